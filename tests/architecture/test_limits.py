@@ -40,6 +40,8 @@ NO_LIMIT = {
     "record/base.py": {"SHORT": FORMAT},
     "record/bundle.py": {"_VERSION": FORMAT},
     "record/short_tokens.py": dict.fromkeys(["_VERSION", "_BODY_CHARS", "_MAC_BYTES", "_SESSION_BYTES"], FORMAT),
+    "service/report/lines.py": dict.fromkeys(["_SECOND", "_MINUTE", "_HOUR", "_DAY"], UNIT),
+    "service/report/notes.py": {"_INDENT": FORMAT},
     "service/report/markdown.py": {"_FENCE_MIN": FORMAT},
     "service/run/context_limits.py": {"_WRITTEN_WITH_EXPONENT_FROM": FORMAT},
     "service/outside/signatures.py": {"KEY_BYTES": FORMAT},
@@ -54,6 +56,10 @@ NO_LIMIT = {
     "testing/upkeep_contract.py": {"_DAY_S": UNIT, "_TTL_S": SIMULATED, "_SWEEPS_MAX": SIMULATED},
     "testing/power_cut.py": {"_SECTOR_BYTES": SIMULATED, "_ROOT": SIMULATED},
     "views/session.py": {"LABEL_CHARS": FORMAT, "LABEL_CHARS_ON_CLASH": FORMAT},
+    "views/picture/layout.py": dict.fromkeys(
+        ["BOX_WIDTH", "LINE_HEIGHT", "_CHARS", "_PADDING", "_GAP", "_FRAME", "_HEAD", "_TEXT_GAP"], FORMAT
+    ),
+    "views/picture/svg.py": {"_TIP": FORMAT},
     "views/summary.py": {"SUMMARY_VERSION": FORMAT},
 }
 

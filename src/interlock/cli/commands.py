@@ -56,6 +56,7 @@ Exit codes: 0 success, 1 faults found or request refused, 2 wrong command line."
         Command("list", "list workflows, and each workflow file that has faults with its first fault", "workflow.list"),
         Command("inspect", "show a workflow as an agent can inspect it before it starts a run", "workflow.inspect"),
         Command("plan", "show the compiled plan of a workflow", "workflow.plan"),
+        Command("builtins", "list the built-in contracts, routines, features and texts", "workflow.builtins"),
         Command("adapter", "show the context keys that a workflow declares and sets", "workflow.adapter"),
         Command("decide", "show what a step would set and decide with a context; record nothing", "workflow.decide"),
         Command("graph", "draw the plan of a workflow", "workflow.graph"),
@@ -71,11 +72,18 @@ SESSION = Group(
 Exit codes: 0 success, 1 a check failed or a session was not found, 2 wrong command line.""",
     (
         Command("list", "list runs, the newest first", "session.list"),
-        Command("show", "show one session: the status of its runs, the steps done, the open gaps", "session.show"),
+        Command("show", "show one session: its runs, their steps, evidence and open gaps", "session.evidence.show"),
         Command(
-            "timeline", "list what happened in a session, oldest first; --json prints the events", "session.timeline"
+            "context",
+            "show the context of a run, and the step that set each key",
+            "session.evidence.context",
         ),
-        Command("graph", "draw runs with their branches, refused attempts and checkpoints", "session.graph"),
+        Command(
+            "timeline",
+            "list what happened in a session, oldest first",
+            "session.evidence.timeline",
+        ),
+        Command("graph", "draw runs with their branches, refused attempts and checkpoints", "session.evidence.graph"),
         Command("status", "print the status of each run in one line", "session.status"),
         Command("lifecycle", "print the events of a run, from its start to its end", "session.lifecycle.events"),
         Command("state", "show the state of each step of a run, and where to resume", "session.lifecycle.state"),
@@ -83,7 +91,7 @@ Exit codes: 0 success, 1 a check failed or a session was not found, 2 wrong comm
             "conformance", "check that runs or a file of events follow their plan", "session.lifecycle.conformance"
         ),
         Command("open-gaps", "list open gaps: the reason, the step and how to resolve each", "session.open_gaps"),
-        Command("report", "write a session as one Markdown or HTML file, for a pull request", "session.report"),
+        Command("report", "write a session as one Markdown or HTML file for a reviewer", "session.evidence.report"),
         Command("verify", "compute every recorded decision again and report those that differ", "session.verify"),
         Command("explain", "show why a run is at a step: conditions, inputs, the path taken", "session.explain"),
         Command("export", "write a session and everything that it refers to into one file", "session.export"),

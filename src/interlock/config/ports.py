@@ -3,6 +3,7 @@
 import os
 from dataclasses import replace
 
+from interlock.config.applied import applied_config_hash
 from interlock.config.settings import Settings, workflow_sources
 from interlock.engine.outside import SentEvent
 from interlock.kernel.ids import RunId, SessionId
@@ -46,6 +47,7 @@ def local_ports(settings: Settings, *, is_server: bool = False) -> Ports:
         gates_claims=settings.config.gates_claims,
         artifact_bytes_max=settings.config.artifact_bytes_max,
         keeps_repo_root=settings.config.keeps_repo_root,
+        config_hash=applied_config_hash(settings),
         outbox=Dispatcher(sender=sender),
         sources={one.name: one for one in settings.config.sources},
     )

@@ -206,6 +206,8 @@ SECRETS_NAMED_MAX = 5
 """Context keys that one warning names as likely secrets: the others are usually in the same place."""
 RECAP_NODES_MAX = 200
 """Nodes that a recap reads back from its own: a run without notes must not cost its whole length."""
+VERDICTS_KEPT_MAX = 4_096
+"""Artifacts whose verdicts one process keeps: those of twenty runs as long as a recap reads back."""
 RECAP_PART_BYTES_MIN = 200
 """The least space in a recap for which a part is cut: a shorter beginning is useless."""
 ARTIFACT_KIND_BYTES_MAX = 100
@@ -448,6 +450,18 @@ CELL_FOUND_BYTES_MAX = 100
 """The fault of a session in a table; `session verify` shows it in full."""
 GRAPH_LABEL_BYTES_MAX = 160
 """The beginning of a title or a condition in a drawn graph."""
+PICTURE_PARTS_MAX = 80
+"""Boxes of a picture up to which loops and branches are drawn in full: about two screens."""
+PICTURE_LINE_MAX = 200
+"""Boxes of a picture in one sequence; a longer one keeps its beginning and its end."""
+PICTURE_DEPTH_MAX = 5
+"""Loops, ways and branches of a picture inside each other; what is deeper is folded."""
+PICTURE_BRANCHES_MAX = 4
+"""Branches beside one box of a picture; further ones are folded into one."""
+PICTURE_COLUMN_PX_MAX = 1_500
+"""The height from which a picture continues in the next column."""
+PICTURE_TEXT_LINES_MAX = 3
+"""Lines of text in a box; the rest is cut."""
 UNFOLDED_CHARS_MAX = 100_000
 """The width of output that does not go to a terminal: no line is wrapped."""
 FOLDED_CHARS_MAX = 100
@@ -458,6 +472,10 @@ TERMINAL_CHARS_MIN = 20
 """The least width of wrapped text: in a narrower terminal, lines are too long."""
 SHORT_ID_CHARS_MIN = 6
 """The last characters of a session's id that name it in a table; more if another id ends in the same characters."""
+SLIP_CHARS_MIN = 4
+"""Letters of a word from which one wrong letter is a slip: shorter words differ in one letter by chance."""
+BEGINNING_CHARS_MIN = 3
+"""Letters from which the beginning of a word matches it: two letters begin too many words."""
 RUNS_LISTED = 30
 """Runs on one page of `session list`, without `--limit`."""
 TIMELINE_ENTRIES = 50

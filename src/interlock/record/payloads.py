@@ -44,12 +44,16 @@ class SessionCreated(Record):
 
 
 class RunStarted(Record):
-    """A run exists. It executes only the compiled workflow with this hash."""
+    """A run exists. It executes only the compiled workflow with this hash.
+
+    `appliedConfigHash` identifies the configuration under which it began (CFG-2).
+    """
 
     workflow_id: str
     workflow_hash: WorkflowHashField
     workflow_source_kind: SourceKind
     workflow_source_ref: str
+    applied_config_hash: DigestField | None = None
 
 
 class NodeCreated(Record):

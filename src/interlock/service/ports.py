@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 from interlock.engine.gates import GateClaims
 from interlock.engine.outside import SourceKey
 from interlock.kernel.budgets import ARTIFACT_BYTES_MAX, SUMMARY_RUNS_MAX
-from interlock.kernel.ids import SessionId, SourceKind
+from interlock.kernel.ids import Digest, SessionId, SourceKind
 from interlock.kernel.progress import Progress, report_nothing
 from interlock.record.append_plan import AppendPlan, Stamps
 from interlock.record.base import SHORT, Preferences, TokenFormat, UnknownVersionError
@@ -157,6 +157,7 @@ class Ports(AppendPorts):
     keeps_repo_root: bool = False
     outbox: Outbox = field(default_factory=NoOutbox)
     sources: Mapping[str, SourceKey] = field(default_factory=dict[str, SourceKey])
+    config_hash: Digest | None = None
     unanswered: UnansweredStarts = field(default_factory=UnansweredStarts)
 
     def for_call(self, since_s: float, progress: Progress) -> "Ports":

@@ -19,7 +19,6 @@ from interlock.service.run.plans import Plans
 from interlock.service.run.summaries import Listing, Summaries, Unreadable
 from interlock.store.ports.store import StoreReader
 from interlock.views.session import LABEL_CHARS, LABEL_CHARS_ON_CLASH, Run, Session
-from interlock.views.status import status_words
 
 _TOKENS = ("st_", "ack_", "chk_")
 _SESSION = "a session id or its first or last characters, a run label or id, a node id, or a token"
@@ -258,7 +257,7 @@ def _candidates(listed: Listing, sessions: Collection[SessionId], runs: Collecti
 def _candidate(row: Row) -> str:
     run = row.run
     what = one_line(run.goal or run.workflow_name, CELL_BYTES_MAX)
-    return f"  {row.session}  run {run.label}  {status_words(run.status)}  {flat(what)}"
+    return f"  {row.session}  run {run.label}  {run.status_text}  {flat(what)}"
 
 
 def _quote(name: str) -> str:

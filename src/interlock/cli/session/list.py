@@ -16,10 +16,11 @@ from interlock.cli.store import answered_by_store, open_chosen_reader
 from interlock.kernel.budgets import CELL_BYTES_MAX, CELL_FOUND_BYTES_MAX, ECHO_BYTES_MAX, RUNS_LISTED
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import SessionId
+from interlock.kernel.matching import Closeness
 from interlock.kernel.text import one_line
 from interlock.service.advice import NEWER, advise
 from interlock.service.clock import SystemClock
-from interlock.service.report.run_list import ListFilter, Row, holds_all, moment_of, newest_first, rows_of, texts_of
+from interlock.service.report.run_list import ListFilter, Row, best_matches, moment_of, newest_first, rows_of, texts_of
 from interlock.service.run.context import load_run_context
 from interlock.service.run.plans import Plans
 from interlock.service.run.summaries import Listing, Unreadable
@@ -27,7 +28,7 @@ from interlock.service.transfer.salvage import has_sound_part
 from interlock.store.ports.errors import ContentDamagedError, Health, SessionUnhealthyError
 from interlock.store.ports.store import StoreReader
 from interlock.views.recap import notes_of_attempt, notes_of_checkpoint
-from interlock.views.status import RunStatus, status_words
+from interlock.views.status import RunStatus
 from interlock.views.summary import run_json
 
 _HEADS = ("SESSION", "RUN", "WORKFLOW", "GOAL", "STATUS", "STEP", "WHEN", "CLIENT")
@@ -36,16 +37,24 @@ _STATUSES: tuple[RunStatus, ...] = get_args(RunStatus)
 _MINUTE = 60_000
 _UNITS = {"m": _MINUTE, "h": 60 * _MINUTE, "d": 24 * 60 * _MINUTE, "w": 7 * 24 * 60 * _MINUTE}
 _SPAN = re.compile(r"(\d{1,6})([mhdw])")
+_APPROXIMATE = {
+    Closeness.SLIPS: "No run matches these words; these match if one letter of a word is wrong.\n",
+    Closeness.SOME: "No run matches all of these words; these match the most of them.\n",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Found:
-    """The runs that match, newest first; how many runs there are; all sessions, and fixes of unreadable ones."""
+    """The runs that match, newest first; how many runs there are; all sessions, and fixes of unreadable ones.
+
+    `closeness` says how well the runs match the words of the search.
+    """
 
     rows: list[Row]
     total: int
     listed: Listing
     fixes: Mapping[SessionId, str]
+    closeness: Closeness | None
     short: Callable[[SessionId], str] = field(compare=False)
 
 
@@ -124,14 +133,14 @@ def _find_runs(store: StoreReader, options: argparse.Namespace, since_ms: int | 
         since_ms=since_ms,
     )
     fitting = newest_first(row for row in rows if wanted.fits(row.run))
-    if options.words and options.is_deep:
-        searched = with_progress(fitting, len(fitting), "Searching runs")
-        fitting = [row for row in searched if holds_all(_all_texts(store, plans, row), options.words)]
-    elif options.words:
-        fitting = [row for row in fitting if holds_all(texts_of(row), options.words)]
+    closeness: Closeness | None = Closeness.WORDS
+    if options.words:
+        searched = with_progress(fitting, len(fitting), "Searching runs") if options.is_deep else fitting
+        texts = [_all_texts(store, plans, row) if options.is_deep else texts_of(row) for row in searched]
+        fitting, closeness = best_matches(fitting, texts, " ".join(options.words))
     names = [*(one.session for one in listed.sessions), *(one.session for one in listed.unreadable)]
     fixes = {one.session: _fix(store, one) for one in listed.unreadable}
-    return _Found(rows=fitting, total=len(rows), listed=listed, fixes=fixes, short=short_of(names))
+    return _Found(rows=fitting, total=len(rows), listed=listed, fixes=fixes, short=short_of(names), closeness=closeness)
 
 
 def _all_texts(store: StoreReader, plans: Plans, row: Row) -> Iterable[str]:
@@ -161,6 +170,7 @@ def _json(found: _Found, shown: list[Row], options: argparse.Namespace) -> dict[
     return {
         "runs": runs,
         "fitting": len(found.rows),
+        "closeness": found.closeness.name.lower() if options.words and found.closeness is not None else None,
         "total": found.total,
         "page": options.page,
         "limit": options.limit,
@@ -169,6 +179,8 @@ def _json(found: _Found, shown: list[Row], options: argparse.Namespace) -> dict[
 
 
 def _say_rows(found: _Found, shown: list[Row], now_ms: int) -> None:
+    if shown and found.closeness is not None and found.closeness in _APPROXIMATE:
+        say(_APPROXIMATE[found.closeness])
     if shown:
         is_watched = sys.stdout.isatty()
         say_table(_HEADS, (_row(row, found, now_ms if is_watched else None) for row in shown), ids=_IDS)
@@ -191,7 +203,7 @@ def _row(row: Row, found: _Found, now_ms: int | None) -> tuple[str, ...]:
         run.label,
         run.workflow_id,
         one_line(run.goal or "-", CELL_BYTES_MAX),
-        status_words(run.status, run.waiting),
+        run.status_text,
         step_words(run),
         when,
         run.client or "-",

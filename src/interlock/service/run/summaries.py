@@ -8,6 +8,7 @@ from interlock.kernel.progress import Progress, report_nothing
 from interlock.record.base import UnknownVersionError
 from interlock.service.run.context import RunContext, load_run_context
 from interlock.service.run.plans import Plans
+from interlock.service.run.verdicts import run_standing
 from interlock.store.ports.errors import ContentDamagedError, Health, SessionUnhealthyError
 from interlock.store.ports.reader import LogVersion, SessionReader
 from interlock.views.recap import latest_notes
@@ -128,6 +129,7 @@ def _run(run_context: RunContext) -> RunSummary:
         workflow_name=run_context.workflow.name,
         goal=view.goal,
         status=run_status(session, tip, run_context.snapshot(tip)),
+        verdict=run_standing(run_context, tip),
         end_reason=run.ended.work.reason if run.ended is not None else None,
         tip=tip.node,
         step=place.title if place is not None else None,

@@ -162,6 +162,7 @@ def _begin(
         request=command.request,
         baseline=baseline,
         observed=observed_of(ports.read.anchors(command.workspace), keeps_repo_root=ports.keeps_repo_root),
+        config_hash=ports.config_hash,
     )
     plan = plan_start(start)
     if isinstance(plan, Violation):

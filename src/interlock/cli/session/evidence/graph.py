@@ -14,8 +14,10 @@ from interlock.cli.options import add_store_options
 from interlock.cli.render.chart import Dot, Mermaid, Pen
 from interlock.cli.render.phrases import place_words
 from interlock.cli.render.run_tree import LEGEND, draw_run
-from interlock.cli.screen import say, say_json
-from interlock.cli.session.chosen import add_session_argument, chosen_session, read_history
+from interlock.cli.render.terminal import as_text
+from interlock.cli.screen import StopError, say, say_json
+from interlock.cli.session.chosen import add_session_argument, chosen_session
+from interlock.cli.session.evidence.damage import view_session
 from interlock.cli.store import answered_by_store, open_chosen_reader
 from interlock.kernel.budgets import GRAPH_LABEL_BYTES_MAX, UNFOLDED_CHARS_MAX
 from interlock.kernel.canonical import Json
@@ -23,12 +25,17 @@ from interlock.kernel.ids import NodeId, SessionId
 from interlock.kernel.text import one_line
 from interlock.plan.records import NodeKind as Shape
 from interlock.record.payloads import NodeKind
+from interlock.service.report.document import Picture
 from interlock.service.run.context import RunContext, load_run_context
+from interlock.service.run.history import History
 from interlock.service.run.plans import Plans
+from interlock.views.picture.chart import Chart
+from interlock.views.picture.run_picture import NodeText, run_chart
+from interlock.views.picture.svg import render_svg
 from interlock.views.run_graph import GraphNode, run_graph, split_children, walk
 from interlock.views.session import Node
 
-GraphForm = Literal["terminal", "mermaid", "dot"]
+GraphForm = Literal["terminal", "mermaid", "dot", "svg"]
 _SHAPES: dict[NodeKind, Shape] = {"step": "task", "blocked_attempt": "decision", "checkpoint": "terminal"}
 
 
@@ -39,6 +46,7 @@ class _Drawing:
     name: str
     graph: GraphNode
     titles: dict[str, str]
+    chart: Chart
 
     def title_of(self, node: Node) -> str:
         return self.titles[node.node]
@@ -49,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_store_options(parser)
     add_session_argument(parser)
     parser.add_argument(
-        "--format", choices=["terminal", "mermaid", "dot"], default="terminal", help="the form of the drawing"
+        "--format", choices=["terminal", "mermaid", "dot", "svg"], default="terminal", help="the form of the drawing"
     )
 
 
@@ -64,15 +72,27 @@ def run(options: argparse.Namespace) -> int:
     with answered_by_store():
         plans = Plans(store)
         chosen = chosen_session(store, plans, options.session)
-        session = read_history(store, chosen).session
-        drawn = [_load_drawing(load_run_context(session, session.runs[run], plans)) for run in chosen.runs(session)]
+
+        def draw(history: History) -> list[_Drawing]:
+            session = history.session
+            return [_load_drawing(load_run_context(session, session.runs[run], plans)) for run in chosen.runs(session)]
+
+        viewed = view_session(store, plans, chosen, draw)
+    drawn = viewed.view
     if options.as_json:
         runs: list[Json] = [_json(one) for one in drawn]
-        say_json({"session": session.session, "runs": runs})
-        return 0
+        say_json(viewed.with_damage({"session": chosen.session, "runs": runs}))
+        return viewed.exit_code
+    if viewed.damage is not None and form == "terminal":
+        say(as_text(viewed.banner, None))
+    elif viewed.damage is not None:
+        # A chart is read by programs, which take no other text.
+        print(as_text(viewed.banner, None), file=sys.stderr)
     match form:
         case "mermaid" | "dot":
-            say(_chart(session.session, drawn, form))
+            say(_chart(chosen.session, drawn, form))
+        case "svg":
+            say_picture([one.chart for one in drawn])
         case "terminal":
             console = Console(highlight=False, emoji=False, width=None if sys.stdout.isatty() else UNFOLDED_CHARS_MAX)
             for one in drawn:
@@ -80,7 +100,7 @@ def run(options: argparse.Namespace) -> int:
             say(LEGEND)
         case _:
             assert_never(form)
-    return 0
+    return viewed.exit_code
 
 
 def drawn_text(run_context: RunContext) -> str:
@@ -89,14 +109,30 @@ def drawn_text(run_context: RunContext) -> str:
     return _render_tree(draw_run(one.graph, one.name, one.title_of))
 
 
-def _load_drawing(run_context: RunContext) -> _Drawing:
-    graph, view = run_graph(run_context.session, run_context.run.run), run_context.view()
+def _load_drawing(run_context: RunContext, graph: GraphNode | None = None) -> _Drawing:
+    graph, view = graph or run_graph(run_context.session, run_context.run.run), run_context.view()
     goal = f" · {view.goal}" if view.goal is not None else ""
+    name = f"{view.workflow_name} · run {view.label}{goal}"
     return _Drawing(
-        name=f"{view.workflow_name} · run {view.label}{goal}",
+        name=name,
         graph=graph,
         titles={here.node.node: _title(run_context, here.node) for here in walk(graph)},
+        chart=run_chart(graph, name, lambda node: _text(run_context, node)),
     )
+
+
+def picture_of(run_context: RunContext, graph: GraphNode) -> Picture:
+    """Return a run as a picture, with its tree for a reader who cannot see one."""
+    one = _load_drawing(run_context, graph)
+    tree = _render_tree(draw_run(one.graph, one.name, one.title_of))
+    return Picture(svg=render_svg(one.chart, is_embedded=True), text=tree)
+
+
+def _text(run_context: RunContext, node: Node) -> NodeText:
+    place = run_context.place(node)
+    if place is None:
+        return NodeText(title="complete", is_end=True)
+    return NodeText(title=f"{place.number}. {place.title}", loop=place.loop.loop_id if place.loop is not None else None)
 
 
 def _title(run_context: RunContext, node: Node) -> str:
@@ -108,6 +144,18 @@ def _render_tree(tree: Tree) -> str:
     out = StringIO()
     Console(file=out, width=UNFOLDED_CHARS_MAX, color_system=None, highlight=False, emoji=False).print(tree)
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
+
+
+def say_picture(charts: Sequence[Chart]) -> None:
+    """Print a chart as SVG.
+
+    Raises:
+        StopError: There are several: a file holds one picture.
+    """
+    if len(charts) > 1:
+        raise StopError("A picture is of one run.", "Name a run by its label or id.", exit_code=2)
+    # It is escaped already; a line of it is not one of a terminal.
+    print(render_svg(charts[0]))
 
 
 def _chart(session: SessionId, drawn: list[_Drawing], form: Literal["mermaid", "dot"]) -> str:

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 
 from interlock.cli.options import add_store_options
 from interlock.cli.render.phrases import ago, place_words
+from interlock.cli.render.terminal import as_text
 from interlock.cli.screen import StopError, flat, say, say_json
-from interlock.cli.session.chosen import SelectedSession, add_session_argument, chosen_session, read_history
+from interlock.cli.session.chosen import SelectedSession, add_session_argument, chosen_session
+from interlock.cli.session.evidence.damage import view_session
 from interlock.cli.store import answered_by_store, open_chosen_reader
 from interlock.kernel.budgets import TIMELINE_ENTRIES
 from interlock.kernel.canonical import Json
@@ -45,17 +47,19 @@ def run(options: argparse.Namespace) -> int:
     with answered_by_store():
         plans = Plans(store)
         chosen = chosen_session(store, plans, options.session)
-        history = read_history(store, chosen)
-        page = _page(history, chosen, plans, options)
+        viewed = view_session(store, plans, chosen, lambda history: _page(history, chosen, plans, options))
     if options.as_json:
-        say_json(_json(history, page))
-    else:
-        _say(history.session, page, SystemClock().unix_ms() if sys.stdout.isatty() else None)
-    return 0
+        say_json(viewed.with_damage(_json(viewed.view)))
+        return viewed.exit_code
+    if viewed.damage is not None:
+        say(as_text(viewed.banner, None))
+    _say(viewed.view, SystemClock().unix_ms() if sys.stdout.isatty() else None)
+    return viewed.exit_code
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Page:
+    session: Session
     entries: tuple[Entry, ...]
     earlier: int
     later: int
@@ -87,7 +91,7 @@ def _page(history: History, chosen: SelectedSession, plans: Plans, options: argp
         shown = about[first : first + options.limit]
     title_of = _Titles(history.session, plans).title_of
     entries = tuple(entry_of(history.session, plan, title_of) for plan in shown)
-    return _Page(entries=entries, earlier=first, later=len(about) - first - len(shown))
+    return _Page(session=history.session, entries=entries, earlier=first, later=len(about) - first - len(shown))
 
 
 def _run_of(event: Event) -> RunId | None:
@@ -95,7 +99,8 @@ def _run_of(event: Event) -> RunId | None:
     return scope.run_id if scope is not None else None
 
 
-def _say(session: Session, page: _Page, now_ms: int | None) -> None:
+def _say(page: _Page, now_ms: int | None) -> None:
+    session = page.session
     say(f"{session.session}: {session.next_index} events")
     if page.earlier:
         say(f"  … {page.earlier} earlier")
@@ -110,7 +115,7 @@ def _say(session: Session, page: _Page, now_ms: int | None) -> None:
         say(f"  … {page.later} later: --after {page.entries[-1].last}")
 
 
-def _json(history: History, page: _Page) -> dict[str, Json]:
+def _json(page: _Page) -> dict[str, Json]:
     entries: list[Json] = [
         {
             "first": entry.first,
@@ -126,8 +131,8 @@ def _json(history: History, page: _Page) -> dict[str, Json]:
         for entry in page.entries
     ]
     return {
-        "session": history.session.session,
-        "events": history.session.next_index,
+        "session": page.session.session,
+        "events": page.session.next_index,
         "entries": entries,
         "earlier": page.earlier,
         "later": page.later,

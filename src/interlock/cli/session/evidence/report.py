@@ -8,10 +8,11 @@ from interlock.cli.options import add_store_options
 from interlock.cli.render.html import as_html
 from interlock.cli.screen import StopError, printable_line, say, say_json
 from interlock.cli.session.chosen import add_session_argument
-from interlock.cli.session.show import account_of, drawn
+from interlock.cli.session.evidence.graph import picture_of
+from interlock.cli.session.evidence.show import account_of
 from interlock.cli.store import open_chosen_reader
-from interlock.service.report.layout import RenderOptions, page_of
 from interlock.service.report.markdown import as_markdown
+from interlock.service.report.review import ReviewOptions, review_page
 
 _HTML_SUFFIXES = {".html", ".htm"}
 _STANDARD_OUTPUT = Path("-")
@@ -34,23 +35,26 @@ def run(options: argparse.Namespace) -> int:
     """
     out: Path | None = options.out
     form: str = options.format or ("html" if out is not None and out.suffix in _HTML_SUFFIXES else "md")
-    render_options = RenderOptions(newest_first=False, is_whole=True, is_for_others=True, draw=drawn)
-    page = page_of(account_of(open_chosen_reader(options), options.session), render_options)
+    viewed = account_of(open_chosen_reader(options), options.session)
+    page = (
+        *viewed.banner,
+        *review_page(viewed.view, ReviewOptions(draw=lambda run: picture_of(run.run_context, run.graph))),
+    )
     text = as_html(page) if form == "html" else as_markdown(page)
     if out in (None, _STANDARD_OUTPUT):
         if options.as_json:
-            say_json({"format": form, "text": text})
+            say_json(viewed.with_damage({"format": form, "text": text}))
         else:
             sys.stdout.write(text)
-        return 0
+        return viewed.exit_code
     assert out is not None, "without a file the report was printed"
     data = text.encode("utf-8", "backslashreplace")
     _write(out, data, is_forced=options.is_forced)
     if options.as_json:
-        say_json({"format": form, "out": str(out), "bytes": len(data)})
+        say_json(viewed.with_damage({"format": form, "out": str(out), "bytes": len(data)}))
     else:
         say(f"Wrote {printable_line(str(out))}, {len(data)} bytes.")
-    return 0
+    return viewed.exit_code
 
 
 def _write(path: Path, data: bytes, *, is_forced: bool) -> None:
