@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import cast, get_args
 
 from interlock.engine.published import Published
-from interlock.engine.request import WHOLE_NOTES_CONTENT_TYPE
+from interlock.engine.request import TURN_CONTENT_TYPE, WHOLE_NOTES_CONTENT_TYPE
 from interlock.kernel.ids import Digest, NodeId, RunId, SessionId, SourceKind, WorkflowHash
 from interlock.record.base import Preferences
 from interlock.record.events import NodeCreatedEvent
@@ -34,6 +34,9 @@ class Artifact(Published):
     content_type: str
     bytes: int
     is_readable: bool
+
+
+_NOT_EVIDENCE = frozenset({TURN_CONTENT_TYPE, WHOLE_NOTES_CONTENT_TYPE})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,7 +202,7 @@ class SessionReporter:
         return notes_of_attempt(node)
 
     def _artifacts(self, node: Node) -> tuple[Artifact, ...]:
-        found = [one for one in _payloads(node) if one[1].content_type != WHOLE_NOTES_CONTENT_TYPE]
+        found = [one for one in _payloads(node) if one[1].content_type not in _NOT_EVIDENCE]
         return tuple(self._artifact(digest, payload) for digest, payload in found)
 
     def _lost(self, path_step: PathStep, shown: Collection[Digest]) -> Iterator[Artifact]:
