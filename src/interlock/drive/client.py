@@ -296,7 +296,7 @@ def _parse_position(answer: Mapping[str, Json], before: Position | None) -> Posi
         wanted=call if isinstance(call, dict) else None,
         recap=cast("str", answer["recap"]) if isinstance(answer.get("recap"), str) else None,
         goal=cast("str", run["goal"]) if isinstance(run.get("goal"), str) else None,
-        unchanged=is_unchanged and not answer.get("blockers"),
+        unchanged=is_unchanged,
     )
 
 

@@ -114,13 +114,14 @@ class Driver:
     async def _step_on(self) -> None:
         """Do one turn, or wait for what the step waits for."""
         position = self._at
-        self._refuse_stuck(position)
         last = self._history.of_step[-1] if self._history.of_step else None
         if position.waiting is not None or (last is not None and last.status == "waiting"):
             evidence = _evidence_of(last) if last is not None and last.status == "waiting" else Evidence()
             self._move(await self._wait(position, evidence))
             return
+        self._refuse_stuck(position)
         self._check_limits()
+        await self._confirm()
         self._report_progress(())
         turn = Turn(self._with, self._task())
         outcome = await self._run(turn)
@@ -180,6 +181,19 @@ class Driver:
             last = self._history.turns[-1].artifact.get("errors")
             message = f"The model repeated refused calls in {self._refused_turns} turns in a row: {last}"
             raise TurnError(Fault(code="VALIDATION_ERROR", message=message))
+
+    async def _confirm(self) -> None:
+        """Ask before a turn that follows another one, if the profile says so (DRIVE-9).
+
+        Raises:
+            TurnError: Nobody can be asked, or the answer is no.
+        """
+        if not self._with.profile.turn_chain.confirm_between_turns or not self._history.turns:
+            return
+        ask, number = self._with.executor.ask, self._history.number + 1
+        if ask is None or not await ask(f"Continue with turn {number}?"):
+            message = f"Turn {number} needs a person's confirmation: `turn_chain.confirm_between_turns`."
+            raise TurnError(Fault(code="ESCALATION_REQUIRED", message=message))
 
     def _task(self) -> TurnTask:
         history, position = self._history, self._at
@@ -335,8 +349,9 @@ def _fixes(position: Position) -> str:
 
 def _needs_person(position: Position) -> str:
     title = position.step.title if position.step is not None else "the end"
+    missing = _fixes(position) or f"The step {title!r} needs a person's answer."
     return (
-        f"The step {title!r} needs a person's answer. Continue run {position.label} in a client that can ask one"
+        f"{missing} Continue run {position.label} in a client that can ask one"
         f" (`resume_session`), or with `interlock drive --resume {position.run} --ask` in a terminal."
     )
 

@@ -13,7 +13,7 @@ from interlock.drive.agent.profile import Profile
 from interlock.drive.client import Evidence, Position, RefusedError, Tokens, WorkflowClient
 from interlock.drive.conversation.filtering import Filter
 from interlock.drive.conversation.memory import select_window, summary_source
-from interlock.drive.conversation.messages import Message, Origin, ToolCall, carried
+from interlock.drive.conversation.messages import Message, Origin, ToolCall, carried, carried_text
 from interlock.drive.effects import Effects, timestamp
 from interlock.drive.faults import Fault, TurnError, server_rule
 from interlock.drive.instructions import (
@@ -236,10 +236,7 @@ class Turn:
         self._record.errors += retried.errors
         if response.finish_reason == "content_filter":
             raise TurnError(Fault(code="CONTENT_FILTERED", message="The model's provider blocked the answer."))
-        calls = tuple(
-            replace(call, call_id=f"{self._record.ids.interaction_id.replace('-', '')}_{number}")
-            for number, call in enumerate(response.calls, start=1)
-        )
+        calls = tuple(self._identified(call, number) for number, call in enumerate(response.calls, start=1))
         self._response = replace(response, calls=calls)
         self._record.usage += self._priced(response.usage)
         self._record.model = {
@@ -247,7 +244,7 @@ class Turn:
             "actual": response.model,
             "finishReason": response.finish_reason,
         }
-        content = response.content or ""
+        content = carried_text(response.content or "")
         if len(content) > MODEL_TEXT_CHARS_MAX:
             self._record.warnings.append(f"The answer has {len(content)} characters; the rest was dropped.")
         self._record.response = Message(
@@ -256,6 +253,11 @@ class Turn:
             origin=Origin(source="api", original_format="model_response", normalized_at=self._now()),
             calls=calls,
         )
+
+    def _identified(self, call: ToolCall, number: int) -> ToolCall:
+        """Return a call with an id that is unique in the run, as JSON can carry it (TOOL-5)."""
+        call_id = f"{self._record.ids.interaction_id.replace('-', '')}_{number}"
+        return ToolCall(call_id=call_id, name=carried_text(call.name), arguments=carried(call.arguments))
 
     async def _ask_model(self, request: InferenceRequest) -> InferenceResponse:
         """Ask the model once, within its time.
