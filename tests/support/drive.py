@@ -89,13 +89,11 @@ class RecordingCaller:
         return [one for output in outputs for one in output.get("artifacts", []) if one.get("kind") == "wr.turn"]
 
 
-def said(
-    *calls: tuple[str, Mapping[str, Json]], text: str | None = None, usage: tuple[int, int] = (10, 5)
-) -> InferenceResponse:
+def said(*calls: tuple[str, Json], text: str | None = None, usage: tuple[int, int] = (10, 5)) -> InferenceResponse:
     """Return the answer of a model that calls tools."""
     return InferenceResponse(
         content=text,
-        calls=tuple(ToolCall(call_id="", name=name, arguments=dict(arguments)) for name, arguments in calls),
+        calls=tuple(ToolCall(call_id="", name=name, arguments=arguments) for name, arguments in calls),
         finish_reason="tool_use" if calls else "stop",
         usage=Usage(input_tokens=usage[0], output_tokens=usage[1]),
         model="fake-1",
@@ -119,7 +117,7 @@ def each(*answers: Answer) -> Answer:
     return answer
 
 
-def calls(*wanted: tuple[str, Mapping[str, Json]], text: str | None = None) -> Answer:
+def calls(*wanted: tuple[str, Json], text: str | None = None) -> Answer:
     """Return an answer that calls tools."""
     return lambda _: said(*wanted, text=text)
 

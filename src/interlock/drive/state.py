@@ -181,7 +181,9 @@ class TurnState:
             message = f"The state {key!r} is no list, so nothing can be appended to it."
             raise TurnError(Fault(code="STATE_ERROR", message=message))
         entry = self._entry(key)
-        self._change(key, "append", [*(found or []), carried(value)], None if entry is None else entry.expires_ms)
+        # A key that was deleted or has expired begins anew, without the end of its former life.
+        expires = entry.expires_ms if entry is not None and is_live(entry, self._store.now_ms()) else None
+        self._change(key, "append", [*(found or []), carried(value)], expires)
 
     async def checkpoint(self) -> str:
         """See `StateOperations.checkpoint`."""

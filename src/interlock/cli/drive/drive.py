@@ -3,7 +3,7 @@
 import argparse
 import os
 import sys
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -25,6 +25,7 @@ from interlock.drive.faults import TurnError
 from interlock.drive.models.protocol import Model
 from interlock.drive.result import DriveResult
 from interlock.drive.setup import ServerCommand, Surroundings, connect, equip, make_model
+from interlock.drive.telemetry.opening import open_telemetry
 from interlock.kernel.canonical import Json
 
 _WRITING = {"write_file", "patch_file", "run_command"}
@@ -166,7 +167,10 @@ async def _drive(order: _Order, *, is_json: bool) -> DriveResult | TurnError:
 async def _drive_connected(order: _Order, *, is_json: bool) -> DriveResult:
     async with AsyncExitStack() as exits:
         caller = await connect(order.server, exits)
-        around = Surroundings(workspace=order.workspace, ask=ask_in_terminal if order.is_asking else None)
+        telemetry = open_telemetry(order.profile, os.environ, exits.enter_context(ExitStack()))
+        around = Surroundings(
+            workspace=order.workspace, ask=ask_in_terminal if order.is_asking else None, telemetry=telemetry
+        )
         equipment = equip(order.profile, order.model, caller, around)
         await exits.enter_async_context(equipment.toolbox)
         show = exits.enter_context(shown_drive(is_json=is_json))
