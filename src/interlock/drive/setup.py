@@ -8,6 +8,7 @@ from pathlib import Path
 
 from mcp import Client, StdioServerParameters, types
 from mcp.client import advertise
+from mcp.client.session import ElicitationFnT
 
 from interlock.drive.agent.profile import Profile
 from interlock.drive.client import NO_PERSON, ToolCaller, WorkflowClient
@@ -50,8 +51,12 @@ class Surroundings:
     telemetry: Telemetry = field(default_factory=Telemetry)
 
 
-async def connect(command: ServerCommand, exits: AsyncExitStack, agent: str | None = None) -> ToolCaller:
+async def connect(
+    command: ServerCommand, exits: AsyncExitStack, agent: str | None = None, answer_form: ElicitationFnT | None = None
+) -> ToolCaller:
     """Start the server and return a client of it that speaks for no person (DRIVE-12).
+
+    `answer_form` shows a question of the server to the person at the terminal, if there is one.
 
     Raises:
         TurnError: The server does not start.
@@ -63,6 +68,7 @@ async def connect(command: ServerCommand, exits: AsyncExitStack, agent: str | No
         server,
         client_info=types.Implementation(name=name, version=VERSION),
         extensions=[advertise(NO_PERSON)],
+        elicitation_callback=answer_form,
     )
     try:
         return await exits.enter_async_context(client)

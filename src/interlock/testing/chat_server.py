@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Lock, Thread
 from typing import Any, TypeAlias
@@ -63,12 +64,12 @@ def chat_server(answer: Answer) -> Generator[ChatServer]:
             with lock:
                 state.requests.append(body)
                 given = answer(body)
-                if given.status == 200:
+                if given.status == HTTPStatus.OK:
                     state.input_tokens += given.input_tokens
                     state.output_tokens += given.output_tokens
             shape = _messages if self.path.endswith("/messages") else _completion
             number = len(state.requests)
-            sent = shape(body, given, number) if given.status == 200 else {"error": {"message": "scripted"}}
+            sent = shape(body, given, number) if given.status == HTTPStatus.OK else {"error": {"message": "scripted"}}
             content = json.dumps(sent).encode()
             self.send_response(given.status)
             for name, value in given.headers.items():

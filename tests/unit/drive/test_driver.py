@@ -349,7 +349,7 @@ async def test_a_second_driver_on_one_run_is_noticed_before_it_loses_a_turn() ->
     waited: list[str] = []
     async with driving(harness, calls(("note_progress", {"notes": "Two."}))) as drive:
         drive.caller.before = other_first
-        position = await drive.driver._with.client.find(run)  # noqa: SLF001 — the other driver takes its place
+        position = await drive.driver._with.client.find(run)
         await drive.client.call_tool(
             "checkpoint_workflow",
             {"checkpointToken": position.tokens.checkpoint, "output": {"notesMarkdown": "Another driver."}},
@@ -358,7 +358,7 @@ async def test_a_second_driver_on_one_run_is_noticed_before_it_loses_a_turn() ->
         assert result.status in ("budget_used_up", "failed")
     stale = driving(harness, report)
     async with stale as drive:
-        client = drive.driver._with.client  # noqa: SLF001 — see above
+        client = drive.driver._with.client
         before = await client.find(run)
         from interlock.drive.client import Evidence  # noqa: PLC0415 — only here
 

@@ -149,7 +149,7 @@ async def test_a_text_that_the_content_filter_blocks_ends_the_drive() -> None:
 @pytest.mark.inv("TOOL-4")
 @pytest.mark.parametrize("is_parallel", [False, True])
 async def test_calls_overlap_only_if_their_tool_allows_it_and_results_keep_the_order_of_the_request(
-    is_parallel: bool,  # noqa: FBT001 — both ways of one rule
+    *, is_parallel: bool
 ) -> None:
     events: list[str] = []
     both = anyio.Event()

@@ -1,4 +1,4 @@
-"""What a turn runtime must do, by the specification's own list: one test for each, against the real server in memory."""
+"""What a turn runtime must do, by the specification's own list: one test for each, with the real server."""
 
 from typing import Any
 
@@ -82,7 +82,7 @@ async def test_must_5_state_is_rolled_back_on_an_error_that_is_not_handled() -> 
     functions = {"keep": tool(keep)}
     async with driving(Harness.in_memory(ABC), each(calls(("keep", {}))), stated, functions) as drive:
         await drive.start()
-        assert drive.driver._with.store.values() == {}  # noqa: SLF001 — what would be committed
+        assert drive.driver._with.store.values() == {}
         assert drive.caller.records() == []
 
 

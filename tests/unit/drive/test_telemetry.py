@@ -11,7 +11,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanContext, TraceFlags
-from tests.support.drive import calls, driving, each, profile, report, tool
+from tests.support.drive import calls, driving, each, profile, tool
 
 from interlock.drive.telemetry.cloud_events import EventEmitter
 from interlock.drive.telemetry.emission import Telemetry

@@ -11,7 +11,7 @@ from pathlib import Path
 import anyio
 
 from interlock.cli.commands import add_places
-from interlock.cli.drive.asking import ask_in_terminal
+from interlock.cli.drive.asking import answer_form, ask_in_terminal
 from interlock.cli.drive.files import read_agent, read_object
 from interlock.cli.drive.picture import shown_drive
 from interlock.cli.options import add_json, checked_settings, chosen_data_dir, place_arguments
@@ -57,7 +57,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--model", metavar="NAME|script:FILE|cmd:COMMAND", help="the model (default: of the profile)")
     parser.add_argument("--max-turns", type=int, metavar="N", help="turns of the run (default: of the profile)")
-    parser.add_argument("--ask", action="store_true", help="ask in this terminal before tools that need permission")
+    parser.add_argument(
+        "--ask", action="store_true", help="ask in this terminal: questions of steps, tools that need permission"
+    )
     parser.add_argument(
         "--lost-calls",
         choices=("happened", "not-happened"),
@@ -166,7 +168,7 @@ async def _drive(order: _Order, *, is_json: bool) -> DriveResult | TurnError:
 
 async def _drive_connected(order: _Order, *, is_json: bool) -> DriveResult:
     async with AsyncExitStack() as exits:
-        caller = await connect(order.server, exits)
+        caller = await connect(order.server, exits, answer_form=answer_form if order.is_asking else None)
         telemetry = open_telemetry(order.profile, os.environ, exits.enter_context(ExitStack()))
         around = Surroundings(
             workspace=order.workspace, ask=ask_in_terminal if order.is_asking else None, telemetry=telemetry
