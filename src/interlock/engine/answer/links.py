@@ -32,3 +32,8 @@ def lifecycle_link(session: str, label: str) -> str:
 def step_link(session: str, label: str, step_id: str) -> str:
     """Return the URI of a step as an agent would receive it."""
     return f"{session_link(session)}/runs/{label}/steps/{step_id}"
+
+
+def turns_link(session: str, label: str) -> str:
+    """Return the URI of the turns that drivers recorded in a run."""
+    return f"{session_link(session)}/runs/{label}/turns"

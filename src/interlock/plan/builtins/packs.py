@@ -201,6 +201,16 @@ _ALL = (
         lines=("Nothing to send: a step accepts any object.",),
     ),
     Pack(
+        contract_ref="wr.contracts.turn",
+        title="Turn",
+        purpose="What a driver records of one turn of its model: phases, tokens, tools, state, errors.",
+        kind="wr.turn",
+        lines=(
+            _send("wr.turn", "`version` 1, `turn`, `status` (done | about_to_call | waiting), `ids`"),
+            "A driver sends it; it is no evidence of a step.",
+        ),
+    ),
+    Pack(
         contract_ref="wr.contracts.verification_report",
         title="Verification report",
         purpose="What was checked, what came of it, and what shows it.",

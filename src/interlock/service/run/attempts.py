@@ -11,7 +11,13 @@ from interlock.engine.ends import RunEnding
 from interlock.engine.event_drafts import intent_id
 from interlock.engine.gates import Answered, Reply
 from interlock.engine.judge.attempt import Attempt, AwaitedEvent
-from interlock.engine.request import ARTIFACT_CONTENT_TYPE, REPLY_CONTENT_TYPE, WHOLE_NOTES_CONTENT_TYPE, Request
+from interlock.engine.request import (
+    ARTIFACT_CONTENT_TYPE,
+    REPLY_CONTENT_TYPE,
+    TURN_CONTENT_TYPE,
+    WHOLE_NOTES_CONTENT_TYPE,
+    Request,
+)
 from interlock.kernel.budgets import EARLIER_NOTES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import AttemptId, Digest, ack_attempt, derived_id
@@ -151,7 +157,7 @@ def brought_by(reader: SessionReader, node: Node) -> Request:
         ContentDamagedError: An artifact is missing or damaged.
     """
     notes, artifacts = notes_of_attempt(node), list[Mapping[str, Json]]()
-    for content_type, digest in _files(node, {WHOLE_NOTES_CONTENT_TYPE, ARTIFACT_CONTENT_TYPE}):
+    for content_type, digest in _files(node, {WHOLE_NOTES_CONTENT_TYPE, ARTIFACT_CONTENT_TYPE, TURN_CONTENT_TYPE}):
         if content_type == WHOLE_NOTES_CONTENT_TYPE:
             notes = reader.artifact(digest).decode("utf-8", "replace")
         else:

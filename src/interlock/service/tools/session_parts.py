@@ -8,7 +8,7 @@ from typing import Literal
 from interlock.engine.answer.model import render_step
 from interlock.engine.answer.parts import title_in_code
 from interlock.engine.answer.secret_scanning import without_secrets
-from interlock.engine.request import ARTIFACT_CONTENT_TYPE
+from interlock.engine.request import ARTIFACT_CONTENT_TYPE, TURN_CONTENT_TYPE
 from interlock.kernel.budgets import ECHO_BYTES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import ErrorCode, Refusal
@@ -19,6 +19,7 @@ from interlock.record.snapshot import LoopFrame
 from interlock.service.ports import ReadPorts
 from interlock.service.run.context import RunContext, load_run_context
 from interlock.service.run.lifecycle import read_lifecycle
+from interlock.service.run.turns import turns_of
 from interlock.service.tools.pending_step import render_step_at
 from interlock.views.session import Node, Session
 
@@ -43,7 +44,7 @@ def read_artifact(ports: ReadPorts, session: SessionId, digest: str) -> SessionP
             payload = output.payload
             if isinstance(payload, ArtifactPayload) and payload.sha256 == digest:
                 text = ports.reader.artifact(payload.sha256).decode("utf-8", "replace")
-                is_json = payload.content_type == ARTIFACT_CONTENT_TYPE
+                is_json = payload.content_type in (ARTIFACT_CONTENT_TYPE, TURN_CONTENT_TYPE)
                 return SessionPart(text=text, mime_type="application/json" if is_json else "text/markdown")
     return _missing(f"The session {session} has no artifact {one_line(digest, ECHO_BYTES_MAX)!r}.")
 
@@ -72,6 +73,20 @@ def read_run_lifecycle(ports: ReadPorts, session: SessionId, label: str) -> Sess
         return _as_json(read_lifecycle(ports.reader, run_context, node).to_json())
 
     return _render_at_tip(ports, session, label, render)
+
+
+def read_turns(ports: ReadPorts, session: SessionId, label: str) -> SessionPart | Refusal:
+    """Return the turns that drivers recorded in a run, the oldest first (TURN-8).
+
+    Raises:
+        SessionUnhealthyError, ContentDamagedError, UnknownVersionError, StoreFailureError: See `service.failures`.
+    """
+    loaded = ports.load(session)
+    labels = {loaded.label(run): run for run in loaded.runs} if loaded is not None else {}
+    if loaded is None or label not in labels:
+        return _missing(f"There is no run {one_line(label, ECHO_BYTES_MAX)!r} in the session {session}.")
+    turns = turns_of(ports.reader, loaded, labels[label]).to_json()
+    return SessionPart(text=json.dumps(turns, ensure_ascii=False), mime_type="application/json")
 
 
 def read_step(ports: ReadPorts, session: SessionId, label: str, step_id: str) -> SessionPart | Refusal:
