@@ -460,3 +460,17 @@ EARLIER_NOTES_MAX = 20
 """Earlier steps of a branch whose notes a report is compared with: the cost of a report must not grow with the run."""
 PROMPT_REPEATED_BYTES_MAX = 1_024
 """Bytes of a prompt that a refusal repeats although it is unchanged; a longer one is only referred to (ANS-27)."""
+
+# Operations: blocks, flows and contracts.
+PORTS_MAX = 100
+"""Inputs, or outputs, of one block: each is a line of its prompt."""
+SLOTS_MAX = 1_000
+"""Slots of one flow: each becomes a step, and each conditional edge a decision, of one plan."""
+FLOW_EDGES_MAX = 4_000
+"""Edges of one flow: four for each slot."""
+MAPPINGS_MAX = 100
+"""Port mappings of one edge: one for each port."""
+CONTRACT_PARTS_MAX = 200
+"""Flows, sub-contracts, outcomes or assessments of one contract: a person reads them in one list."""
+DEFINITION_VERSION_MAX = 1_000_000
+"""The highest version of a definition: more changes than anybody makes, in a number that every reader keeps exact."""
