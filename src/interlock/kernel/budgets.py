@@ -474,3 +474,7 @@ CONTRACT_PARTS_MAX = 200
 """Flows, sub-contracts, outcomes or assessments of one contract: a person reads them in one list."""
 DEFINITION_VERSION_MAX = 1_000_000
 """The highest version of a definition: more changes than anybody makes, in a number that every reader keeps exact."""
+EXECUTOR_CHARS_MAX = 200
+"""The identifier of an executor, which is shown on one line."""
+EXECUTION_TIME_CHARS_MAX = 40
+"""A time as RFC 3339 text, with a fraction and an offset."""
