@@ -95,6 +95,19 @@ Exit codes: 0 success, 1 a check failed or a session was not found, 2 wrong comm
         Command("unkeep", "remove the protection of `keep`, so that sessions expire again", "session.keep"),
     ),
 )
+CONTRACT = Group(
+    "contract",
+    "check blocks, flows and contracts",
+    """Work with blocks, flows and contracts: what work is, and what it must achieve.
+Exit codes: 0 success, 1 faults found or request refused, 2 wrong command line.""",
+    (
+        Command(
+            "validate",
+            "check files of blocks, flows and contracts, and report every fault",
+            "workflow.contract.validate",
+        ),
+    ),
+)
 CONFIG = Group(
     "config",
     "show and check the configuration",
@@ -125,6 +138,7 @@ COMMANDS: tuple[Command | Group, ...] = (
     Command("demo", "play a run that survives kill -9 of its server, then fork and verify it", "demo"),
     WORKFLOW,
     SESSION,
+    CONTRACT,
     CONFIG,
     Command("gc", "delete expired and unreferenced data", "upkeep.gc"),
     KEYS,

@@ -478,3 +478,5 @@ EXECUTOR_CHARS_MAX = 200
 """The identifier of an executor, which is shown on one line."""
 EXECUTION_TIME_CHARS_MAX = 40
 """A time as RFC 3339 text, with a fraction and an offset."""
+PORT_VALUE_BYTES_MAX = 8 * KIB
+"""A value on a port that the next prompt shows; a larger one is shown by its digest, and the artifact holds it."""

@@ -1,6 +1,7 @@
 """Flows: graphs of slots that refer to blocks, with conditions and port mappings on their edges (OPS-6 to OPS-9)."""
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Annotated
 
 from pydantic import Field
@@ -65,7 +66,7 @@ class Flow(Entity):
     expected_outcome: Json = None
     metadata: Metadata = Field(default_factory=dict[str, Json])
 
-    @property
+    @cached_property
     def slots(self) -> Mapping[Uuid, NodeReference]:
         """The slots by id; of slots with the same id, the first."""
         found: dict[Uuid, NodeReference] = {}
@@ -73,7 +74,7 @@ class Flow(Entity):
             found.setdefault(slot.id, slot)
         return found
 
-    @property
+    @cached_property
     def terminal_slots(self) -> tuple[Uuid, ...]:
         """The ids of the slots without an outgoing edge, in the order of the flow."""
         sources = {edge.source_id for edge in self.edges}
