@@ -78,6 +78,9 @@ class RandomFlow:
                 builder.edge(source, target, condition=condition)
         return builder.build()
 
+    def is_terminal(self, slot: str) -> bool:
+        return all(source != slot for source, _, _ in self.edges)
+
     def taken(self, begin: int) -> set[str]:
         """Return the slots that are done if the flow begins with this input: the model."""
         done: set[str] = set()

@@ -80,6 +80,9 @@ Exit codes: 0 success, 1 a check failed or a session was not found, 2 wrong comm
         Command("lifecycle", "print the events of a run, from its start to its end", "session.lifecycle.events"),
         Command("state", "show the state of each step of a run, and where to resume", "session.lifecycle.state"),
         Command(
+            "executions", "show a run as executions of blocks, with who worked on each", "session.lifecycle.executions"
+        ),
+        Command(
             "conformance", "check that runs or a file of events follow their plan", "session.lifecycle.conformance"
         ),
         Command("open-gaps", "list open gaps: the reason, the step and how to resolve each", "session.open_gaps"),
