@@ -88,6 +88,9 @@ Exit codes: 0 success, 1 a check failed or a session was not found, 2 wrong comm
         Command("lifecycle", "print the events of a run, from its start to its end", "session.lifecycle.events"),
         Command("state", "show the state of each step of a run, and where to resume", "session.lifecycle.state"),
         Command(
+            "executions", "show a run as executions of blocks, with who worked on each", "session.lifecycle.executions"
+        ),
+        Command(
             "conformance", "check that runs or a file of events follow their plan", "session.lifecycle.conformance"
         ),
         Command("open-gaps", "list open gaps: the reason, the step and how to resolve each", "session.open_gaps"),
@@ -102,6 +105,19 @@ Exit codes: 0 success, 1 a check failed or a session was not found, 2 wrong comm
         Command("fail", "end a run that cannot be finished", "session.lifecycle.end"),
         Command("keep", "mark sessions so that `gc` keeps them whatever their age", "session.keep"),
         Command("unkeep", "remove the protection of `keep`, so that sessions expire again", "session.keep"),
+    ),
+)
+CONTRACT = Group(
+    "contract",
+    "check blocks, flows and contracts",
+    """Work with blocks, flows and contracts: what work is, and what it must achieve.
+Exit codes: 0 success, 1 faults found or request refused, 2 wrong command line.""",
+    (
+        Command(
+            "validate",
+            "check files of blocks, flows and contracts, and report every fault",
+            "workflow.contract.validate",
+        ),
     ),
 )
 CONFIG = Group(
@@ -172,6 +188,7 @@ COMMANDS: tuple[Command | Group, ...] = (
     SESSION,
     EVENT,
     INTENT,
+    CONTRACT,
     CONFIG,
     Command("gc", "delete expired and unreferenced data", "upkeep.gc"),
     KEYS,

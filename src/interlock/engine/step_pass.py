@@ -12,8 +12,8 @@ from interlock.engine.judge import reasons
 from interlock.engine.judge.violations import Violation
 from interlock.engine.template import rendered_line
 from interlock.engine.walk.capture import StepPass
-from interlock.kernel.budgets import CONTEXT_BYTES_MAX
-from interlock.kernel.canonical import Json, canonical_bytes
+from interlock.kernel.budgets import CONTEXT_BYTES_MAX, PORT_VALUE_BYTES_MAX
+from interlock.kernel.canonical import Json, canonical_bytes, digest_of_bytes
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.records import PlanNode
 from interlock.record.context import Context, merge_context
@@ -110,8 +110,16 @@ def _fitting(step: StepPass, context: Context, findings: list[Violation]) -> Ste
 def _conform_set(workflow: CompiledWorkflow, key: str, value: Json) -> Json | Undecided:
     """Return a value as it is set, or why it may not be set.
 
-    An undeclared key takes any value: routines that a workflow unfolds set keys of their own.
+    An undeclared key takes any value: routines that a workflow unfolds set keys of their own. Of the outputs of a
+    slot, large values are replaced by their digest: the artifact holds them.
     """
+    if key in workflow.output_keys and isinstance(value, dict):
+        return {port: _refer_to_large(held) for port, held in value.items()}
     declared = workflow.declared.get(key)
     held = conform_value(declared, value) if declared is not None else value
     return Undecided(path=None, found=held.found, expected=held.wanted) if isinstance(held, TypeMismatch) else held
+
+
+def _refer_to_large(value: Json) -> Json:
+    data = canonical_bytes(value)
+    return value if len(data) <= PORT_VALUE_BYTES_MAX else {"digest": digest_of_bytes(data), "bytes": len(data)}

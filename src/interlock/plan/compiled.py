@@ -19,12 +19,15 @@ from interlock.define.parts import (
 )
 from interlock.kernel.canonical import Json, digest_of_bytes
 from interlock.kernel.ids import Digest, WorkflowHash
+from interlock.kernel.uuids import UUID_PATTERN, Uuid
 from interlock.plan.adapter import AdapterEvent, AdapterIntent, AdapterManifest, adapter_key
 from interlock.plan.builtins.packs import PACKS
 from interlock.plan.graph import Graphs
 from interlock.plan.records import ASSESSMENT_CONTRACT, Plan, PlanNode
 from interlock.record.base import IndexField, Record, classify_read_error
 from interlock.record.outcome import Capability
+
+UuidField = Annotated[Uuid, Field(pattern=UUID_PATTERN)]
 
 
 class ContractPack(Record):
@@ -64,6 +67,23 @@ class CompiledWarning(Record):
     message: str
 
 
+class FlowSlot(Record):
+    """A step that is a slot of a flow: the slot, and the version of the block in it."""
+
+    node_id: str
+    slot: UuidField
+    block: UuidField
+    block_version: IndexField
+
+
+class FlowOrigin(Record):
+    """The flow that a plan was lowered from, with its slots in plan order."""
+
+    flow_id: UuidField
+    flow_version: IndexField
+    slots: Annotated[tuple[FlowSlot, ...], Field(strict=False)]
+
+
 class CompiledWorkflow(Record):
     """Everything that a run needs to render, check and continue; self-contained."""
 
@@ -84,6 +104,7 @@ class CompiledWorkflow(Record):
     recommended: RecommendedPreferences | None = None
     plan: Plan
     compiled_warnings: Annotated[tuple[CompiledWarning, ...], Field(strict=False)]
+    flow: FlowOrigin | None = None
 
     @cached_property
     def graphs(self) -> Graphs:
@@ -164,9 +185,24 @@ class CompiledWorkflow(Record):
         return tuple(one.function for one in self.functions if one.owner is None and one.function.name not in referred)
 
     @cached_property
+    def slots(self) -> dict[str, FlowSlot]:
+        """The slots of the flow by step; empty if the plan is that of a workflow."""
+        return {slot.node_id: slot for slot in self.flow.slots} if self.flow is not None else {}
+
+    @cached_property
+    def output_keys(self) -> frozenset[str]:
+        """The context keys that hold the outputs of slots."""
+        return frozenset(map(output_key, self.slots))
+
+    @cached_property
     def ratings(self) -> dict[str, Assessment]:
         """The assessments by id."""
         return {assessment.id: assessment for assessment in self.assessments}
+
+
+def output_key(node_id: str) -> str:
+    """Return the context key with the outputs of a slot, by port. A key begins with a letter, which ids need not."""
+    return node_id if node_id[0].isalpha() else f"slot-{node_id}"
 
 
 def packs_of(plan: Plan) -> tuple[ContractPack, ...]:

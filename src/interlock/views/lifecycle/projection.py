@@ -52,11 +52,19 @@ class Sources:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lifecycle:
-    """The events of one branch in the order of the log, the skipped node instances, and where the view is partial."""
+    """The events of one branch in the order of the log, the skipped node instances, and where the view is partial.
+
+    `skipped_at` has the event and the log node by which each instance was skipped.
+    """
 
     events: tuple[LifecycleEvent, ...]
-    skipped: tuple[str, ...]
+    skipped_at: Mapping[str, tuple[int, NodeId]]
     partial: tuple[PartialAt, ...]
+
+    @property
+    def skipped(self) -> tuple[str, ...]:
+        """The skipped node instances, in the order in which they were skipped."""
+        return tuple(self.skipped_at)
 
     def to_json(self) -> dict[str, Json]:
         """Return it as commands and resources show it."""
@@ -93,7 +101,7 @@ class _Projection:
     marks: ExecutionState
     context: Context = field(default_factory=dict[str, Json])
     facts: list[tuple[int, dict[str, object]]] = field(default_factory=list[tuple[int, dict[str, object]]])
-    skipped: list[str] = field(default_factory=list[str])
+    skipped: dict[str, tuple[int, NodeId]] = field(default_factory=dict[str, tuple[int, NodeId]])
     partial: list[PartialAt] = field(default_factory=list[PartialAt])
     _pending: str | None = None
 
@@ -123,7 +131,7 @@ class _Projection:
         """Return what was added, in the order of the log."""
         ordered = sorted(self.facts, key=itemgetter(0))
         events = tuple(LifecycleEvent.model_validate(fact | {"seq": seq}) for seq, (_, fact) in enumerate(ordered))
-        return Lifecycle(events=events, skipped=tuple(self.skipped), partial=tuple(self.partial))
+        return Lifecycle(events=events, skipped_at=self.skipped, partial=tuple(self.partial))
 
     def _add(self, index: int, kind: LifecycleKind, refs: Sequence[Ref] = (), **fields: object) -> None:
         fact: dict[str, object] = {"v": 1, "kind": kind, "session": self.session.session, "run": self.run.run}
@@ -214,7 +222,7 @@ class _Projection:
         fields: dict[str, object] = {"node": move.node_id, "instance": instance}
         match move.kind:
             case "skipped":
-                self.skipped.append(instance)
+                self.skipped.setdefault(instance, (index, node.node))
             case "reached":
                 is_task = self.workflow.graphs.nodes[move.node_id].kind == "task"
                 refs = [_event(node.index), _log_node(node), _snapshot(node)] if is_task else [_event(index)]
