@@ -106,7 +106,6 @@ def test_workflows_that_match_approximately_are_said_to_do_so(
     assert said in answer["reason"]
 
 
-
 @pytest.mark.parametrize("query", ["日本", "???", "ü"])
 def test_a_query_without_a_word_that_can_be_matched_does_not_match_everything(memory: Harness, query: str) -> None:
     assert found(memory, query=query) == []

@@ -137,4 +137,8 @@ def _run(run_context: RunContext) -> RunSummary:
         branch=session.observed(run.run, "git_branch"),
         head_sha=session.observed(run.run, "git_head_sha"),
         repo=session.observed(run.run, "repo_root_hash"),
+        repo_root=session.observed(run.run, "repo_root"),
+        workflow_hash=run.workflow_hash,
+        source_kind=run.source_kind,
+        source_ref=run.source_ref,
     )
