@@ -13,6 +13,7 @@ from benchmarks import (
     history,
     hostile,
     lifecycle,
+    operations,
     spawning,
     upkeep,
 )
@@ -27,6 +28,7 @@ BENCHMARKS = {
     "authoring": authoring.figures,
     "upkeep": upkeep.figures,
     "lifecycle": lifecycle.figures,
+    "operations": operations.figures,
     "forgetful": forgetful.figures,
     "hostile": hostile.figures,
 }

@@ -15,7 +15,7 @@ from interlock.record.payloads import WorkReason
 from interlock.views.status import RunStatus, status_words
 from interlock.views.verdicts import Standing
 
-SUMMARY_VERSION = 4
+SUMMARY_VERSION = 5
 """A cached summary of another version is ignored."""
 
 
@@ -26,7 +26,8 @@ class RunSummary:
     `verdict` is the worst verdict that its evidence states and no later one replaces (EVD-2). A run that failed or was
     cancelled keeps the step at which it ended; `end_reason` says why it ended. `notes` are the
     tip's latest notes; `last_at` is the time of the last event. `branch`, `head_sha`, `repo` (the digest of the
-    repository root) and `repo_root` (if it was recorded) are the git position at which the run began.
+    repository root) and `repo_root` (if it was recorded) are the git position at which the run began. `waiting` is the
+    event that the pending step waits for; `intents` counts what the run has to send outside.
     """
 
     run: RunId
@@ -54,6 +55,8 @@ class RunSummary:
     workflow_hash: WorkflowHash
     source_kind: SourceKind
     source_ref: str
+    waiting: str | None = None
+    intents: int = 0
 
     @property
     def is_complete(self) -> bool:
@@ -63,7 +66,7 @@ class RunSummary:
     @property
     def status_text(self) -> str:
         """The status as people read it, with a failed verdict: a run may be complete although its check failed."""
-        words = status_words(self.status)
+        words = status_words(self.status, self.waiting)
         return f"{words}, verdict failed" if self.verdict == "failed" else words
 
     @property
@@ -126,5 +129,6 @@ def run_json(run: RunSummary) -> dict[str, Json]:
         "repo": run.repo,
         "repoRoot": run.repo_root,
         "workflowHash": run.workflow_hash,
+        "waiting": run.waiting,
     }
     return values

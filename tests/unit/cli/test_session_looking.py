@@ -30,6 +30,7 @@ COMMANDS = [
         "open-gaps",
         "lifecycle",
         "state",
+        "executions",
         "conformance",
         "report",
         "report --format html",
@@ -116,7 +117,9 @@ def test_with_json_one_value_is_printed_and_nothing_on_the_error_output(
     assert told.err == ""
 
 
-@pytest.mark.parametrize("command", ["list", "status", "open-gaps", "lifecycle", "state", "conformance", "show"])
+@pytest.mark.parametrize(
+    "command", ["list", "status", "open-gaps", "lifecycle", "state", "executions", "conformance", "show"]
+)
 @pytest.mark.damages
 def test_a_session_whose_pinned_workflow_is_gone_is_told(place: Place, harness: Harness, command: str) -> None:
     harness.advance(harness.start("team.ship", preferences=NEVER_STOPS), None)

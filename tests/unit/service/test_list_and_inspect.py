@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from tests.agents.agent import Agent, Task
 
+from interlock.config.ports import local_ports
 from interlock.config.settings import Settings
 from interlock.define.document import WorkflowDocument
 from interlock.kernel.budgets import LIST_ENTRIES_MAX
 from interlock.kernel.errors import ErrorCode
-from interlock.server.app import local_ports
 from interlock.service.catalog import Pinnable
 from interlock.testing.harness import Harness, ToolResult, linear_workflow
 

@@ -74,6 +74,12 @@ def _texts(reader: SessionReader, event: ev.Event) -> Iterator[tuple[str, str]]:
             yield "observation", event.data.value.value
         case ev.WorkRecordedEvent():
             yield "end", " ".join((event.data.reason, event.data.note or "", *(event.data.refs or ())))
+        case ev.EventReceivedEvent():
+            yield f"event {event.data.event}", _flat_json(event.data.to_json())
+        case ev.IntentRecordedEvent():
+            yield f"intent {event.data.sends}", _flat_json(event.data.to_json())
+        case ev.IntentSettledEvent():
+            yield "sending", f"{event.data.state} {event.data.channel or ''} {event.data.note or ''}"
         case ev.DecisionTraceAppendedEvent():
             yield from (("decision", entry.summary) for entry in event.data.entries)
         case (

@@ -8,7 +8,7 @@ from typing import Literal
 from interlock.engine.answer.prompt import prompt_of
 from interlock.engine.gates import Answered
 from interlock.engine.published import Published
-from interlock.engine.request import WHOLE_NOTES_CONTENT_TYPE
+from interlock.engine.request import TURN_CONTENT_TYPE, WHOLE_NOTES_CONTENT_TYPE
 from interlock.engine.template import with_loop_variables
 from interlock.kernel.canonical import Json, canonical_bytes
 from interlock.kernel.ids import Digest, NodeId
@@ -27,6 +27,9 @@ from interlock.views.recap import notes_of_attempt, notes_of_checkpoint
 from interlock.views.session import Node
 
 _USER_ONLY = "USER_ONLY_DEPENDENCY"
+
+_NOT_EVIDENCE = frozenset({TURN_CONTENT_TYPE, WHOLE_NOTES_CONTENT_TYPE})
+"""Contents that a report does not list: turns have a view of their own, and whole notes are shown as notes."""
 
 
 class Artifact(Published):
@@ -189,7 +192,7 @@ class StepReader:
             return None
 
     def _artifacts(self, node: Node) -> tuple[Artifact, ...]:
-        found = [one for one in _payloads(node) if one[1].content_type != WHOLE_NOTES_CONTENT_TYPE]
+        found = [one for one in _payloads(node) if one[1].content_type not in _NOT_EVIDENCE]
         return tuple(self._artifact(digest, payload) for digest, payload in found)
 
     def _lost(self, path_step: PathStep, shown: Collection[Digest]) -> Iterator[Artifact]:

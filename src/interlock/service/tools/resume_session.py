@@ -27,7 +27,7 @@ from interlock.service.ports import ReadPorts
 from interlock.service.run.context import load_run_context
 from interlock.service.run.observations import repo_root_hash
 from interlock.service.run.summaries import Unreadable, unreadable_by
-from interlock.service.tokens.mint import Mint
+from interlock.service.tokens.mint import minting
 from interlock.store.ports.errors import ContentDamagedError, KeyRingDamagedError, SessionUnhealthyError
 from interlock.store.ports.keys import KeyRing
 from interlock.store.ports.workspace import NOWHERE
@@ -178,7 +178,7 @@ def _make_token(ports: ReadPorts, ring: KeyRing, candidate: Candidate) -> str | 
     if session is None or run is None or run.tip is None:
         return None
     load_run_context(session, run, ports.plans).snapshot(session.nodes[run.tip])
-    return Mint(ring=ring, session=session, run=run, form=ports.token_format).state(run.tip)
+    return minting(ports, ring, session, run).state(run.tip)
 
 
 def _reasons(

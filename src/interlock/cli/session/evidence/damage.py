@@ -19,7 +19,8 @@ from interlock.service.run.plans import Plans
 from interlock.service.transfer.salvage import SoundPrefix, left_out_words, sound_prefix
 from interlock.store.ports.errors import ContentDamagedError, SessionUnhealthyError
 from interlock.store.ports.store import StoreReader
-from interlock.views.session import evolve, new_session
+from interlock.views.evolution import evolve
+from interlock.views.session import new_session
 
 _View = TypeVar("_View")
 
