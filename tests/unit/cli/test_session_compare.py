@@ -12,9 +12,9 @@ from tests.support.modes import with_artifacts
 from interlock.cli.main import main
 from interlock.config.applied import applied_config_hash
 from interlock.config.model import FaultyConfig
+from interlock.config.ports import local_ports
 from interlock.config.settings import PlaceArguments, read_settings
 from interlock.kernel.canonical import digest_of
-from interlock.server.app import local_ports
 from interlock.store.git import GitAnchors
 from interlock.testing.harness import Harness, ToolResult, linear_workflow
 
