@@ -45,7 +45,7 @@ def imported(path: Path) -> set[str]:
         ("server", {"ports.errors", "ports.keys"}),
         (
             "cli",
-            {"opening", "ports.errors", "ports.keys", "ports.maintenance", "ports.store"}
+            {"git", "opening", "ports.errors", "ports.keys", "ports.maintenance", "ports.store"}
             | {"regular_file", "retention", "workflow_files"},
         ),
     ],

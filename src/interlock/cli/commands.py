@@ -73,6 +73,9 @@ Exit codes: 0 success, 1 a check failed or a session was not found, 2 wrong comm
     (
         Command("list", "list runs, the newest first", "session.list"),
         Command("show", "show one session: its runs, their steps, evidence and open gaps", "session.evidence.show"),
+        Command("plan", "show the plan that a run follows, as it is pinned", "session.evidence.plan"),
+        Command("diff", "compare two runs or two branches, step by step", "session.evidence.diff"),
+        Command("search", "find words in everything that was recorded", "session.evidence.search"),
         Command(
             "context",
             "show the context of a run, and the step that set each key",

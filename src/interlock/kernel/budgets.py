@@ -474,6 +474,12 @@ SHORT_ID_CHARS_MIN = 6
 """The last characters of a session's id that name it in a table; more if another id ends in the same characters."""
 SLIP_CHARS_MIN = 4
 """Letters of a word from which one wrong letter is a slip: shorter words differ in one letter by chance."""
+PROJECT_DIGEST_CHARS = 6
+"""Digits that tell apart projects whose names are not recorded."""
+PASSAGES_LISTED = 20
+"""Passages that `session search` prints, without `--limit`."""
+PASSAGE_BYTES_MAX = 300
+"""The beginning of a passage in a search; `session show --evidence` has it in full."""
 BEGINNING_CHARS_MIN = 3
 """Letters from which the beginning of a word matches it: two letters begin too many words."""
 RUNS_LISTED = 30

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, cast
 
 from interlock.kernel.canonical import Json
-from interlock.kernel.ids import NodeId, RunId, SessionId
+from interlock.kernel.ids import NodeId, RunId, SessionId, SourceKind, WorkflowHash
 from interlock.record.payloads import WorkReason
 from interlock.views.status import RunStatus, status_words
 from interlock.views.verdicts import Standing
@@ -25,9 +25,9 @@ class RunSummary:
 
     `verdict` is the worst verdict that its evidence states and no later one replaces (EVD-2). A run that failed or was
     cancelled keeps the step at which it ended; `end_reason` says why it ended. `notes` are the
-    tip's latest notes; `last_at` is the time of the last event. `branch`, `head_sha` and `repo` (the digest of the
-    repository root) are the git position at which the run began. `waiting` is the event that the pending step waits
-    for; `intents` counts what the run has to send outside.
+    tip's latest notes; `last_at` is the time of the last event. `branch`, `head_sha`, `repo` (the digest of the
+    repository root) and `repo_root` (if it was recorded) are the git position at which the run began. `waiting` is the
+    event that the pending step waits for; `intents` counts what the run has to send outside.
     """
 
     run: RunId
@@ -51,6 +51,10 @@ class RunSummary:
     branch: str | None
     head_sha: str | None
     repo: str | None
+    repo_root: str | None
+    workflow_hash: WorkflowHash
+    source_kind: SourceKind
+    source_ref: str
     waiting: str | None = None
     intents: int = 0
 
@@ -121,6 +125,10 @@ def run_json(run: RunSummary) -> dict[str, Json]:
         "startedAt": run.started_at,
         "lastAt": run.last_at,
         "branch": run.branch,
+        "commit": run.head_sha,
+        "repo": run.repo,
+        "repoRoot": run.repo_root,
+        "workflowHash": run.workflow_hash,
         "waiting": run.waiting,
     }
     return values

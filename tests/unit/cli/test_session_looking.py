@@ -12,7 +12,18 @@ from interlock.testing.harness import Harness, ToolResult, linear_workflow
 
 SHIP = linear_workflow("team.ship", "a", "b")
 COMMANDS = [
-    *("list", "list a --deep", "show", "show --all", "context", "timeline", "graph", "graph --format mermaid"),
+    *(
+        "list",
+        "list a --deep",
+        "show",
+        "show --all",
+        "context",
+        "plan",
+        "search ship",
+        "timeline",
+        "graph",
+        "graph --format mermaid",
+    ),
     *(
         "graph --format dot",
         "status",
@@ -23,6 +34,7 @@ COMMANDS = [
         "conformance",
         "report",
         "report --format html",
+        "diff sess_01jgfjjz000000000000000001 sess_01jgfjjz000000000000000001",
     ),
 ]
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from tests.support.record import NODE, RUN, SESSION
+from tests.support.record import NODE, RUN, SESSION, WORKFLOW_HASH
 
 from interlock.kernel.ids import RunId, SessionId
 from interlock.kernel.matching import Closeness
@@ -32,6 +32,10 @@ TOLD = RunSummary(
     branch="feature/login",
     head_sha=None,
     repo=None,
+    repo_root=None,
+    workflow_hash=WORKFLOW_HASH,
+    source_kind="project",
+    source_ref="ship.json",
 )
 
 

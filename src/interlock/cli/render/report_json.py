@@ -2,6 +2,7 @@
 
 from interlock.kernel.canonical import Json
 from interlock.record.outcome import Blocker
+from interlock.service.report.layout import DriftOf
 from interlock.service.report.session_report import (
     Branch,
     ContextEntry,
@@ -17,9 +18,9 @@ from interlock.views.session import RunEnd
 from interlock.views.summary import run_json
 
 
-def session_json(report: SessionReport) -> dict[str, Json]:
-    """Return the report of a session."""
-    runs: list[Json] = [_run(run) for run in report.runs]
+def session_json(report: SessionReport, drift_of: DriftOf) -> dict[str, Json]:
+    """Return the report of a session; `drift_of` says whether the source of a run's workflow changed."""
+    runs: list[Json] = [{**_run(run), "drift": drift_of(run.summary)} for run in report.runs]
     return {"session": report.session, "events": report.events, "runs": runs}
 
 
@@ -33,6 +34,7 @@ def _run(run: RunReport) -> dict[str, Json]:
     observed: dict[str, Json] = {str(key): value for key, value in run.observed.items()}
     details: dict[str, Json] = {
         "workflowHash": run.workflow_hash,
+        "appliedConfigHash": run.config_hash,
         "sourceKind": run.source_kind,
         "source": run.source_ref,
         "preferences": run.preferences.to_json(),

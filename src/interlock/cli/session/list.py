@@ -10,8 +10,9 @@ from typing import get_args
 from interlock.cli.options import add_store_options
 from interlock.cli.render.phrases import ago, step_words
 from interlock.cli.render.progress import with_progress
-from interlock.cli.screen import StopError, say, say_json, say_table
+from interlock.cli.screen import StopError, counted, say, say_json, say_table
 from interlock.cli.session.chosen import listing, short_of
+from interlock.cli.session.place import Place, read_place
 from interlock.cli.store import answered_by_store, open_chosen_reader
 from interlock.kernel.budgets import CELL_BYTES_MAX, CELL_FOUND_BYTES_MAX, ECHO_BYTES_MAX, RUNS_LISTED
 from interlock.kernel.canonical import Json
@@ -31,7 +32,7 @@ from interlock.views.recap import notes_of_attempt, notes_of_checkpoint
 from interlock.views.status import RunStatus
 from interlock.views.summary import run_json
 
-_HEADS = ("SESSION", "RUN", "WORKFLOW", "GOAL", "STATUS", "STEP", "WHEN", "CLIENT")
+_HEADS = ("PROJECT", "SESSION", "RUN", "WORKFLOW", "GOAL", "STATUS", "STEP", "WHEN", "CLIENT")
 _IDS = ("SESSION", "RUN", "WORKFLOW")
 _STATUSES: tuple[RunStatus, ...] = get_args(RunStatus)
 _MINUTE = 60_000
@@ -47,7 +48,7 @@ _APPROXIMATE = {
 class _Found:
     """The runs that match, newest first; how many runs there are; all sessions, and fixes of unreadable ones.
 
-    `closeness` says how well the runs match the words of the search.
+    `closeness` says how well the runs match the words of the search; `elsewhere` counts runs of other projects.
     """
 
     rows: list[Row]
@@ -55,6 +56,7 @@ class _Found:
     listed: Listing
     fixes: Mapping[SessionId, str]
     closeness: Closeness | None
+    elsewhere: int
     short: Callable[[SessionId], str] = field(compare=False)
 
 
@@ -72,6 +74,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--since", metavar="WHEN", help="runs with work since a date, a time (UTC) or a period before now (3d, 12h)"
     )
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument(
+        "--here", dest="is_here", action="store_true", help="runs of this repository only (default inside one)"
+    )
+    where.add_argument("--everywhere", dest="is_everywhere", action="store_true", help="runs of all projects")
+    parser.add_argument("--workspace", default=argparse.SUPPRESS, help="directory of the project (INTERLOCK_WORKSPACE)")
     parser.add_argument("--deep", dest="is_deep", action="store_true", help="search the titles and notes of every step")
     parser.add_argument(
         "--limit", type=int, default=RUNS_LISTED, metavar="N", help=f"at most N runs (default: {RUNS_LISTED})"
@@ -91,14 +99,15 @@ def run(options: argparse.Namespace) -> int:
             "--limit and --page must be at least 1.", "Leave both options out for the first page.", exit_code=2
         )
     since_ms = since(options.since, now_ms) if options.since is not None else None
+    here = read_place(options)
     with answered_by_store():
-        found = _find_runs(store, options, since_ms)
+        found = _find_runs(store, options, since_ms, here)
     first = (options.page - 1) * options.limit
     shown = found.rows[first : first + options.limit]
     if options.as_json:
-        say_json(_json(found, shown, options))
+        say_json(_json(found, shown, options, here))
         return 0
-    _say_rows(found, shown, now_ms)
+    _say_rows(found, shown, now_ms, here)
     _say_rest(found, shown, options)
     _say_unreadable(found)
     return 0
@@ -122,7 +131,7 @@ def since(text: str, now_ms: int) -> int:
     return moment
 
 
-def _find_runs(store: StoreReader, options: argparse.Namespace, since_ms: int | None) -> _Found:
+def _find_runs(store: StoreReader, options: argparse.Namespace, since_ms: int | None, here: Place) -> _Found:
     plans = Plans(store)
     listed = listing(store, plans)
     rows = [row for session in listed.sessions for row in rows_of(session)]
@@ -132,7 +141,9 @@ def _find_runs(store: StoreReader, options: argparse.Namespace, since_ms: int | 
         branch=options.branch,
         since_ms=since_ms,
     )
-    fitting = newest_first(row for row in rows if wanted.fits(row.run))
+    everywhere = newest_first(row for row in rows if wanted.fits(row.run))
+    fitting = [row for row in everywhere if options.is_everywhere or here.holds(row.run, is_strict=options.is_here)]
+    elsewhere = len(everywhere) - len(fitting)
     closeness: Closeness | None = Closeness.WORDS
     if options.words:
         searched = with_progress(fitting, len(fitting), "Searching runs") if options.is_deep else fitting
@@ -140,7 +151,15 @@ def _find_runs(store: StoreReader, options: argparse.Namespace, since_ms: int | 
         fitting, closeness = best_matches(fitting, texts, " ".join(options.words))
     names = [*(one.session for one in listed.sessions), *(one.session for one in listed.unreadable)]
     fixes = {one.session: _fix(store, one) for one in listed.unreadable}
-    return _Found(rows=fitting, total=len(rows), listed=listed, fixes=fixes, short=short_of(names), closeness=closeness)
+    return _Found(
+        rows=fitting,
+        total=len(rows),
+        listed=listed,
+        fixes=fixes,
+        short=short_of(names),
+        closeness=closeness,
+        elsewhere=elsewhere,
+    )
 
 
 def _all_texts(store: StoreReader, plans: Plans, row: Row) -> Iterable[str]:
@@ -159,9 +178,16 @@ def _all_texts(store: StoreReader, plans: Plans, row: Row) -> Iterable[str]:
     return texts
 
 
-def _json(found: _Found, shown: list[Row], options: argparse.Namespace) -> dict[str, Json]:
+def _json(found: _Found, shown: list[Row], options: argparse.Namespace, here: Place) -> dict[str, Json]:
     runs: list[Json] = [
-        {"session": row.session, "short": found.short(row.session), **run_json(row.run)} for row in shown
+        {
+            "session": row.session,
+            "short": found.short(row.session),
+            "project": here.project_of(row.run),
+            "drift": here.drift_of(row.run),
+            **run_json(row.run),
+        }
+        for row in shown
     ]
     unreadable: list[Json] = [
         {"session": one.session, "health": one.health, "found": one.found, "fix": found.fixes[one.session]}
@@ -172,18 +198,22 @@ def _json(found: _Found, shown: list[Row], options: argparse.Namespace) -> dict[
         "fitting": len(found.rows),
         "closeness": found.closeness.name.lower() if options.words and found.closeness is not None else None,
         "total": found.total,
+        "elsewhere": found.elsewhere,
         "page": options.page,
         "limit": options.limit,
         "unreadable": unreadable,
     }
 
 
-def _say_rows(found: _Found, shown: list[Row], now_ms: int) -> None:
+def _say_rows(found: _Found, shown: list[Row], now_ms: int, here: Place) -> None:
     if shown and found.closeness is not None and found.closeness in _APPROXIMATE:
         say(_APPROXIMATE[found.closeness])
     if shown:
         is_watched = sys.stdout.isatty()
-        say_table(_HEADS, (_row(row, found, now_ms if is_watched else None) for row in shown), ids=_IDS)
+        rows = [_row(row, found, now_ms if is_watched else None, here) for row in shown]
+        # A recording without git positions has no projects to tell apart.
+        first = 0 if any(row[0] for row in rows) else 1
+        say_table(_HEADS[first:], [row[first:] for row in rows], ids=_IDS)
     elif not found.total and not found.listed.unreadable:
         say(
             "There are no sessions here yet. A session begins when an agent starts a workflow:"
@@ -195,15 +225,17 @@ def _say_rows(found: _Found, shown: list[Row], now_ms: int) -> None:
         say(f"None of the {found.total} runs matches. Leave out words or options; `--deep` searches every step.")
 
 
-def _row(row: Row, found: _Found, now_ms: int | None) -> tuple[str, ...]:
+def _row(row: Row, found: _Found, now_ms: int | None, here: Place) -> tuple[str, ...]:
     run = row.run
     when = ago(run.last_at, now_ms) if now_ms is not None else run.last_at or "unknown"
+    drift = here.drift_of(run)
     return (
+        here.project_of(run),
         found.short(row.session),
         run.label,
         run.workflow_id,
         one_line(run.goal or "-", CELL_BYTES_MAX),
-        run.status_text,
+        run.status_text if drift is None else f"{run.status_text}, source {drift}",
         step_words(run),
         when,
         run.client or "-",
@@ -211,6 +243,8 @@ def _row(row: Row, found: _Found, now_ms: int | None) -> tuple[str, ...]:
 
 
 def _say_rest(found: _Found, shown: list[Row], options: argparse.Namespace) -> None:
+    if found.elsewhere:
+        say(f"\n{counted(found.elsewhere, 'run')} of other projects: --everywhere")
     last = options.page * options.limit
     if shown and last < len(found.rows):
         more = len(found.rows) - last

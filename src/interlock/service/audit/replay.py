@@ -158,6 +158,7 @@ def _replay_start(
                 preferences=_chosen_preferences(recorded) if is_of_user else PreferenceDelta(),
             ),
             baseline=changed.effective if changed is not None else BASELINE,
+            config_hash=key.data.applied_config_hash,
         )
     )
     return plan if isinstance(plan, AppendPlan) else plan.message

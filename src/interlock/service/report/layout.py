@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from interlock.kernel.budgets import RECORD_NODES_MAX, RECORD_NOTES_BYTES_MAX
 from interlock.kernel.text import truncated
+from interlock.service.catalog import Drift
 from interlock.service.report.document import (
     Block,
     Bullets,
@@ -33,7 +34,9 @@ from interlock.service.report.lines import (
 from interlock.service.report.session_report import RunReport, SessionReport
 from interlock.service.report.step_report import StepReport
 from interlock.service.run.context import RunContext
+from interlock.views.summary import RunSummary
 
+DriftOf = Callable[[RunSummary], Drift | None]
 _PRIVATE_KEYS = {"repo_root"}
 """Observations that contain a path of somebody's disk: not shown to other people."""
 
@@ -44,7 +47,8 @@ class RenderOptions:
 
     With `shows_evidence`, steps are shown with the content of their artifacts and what they changed in the context.
     With `shows_steps_only`, the page has nothing but the steps and their tasks.
-    `draw` draws the graph of a run with branches; without it, the branches are only listed.
+    `draw` draws the graph of a run with branches; without it, the branches are only listed. `drift_of` says whether the
+    source of a run's workflow changed.
     """
 
     newest_first: bool
@@ -53,6 +57,7 @@ class RenderOptions:
     shows_evidence: bool = False
     shows_steps_only: bool = False
     draw: Callable[[RunContext], str] | None = None
+    drift_of: DriftOf | None = None
 
 
 def page_of(account: SessionReport, options: RenderOptions) -> Page:
@@ -106,6 +111,9 @@ def _properties(account: SessionReport, run: RunReport, options: RenderOptions) 
     yield "Workflow", (UntrustedText(summary.workflow_id), f" ({run.source_kind}, ", UntrustedText(run.source_ref), ")")
     yield "Pinned as", (run.workflow_hash,)
     preferences = run.preferences
+    drift = options.drift_of(summary) if options.drift_of is not None else None
+    if drift is not None:
+        yield "Source", (f"{drift} since the run began; the run keeps its version",)
     yield "Preferences", (f"autonomy {preferences.autonomy}, risk policy {preferences.risk_policy}",)
     yield "Started", (UntrustedText(summary.started_at or "unknown"),)
     yield "Last worked on", (UntrustedText(summary.last_at or "unknown"), *client_line(summary.client))

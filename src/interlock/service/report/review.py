@@ -313,6 +313,8 @@ def _record(report: SessionReport, run: RunReport) -> Iterator[tuple[str, Line]]
     source: Line = (f" ({run.source_kind}, ", UntrustedText(run.source_ref), ")")
     yield "Workflow", (UntrustedText(summary.workflow_id), *source)
     yield "Pinned as", (run.workflow_hash,)
+    if run.config_hash is not None:
+        yield "Configuration", (run.config_hash,)
     yield "Preferences", (f"autonomy {preferences.autonomy}, risk policy {preferences.risk_policy}",)
     for key, value in run.observed.items():
         if key != "repo_root":

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import get_args
 
 from interlock.kernel.canonical import Json
-from interlock.kernel.ids import NodeId, RunId, SessionId, SourceKind, WorkflowHash
+from interlock.kernel.ids import Digest, NodeId, RunId, SessionId, SourceKind, WorkflowHash
 from interlock.record.base import Preferences
+from interlock.record.events import RunStartedEvent
 from interlock.record.outcome import Blocker
 from interlock.record.payloads import GapRecorded, ObservationKey
 from interlock.record.snapshot import PendingStep, Running
@@ -19,7 +20,7 @@ from interlock.service.run.verdicts import verdicts_at
 from interlock.store.ports.reader import SessionReader
 from interlock.views.node_position import PathStep, path_to, refusal_of
 from interlock.views.run_graph import GraphNode, leaves, run_graph
-from interlock.views.session import RunEnd
+from interlock.views.session import Node, RunEnd
 from interlock.views.status import open_gaps, remedy
 from interlock.views.summary import RunSummary
 from interlock.views.verdicts import Verdict, in_effect
@@ -83,7 +84,8 @@ class RunReport:
 
     `verdicts` are those of all steps, the latest first; `not_done` are the steps of the plan that are not on the path.
     `blockers` say why it is blocked; `context` is that at its preferred tip, by key; `ended` says how it ended
-    if its last step was not done (END-1); `observed` is the git position at which it began.
+    if its last step was not done (END-1); `observed` is the git position at which it began, and `config_hash`
+    identifies the configuration of the server that began it (CFG-5).
     """
 
     summary: RunSummary
@@ -103,6 +105,7 @@ class RunReport:
     context: tuple[ContextEntry, ...]
     ended: RunEnd | None
     observed: Mapping[ObservationKey, str]
+    config_hash: Digest | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +124,8 @@ class SessionReporter:
         self._plans = plans
         self._session = history.session
         self._steps = StepReader(reader, history)
+        started = (event for plan in history.appended for event in plan if isinstance(event, RunStartedEvent))
+        self._configs = {event.scope.run_id: event.data.applied_config_hash for event in started}
 
     def session(self, runs: Sequence[RunId], *, steps_max: int | None = None) -> SessionReport:
         """Return the report of these runs, each with at most its last `steps_max` steps.
@@ -134,6 +139,15 @@ class SessionReporter:
             events=self._session.next_index,
             runs=tuple(self._run(summary, steps_max) for summary in selected.values()),
         )
+
+    def branch(self, run_context: RunContext, tip: Node) -> tuple[StepReport, ...]:
+        """Return the reports of the steps on the path to a node, without the end of a complete run.
+
+        Raises:
+            ContentDamagedError: A snapshot is missing or damaged.
+        """
+        path = path_to(self._session, tip)
+        return tuple(self._steps.step(run_context, one) for one in path if run_context.place(one.at) is not None)
 
     def gaps(self, run: RunId) -> tuple[GapReport, ...]:
         """Return the open gaps of a run.
@@ -170,6 +184,7 @@ class SessionReporter:
             context=tuple(self._context(run_context, path)),
             ended=run.ended,
             observed=self._observed(run.run),
+            config_hash=self._configs.get(run.run),
         )
 
     def _branch(self, run_context: RunContext, leaf: GraphNode) -> Branch:

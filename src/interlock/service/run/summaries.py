@@ -144,6 +144,10 @@ def _run(run_context: RunContext) -> RunSummary:
         branch=session.observed(run.run, "git_branch"),
         head_sha=session.observed(run.run, "git_head_sha"),
         repo=session.observed(run.run, "repo_root_hash"),
+        repo_root=session.observed(run.run, "repo_root"),
+        workflow_hash=run.workflow_hash,
+        source_kind=run.source_kind,
+        source_ref=run.source_ref,
         waiting=_waiting(run_context, tip) if run.ended is None else None,
         intents=sum(one.run == run.run for one in session.outside.intents.values()),
     )

@@ -11,6 +11,7 @@ from interlock.cli.render.terminal import as_text
 from interlock.cli.screen import StopError, flat, say, say_json
 from interlock.cli.session.chosen import add_session_argument, chosen_session
 from interlock.cli.session.evidence.damage import Viewed, view_session
+from interlock.cli.session.place import read_place
 from interlock.cli.store import answered_by_store, open_chosen_reader
 from interlock.kernel.budgets import ECHO_BYTES_MAX, STEPS_SHOWN
 from interlock.kernel.text import one_line
@@ -38,6 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--step", metavar="STEP", help="only the steps with this number, id or title, with their task and evidence"
     )
+    parser.add_argument("--workspace", default=argparse.SUPPRESS, help="directory of the project (INTERLOCK_WORKSPACE)")
     parser.add_argument("--all", dest="shows_all", action="store_true", help="every step, with its complete notes")
 
 
@@ -47,12 +49,13 @@ def run(options: argparse.Namespace) -> int:
     Raises:
         StopError: The name fits no session or several, or the store cannot answer.
     """
+    here = read_place(options)
     shows_evidence: bool = options.shows_evidence or options.step is not None
     shows_all: bool = options.shows_all or shows_evidence
     viewed = account_of(open_chosen_reader(options), options.session, steps_max=None if shows_all else STEPS_SHOWN)
     report = viewed.view if options.step is None else select_steps(viewed.view, options.step)
     if options.as_json:
-        say_json(viewed.with_damage(session_json(report)))
+        say_json(viewed.with_damage(session_json(report, here.drift_of)))
         return viewed.exit_code
     render_options = RenderOptions(
         newest_first=not shows_evidence,
@@ -61,6 +64,7 @@ def run(options: argparse.Namespace) -> int:
         shows_evidence=shows_evidence,
         shows_steps_only=options.step is not None,
         draw=drawn,
+        drift_of=here.drift_of,
     )
     page = (*viewed.banner, *page_of(report, render_options))
     say(as_text(page, shutil.get_terminal_size().columns if sys.stdout.isatty() else None))
