@@ -37,7 +37,8 @@ def open_telemetry(profile: Profile, environment: Mapping[str, str], exits: Exit
     except ImportError as error:
         message = "Telemetry needs the extra: pip install 'interlock[drive]'."
         raise TurnError(Fault(code="VALIDATION_ERROR", message=message)) from error
-    carried = dict(pair.partition("=")[::2] for pair in environment.get("BAGGAGE", "").split(",") if "=" in pair)
+    pairs = (pair.partition("=") for pair in environment.get("BAGGAGE", "").split(",") if "=" in pair)
+    carried = {key.strip(): value.strip() for key, _, value in pairs}
     spans = SpanEmitter(tracer, profile, traceparent=environment.get("TRACEPARENT"), carried=carried)
     return Telemetry([spans, *emitters])
 
