@@ -14,6 +14,7 @@ from benchmarks import (
     hostile,
     lifecycle,
     spawning,
+    turns,
     upkeep,
 )
 from benchmarks.table import Figure, table
@@ -29,6 +30,7 @@ BENCHMARKS = {
     "lifecycle": lifecycle.figures,
     "forgetful": forgetful.figures,
     "hostile": hostile.figures,
+    "turns": turns.figures,
 }
 
 

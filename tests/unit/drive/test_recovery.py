@@ -3,7 +3,7 @@
 from typing import Any, get_args
 
 import pytest
-from tests.support.drive import driving, each, profile, report
+from tests.support.drive import driving, each, profile
 
 from interlock.drive.agent.profile import ErrorHandler, Reliability, Retry
 from interlock.drive.faults import DEFAULTS, Fault, RecoveryStrategy, TurnCode, TurnError, server_rule
