@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,8 +11,9 @@ from mcp import Client, types
 from mcp.client import advertise
 
 from interlock.drive.agent.profile import Profile
-from interlock.drive.client import NO_PERSON, StartOptions
+from interlock.drive.client import NO_PERSON, StartOptions, WorkflowClient
 from interlock.drive.conversation.messages import ToolCall
+from interlock.drive.delegation import Team
 from interlock.drive.driver import Driver, Settled
 from interlock.drive.models.protocol import InferenceRequest, InferenceResponse, Usage
 from interlock.drive.result import DriveResult
@@ -21,6 +22,7 @@ from interlock.drive.telemetry.emission import Telemetry
 from interlock.drive.tools.execute import Ask
 from interlock.drive.tools.tool import Invoke, ToolHints
 from interlock.drive.tools.toolbox import FunctionTool
+from interlock.drive.turn import Equipment
 from interlock.kernel.canonical import Json
 from interlock.server.app import build_server
 from interlock.testing.harness import Harness
@@ -191,3 +193,34 @@ def phases_of(record: Mapping[str, Any]) -> list[str]:
 def texts(messages: Sequence[Any]) -> list[str]:
     """Return the texts of messages."""
     return [one.text() for one in messages]
+
+
+@asynccontextmanager
+async def team(
+    harness: Harness,
+    lead: tuple[Profile, Answer],
+    members: Mapping[str, tuple[Profile, Answer]],
+    **functions: FunctionTool,
+) -> AsyncGenerator[tuple[Team, RecordingCaller, dict[str, FakeModel]]]:
+    """Yield a team whose members have their own clients, all over one server; their calls are kept together."""
+    called: list[tuple[str, dict[str, Any]]] = []
+    models: dict[str, FakeModel] = {}
+    effects = FakeEffects()
+    server = build_server(harness.ports, None)
+    async with AsyncExitStack() as exits:
+
+        async def opened(name: str, stated: Profile, answer: Answer) -> tuple[Equipment, RecordingCaller]:
+            info = types.Implementation(name=f"drive:{name}", version="1")
+            client = await exits.enter_async_context(
+                Client(server, client_info=info, extensions=[advertise(NO_PERSON)])
+            )
+            caller, models[name] = RecordingCaller(client=client, called=called), FakeModel(answer=answer)
+            around = Surroundings(workspace=Path("/nonexistent"), functions=functions, effects=effects)
+            return equip(stated, models[name], caller, around), caller
+
+        async def open_member(name: str) -> Equipment:
+            return (await opened(name, *members[name]))[0]
+
+        equipment, caller = await opened("lead", *lead)
+        assert isinstance(equipment.client, WorkflowClient)
+        yield Team(lead=equipment, client=equipment.client, open_member=open_member), caller, models

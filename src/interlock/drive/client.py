@@ -131,6 +131,34 @@ class RefusedError(TurnError):
         )
 
 
+class RunClient(Protocol):
+    """What a driver does with a run. The server's client does it at once, a draft keeps it until later."""
+
+    async def start(self, options: StartOptions) -> Position:
+        """See `WorkflowClient.start`."""
+        ...
+
+    async def find(self, run: str) -> Position:
+        """See `WorkflowClient.find`."""
+        ...
+
+    async def look(self, position: Position) -> Position:
+        """See `WorkflowClient.look`."""
+        ...
+
+    async def report(self, position: Position, evidence: Evidence) -> Position:
+        """See `WorkflowClient.report`."""
+        ...
+
+    async def save(self, position: Position, evidence: Evidence) -> Position:
+        """See `WorkflowClient.save`."""
+        ...
+
+    async def history(self, position: Position) -> RunHistory:
+        """See `WorkflowClient.history`."""
+        ...
+
+
 class WorkflowClient:
     """Starts, continues and reads runs through the server's tools."""
 
@@ -233,6 +261,30 @@ class WorkflowClient:
             raise _unreachable(error) from error
         texts = [one.text for one in result.contents if isinstance(one, types.TextResourceContents)]
         return parse_history(_object(json.loads(texts[0]) if texts else None))
+
+    async def step_text(self, position: Position, step_id: str) -> str:
+        """Return a step as an agent would receive it now, whether it is pending or not.
+
+        Raises:
+            TurnError: The server cannot read it.
+        """
+        uri = f"interlock://sessions/{position.session}/runs/{position.label}/steps/{step_id}"
+        try:
+            result = await self._caller.read_resource(uri)
+        except MCPError as error:
+            raise _unreachable(error) from error
+        return "".join(one.text for one in result.contents if isinstance(one, types.TextResourceContents))
+
+    async def run_named(self, session: str, workflow_id: str, goal: str) -> str | None:
+        """Return the latest run of a session with this workflow and goal; None if there is none.
+
+        Raises:
+            TurnError: The server refused the call.
+        """
+        found = await self._call("resume_session", {"sessionId": session})
+        runs = [_object(_object(one).get("run")) for one in _list(found.get("candidates"))]
+        named = [one for one in runs if (one.get("workflowId"), one.get("goal")) == (workflow_id, goal)]
+        return str(named[0].get("runId")) if named else None
 
     async def _call(self, tool: str, arguments: dict[str, Json]) -> dict[str, Json]:
         try:

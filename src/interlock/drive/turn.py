@@ -10,7 +10,7 @@ from typing import cast
 import anyio
 
 from interlock.drive.agent.profile import Profile
-from interlock.drive.client import Evidence, Position, RefusedError, Tokens, WorkflowClient
+from interlock.drive.client import Evidence, Position, RefusedError, RunClient, Tokens
 from interlock.drive.conversation.filtering import Filter
 from interlock.drive.conversation.memory import select_window, summary_source
 from interlock.drive.conversation.messages import Message, Origin, ToolCall, carried, carried_text
@@ -49,6 +49,8 @@ from interlock.kernel.canonical import Json
 
 Input = tuple[str, str]
 """What a turn receives beside the results of calls: its format, and its text."""
+DELEGATION = "delegation"
+"""The format of what one agent passes on to another."""
 _OWN = {REPORT.name: REPORT, PROGRESS.name: PROGRESS}
 _REFUSED = frozenset({"VALIDATION_ERROR", "SCHEMA_VIOLATION", "POLICY_VIOLATION"})
 """Errors of a call that the model can correct by another one."""
@@ -62,7 +64,7 @@ class Equipment:
 
     profile: Profile
     model: Model
-    client: WorkflowClient
+    client: RunClient
     toolbox: Toolbox
     workspace: Workspace
     store: StateStore
@@ -132,6 +134,7 @@ class Turn:
             number_of_step=task.number_of_step,
             step_id=step.step_id,
             started_at=timestamp(effects.unix_ms()),
+            agent=equipment.profile.identity.id,
             previous=task.previous,
         )
         self._state: TurnState = equipment.store.begin(equipment.profile.state.isolation_level)
@@ -211,7 +214,11 @@ class Turn:
             Message(
                 role="user",
                 content=str(carried(text)),
-                origin=Origin(source="api", original_format=original, normalized_at=now),
+                origin=Origin(
+                    source="delegation" if original == DELEGATION else "api",
+                    original_format=original,
+                    normalized_at=now,
+                ),
             )
             for original, text in self._task.inputs
         ]

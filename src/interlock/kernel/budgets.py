@@ -580,6 +580,8 @@ TOKENS_PER_PRICE = 1_000_000
 """Prices of models are stated for a million tokens."""
 PROFILE_BYTES_MAX = 256 * KIB
 """The file of an agent's profile, with its examples."""
+DELEGATION_TRIES = 2
+"""How often work is delegated whose rule says `retry`: an agent that failed twice fails again."""
 
 # Operations: blocks, flows and contracts.
 PORTS_MAX = 100
