@@ -134,6 +134,7 @@ class Run:
     client: str | None = None
     nodes: int = 0
     ended: RunEnd | None = None
+    binding: data.Binding | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,6 +169,8 @@ class Session:
     observations: "HashTrieMap[str, str]"
     tags: "HashTrieMap[str, NodeId]"
     dedupe_keys: "HashTrieMap[str, int]"
+    contracts: tuple[data.ContractBound, ...] = ()
+    claims: tuple[data.ExecutionClaimed, ...] = ()
 
     def advance(self, node: NodeId, attempt: AttemptId) -> Advance | None:
         """Return the recorded outcome of an attempt on a node, if there is one."""
@@ -313,6 +316,12 @@ def _apply(session: Session, event: ev.Event) -> Session:  # noqa: C901, PLR0911
             )
         case ev.WorkRecordedEvent():
             return _work_recorded(session, event)
+        case ev.ContractBoundEvent():
+            _check_binding(session, event.data.parent)
+            return replace(session, contracts=(*session.contracts, event.data))
+        case ev.ExecutionClaimedEvent():
+            _check_binding(session, event.data.binding)
+            return replace(session, claims=(*session.claims, event.data))
         case ev.SessionCreatedEvent() | ev.DivergenceRecordedEvent():
             return session
         case _:
@@ -323,7 +332,13 @@ def _with_node(session: Session, node: NodeId, change: Callable[[Node], Node]) -
     return replace(session, nodes=session.nodes.insert(node, change(session.nodes[node])))
 
 
+def _check_binding(session: Session, binding: data.Binding | data.ParentBinding | None) -> None:
+    if binding is not None and all(one.binding_id != binding.binding_id for one in session.contracts):
+        raise BrokenHistoryError(f"no contract is bound as {binding.binding_id}")
+
+
 def _run_started(session: Session, event: ev.RunStartedEvent) -> Session:
+    _check_binding(session, event.data.binding)
     run = event.scope.run_id
     suffix = run[-LABEL_CHARS:]
     started = Run(
@@ -334,6 +349,7 @@ def _run_started(session: Session, event: ev.RunStartedEvent) -> Session:
         source_kind=event.data.workflow_source_kind,
         source_ref=event.data.workflow_source_ref,
         recorded_at=event.recorded_at,
+        binding=event.data.binding,
     )
     return replace(
         session,

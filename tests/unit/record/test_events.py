@@ -8,6 +8,7 @@ import pytest
 from pydantic import ValidationError
 from tests.support.record import (
     ATTEMPT,
+    BINDING,
     CHANGE,
     CHILD,
     CONTEXT,
@@ -23,6 +24,7 @@ from tests.support.record import (
 from interlock.kernel.budgets import WORK_NOTE_BYTES_MAX, WORK_REF_BYTES_MAX, WORK_REFS_MAX
 from interlock.kernel.canonical import Json, canonical_bytes, digest_of
 from interlock.kernel.errors import InterlockError
+from interlock.kernel.uuids import derived_uuid
 from interlock.record.base import MalformedRecordError, UnknownVersionError
 from interlock.record.events import (
     EVENT_CLASSES,
@@ -44,6 +46,7 @@ FREE_FORM = {"context", "metadata", "details"}
 OPTIONAL = {
     *("recordedAt", "actor", "metadata", "supersedesOutputId", "suggestedFix", "details"),
     *("evidenceRefs", "relatedStepId", "refs", "note", "answerRef"),
+    *("definitions", "parent"),
 }
 TAGS = {"kind", "payloadKind"}
 ID = re.compile(r"(sess|run|node|evt|att|out|ctx|prefchg)_[0-9]{26}")
@@ -140,7 +143,7 @@ MEMBERS = [(kind, path) for kind, path in EVERY_PLACE if isinstance(path[-1], st
 OPTIONAL_MEMBERS = [
     (kind, path)
     for kind, path in MEMBERS
-    if path[-1] in OPTIONAL or (kind, path[-1]) == ("node_created", "requestDigest")
+    if path[-1] in OPTIONAL or (kind, path[-1]) in {("node_created", "requestDigest"), ("run_started", "binding")}
 ]
 OBJECTS = [
     (kind, path)
@@ -177,7 +180,7 @@ def refusal_of(event: dict[str, Json] | bytes) -> type[InterlockError]:
 @pytest.mark.inv("EVT-1")
 def test_the_kinds_are_the_closed_set() -> None:
     assert {event_kind(event_class) for event_class in EVENT_CLASSES} == set(KINDS)
-    assert len(KINDS) == len(EVENT_CLASSES) == 14
+    assert len(KINDS) == len(EVENT_CLASSES) == 16
     assert event_kind(event_class_of(SessionCreated)) == "session_created"
 
 
@@ -270,6 +273,8 @@ KEYS = {
     "divergence_recorded": f"divergence_recorded:{SESSION}:{numbered('div', 1)}",
     "decision_trace_appended": f"decision_trace_appended:{SESSION}:{numbered('trace', 1)}",
     "work_recorded": f"work_recorded:{SESSION}:{RUN}",
+    "contract_bound": f"contract_bound:{SESSION}:{BINDING}",
+    "execution_claimed": f"execution_claimed:{SESSION}:{BINDING}:work:0:{derived_uuid('execution')}",
 }
 
 
@@ -311,14 +316,17 @@ def test_an_identity_that_a_dedupe_key_cannot_carry_is_refused_with_it(identity:
 
 
 @pytest.mark.inv("APP-4")
-def test_only_a_start_an_advance_a_checkpoint_and_an_end_decide_that_a_plan_is_a_replay() -> None:
+def test_only_starts_advances_checkpoints_ends_and_claims_decide_that_a_plan_is_a_replay() -> None:
     events = {kind: parse_event(canonical_bytes(sample(kind))) for kind in KINDS}
     assert {kind for kind in KINDS if is_key_event(events[kind])} == {
         "run_started",
         "advance_recorded",
         "node_created",
         "work_recorded",
+        "execution_claimed",
     }
+    whole = parse_event(canonical_bytes(without("contract_bound", ("data", "parent"))))
+    assert is_key_event(whole)
     assert not is_key_event(parse_event(canonical_bytes(work_on_a_node("released"))))
     for node_kind in ("step", "blocked_attempt"):
         node = parse_event(canonical_bytes(with_value("node_created", ("data", "nodeKind"), node_kind)))

@@ -159,6 +159,7 @@ def _replay_start(
                 preferences=_chosen_preferences(recorded) if is_of_user else PreferenceDelta(),
             ),
             baseline=changed.effective if changed is not None else BASELINE,
+            binding=key.data.binding,
         )
     )
     return plan if isinstance(plan, AppendPlan) else plan.message
