@@ -49,7 +49,7 @@ class SessionCreated(Record):
 
 
 class Binding(Record):
-    """What an execution of a flow is for: a part of a contract that is bound in this session (CON-2).
+    """What an execution of a flow is for: a part of a contract that is bound in this session (GOAL-8).
 
     `position` counts the work flows of the contract, or its assessment bindings; `test` the test flows of that
     assessment.
@@ -85,7 +85,7 @@ class ParentBinding(Record):
 
 
 class ContractBound(Record):
-    """This session executes a contract; or a part of it, if it has a parent (CON-1).
+    """This session executes a contract; or a part of it, if it has a parent (GOAL-8).
 
     `definition` is the digest of the contract as it was published; `definitions`, only without a parent, are those of
     everything that the contract refers to.
@@ -100,7 +100,7 @@ class ContractBound(Record):
 
 
 class ExecutionClaimed(Record):
-    """An execution of a run of this or another session counts for a contract of this session too (CON-5).
+    """An execution of a run of this or another session counts for a contract of this session too (GOAL-9).
 
     The claimed run is not changed. Its state is recorded here, and its outputs as an artifact with the digest
     `outputs`, so that the record is complete without it.

@@ -26,7 +26,7 @@ def due(marked: GcSnapshot, retention: Retention, spared: Collection[SessionId] 
 
 
 def _find_claimed(marked: GcSnapshot, retention: Retention, spared: Collection[SessionId]) -> set[SessionId]:
-    """Return the sessions that a session that stays claims, directly or through others (CON-6)."""
+    """Return the sessions that a session that stays claims, directly or through others (GOAL-9)."""
     claims = {one.session: one.claims for one in marked.sessions}
     frontier = [one.session for one in marked.sessions if one.session in spared or not retention.has_expired(one)]
     claimed: set[SessionId] = set()

@@ -154,6 +154,14 @@ class Advance:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """A claimed execution, and where the log records it."""
+
+    index: int
+    data: data.ExecutionClaimed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
     """The state of a session: all that later calls need from its log."""
 
@@ -170,7 +178,7 @@ class Session:
     tags: "HashTrieMap[str, NodeId]"
     dedupe_keys: "HashTrieMap[str, int]"
     contracts: tuple[data.ContractBound, ...] = ()
-    claims: tuple[data.ExecutionClaimed, ...] = ()
+    claims: tuple[Claim, ...] = ()
 
     def advance(self, node: NodeId, attempt: AttemptId) -> Advance | None:
         """Return the recorded outcome of an attempt on a node, if there is one."""
@@ -321,7 +329,7 @@ def _apply(session: Session, event: ev.Event) -> Session:  # noqa: C901, PLR0911
             return replace(session, contracts=(*session.contracts, event.data))
         case ev.ExecutionClaimedEvent():
             _check_binding(session, event.data.binding)
-            return replace(session, claims=(*session.claims, event.data))
+            return replace(session, claims=(*session.claims, Claim(index=event.event_index, data=event.data)))
         case ev.SessionCreatedEvent() | ev.DivergenceRecordedEvent():
             return session
         case _:
