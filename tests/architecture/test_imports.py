@@ -38,14 +38,14 @@ def imported(path: Path) -> set[str]:
     [
         (
             "service",
-            {"ports.errors", "ports.keys", "ports.maintenance", "ports.reader", "ports.workspace", "ports.writer"}
-            | {"retention", "workflow_files"},
+            {"ports.definitions", "ports.errors", "ports.keys", "ports.maintenance", "ports.reader", "ports.workspace"}
+            | {"ports.writer", "retention", "workflow_files"},
         ),
         ("config", {"regular_file", "workflow_files"}),
         ("server", {"git", "opening", "ports.errors", "ports.keys"}),
         (
             "cli",
-            {"opening", "ports.errors", "ports.keys", "ports.maintenance", "ports.store"}
+            {"opening", "ports.definitions", "ports.errors", "ports.keys", "ports.maintenance", "ports.store"}
             | {"regular_file", "retention", "workflow_files"},
         ),
     ],
@@ -64,7 +64,7 @@ def test_a_room_imports_no_more_of_a_store_than_the_ports_of_its_role_and_what_o
 
 
 WRITING_PORTS = {
-    "SessionLock": {"service/ports.py", "service/tools/append.py"},
+    "SessionLock": {"service/contracts/start.py", "service/ports.py", "service/tools/append.py"},
     "SessionWriter": {"service/ports.py", "service/transfer/restore.py"},
     "KeyRingWriter": {
         "service/ports.py",
@@ -87,7 +87,12 @@ WRITING_PORTS = {
         "cli/upkeep/keys.py",
         "cli/upkeep/sessions.py",
     },
-    "open_chosen_store": {"cli/session/lifecycle/end.py", "cli/session/import_.py", "cli/session/repair.py"},
+    "open_chosen_store": {
+        "cli/session/lifecycle/end.py",
+        "cli/session/import_.py",
+        "cli/session/repair.py",
+        *(f"cli/contract/{name}.py" for name in ("assess", "claim", "graph", "list", "publish", "show", "start")),
+    },
 }
 """What can write to a store, or gives all of its ports, with every module that imports it."""
 

@@ -46,7 +46,7 @@ class Group(NamedTuple):
     commands: tuple[Command, ...]
 
 
-_CONTRACT = "workflow.contract"
+_CONTRACT = "contract"
 
 WORKFLOW = Group(
     "workflow",

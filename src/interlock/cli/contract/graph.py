@@ -3,10 +3,10 @@
 import argparse
 from collections.abc import Iterator
 
+from interlock.cli.contract.chosen import add_contract_arguments, contract_command, contract_session
+from interlock.cli.contract.status import status_lines
 from interlock.cli.screen import RefusedError, say
 from interlock.cli.store import answered_by_store, open_chosen_store
-from interlock.cli.workflow.contract.chosen import add_contract_arguments, contract_command, contract_session
-from interlock.cli.workflow.contract.status import status_lines
 from interlock.define.operations.contracts import Contract
 from interlock.kernel.errors import Refusal
 from interlock.kernel.text import flat

@@ -3,9 +3,9 @@
 import argparse
 from collections.abc import Iterator
 
+from interlock.cli.contract.chosen import add_contract_arguments, contract_command
 from interlock.cli.screen import RefusedError, say, say_json
 from interlock.cli.store import answered_by_store, open_chosen_store
-from interlock.cli.workflow.contract.chosen import add_contract_arguments, contract_command
 from interlock.define.operations.files import to_file_json
 from interlock.kernel.errors import Refusal
 from interlock.service.contracts.definitions import Gathered

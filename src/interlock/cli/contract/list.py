@@ -2,10 +2,10 @@
 
 import argparse
 
+from interlock.cli.contract.chosen import project_definitions
 from interlock.cli.options import add_store_options
 from interlock.cli.screen import say, say_json, say_table
 from interlock.cli.store import answered_by_store, open_chosen_store
-from interlock.cli.workflow.contract.chosen import project_definitions
 from interlock.define.operations.contracts import Contract
 from interlock.kernel.canonical import Json
 from interlock.service.contracts.definitions import parse_stored

@@ -3,10 +3,10 @@
 import argparse
 from collections.abc import Iterator
 
+from interlock.cli.contract.chosen import contract_session
 from interlock.cli.options import add_store_options
 from interlock.cli.screen import RefusedError, say, say_json
 from interlock.cli.store import answered_by_store, open_chosen_reader
-from interlock.cli.workflow.contract.chosen import contract_session
 from interlock.service.contracts.start import refuse_no_contract
 from interlock.service.contracts.status import ContractStatus, read_status
 from interlock.service.ports import ReadPorts

@@ -2,9 +2,9 @@
 
 import argparse
 
+from interlock.cli.contract.chosen import add_contract_arguments, contract_command
 from interlock.cli.screen import RefusedError, counted, say, say_json
 from interlock.cli.store import answered_by_store, open_chosen_store
-from interlock.cli.workflow.contract.chosen import add_contract_arguments, contract_command
 from interlock.kernel.errors import Refusal
 from interlock.service.contracts.start import start_contract
 from interlock.service.ports import AppendPorts, ReadPorts

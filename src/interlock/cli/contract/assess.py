@@ -2,11 +2,11 @@
 
 import argparse
 
+from interlock.cli.contract.chosen import contract_session
 from interlock.cli.options import add_store_options
 from interlock.cli.screen import RefusedError, counted, say, say_json
 from interlock.cli.session.lifecycle.end import COMMAND_LINE
 from interlock.cli.store import answered_by_store, open_chosen_store
-from interlock.cli.workflow.contract.chosen import contract_session
 from interlock.kernel.errors import Refusal
 from interlock.service.contracts.assess import assess_contract
 from interlock.service.ports import AppendPorts, ReadPorts
