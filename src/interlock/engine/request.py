@@ -20,6 +20,10 @@ WHOLE_NOTES_CONTENT_TYPE = "text/markdown"
 REPLY_CONTENT_TYPE = "application/vnd.interlock.confirmation+json"
 """A person's answer. An agent's own statement is an artifact like any other."""
 CONFIRMATION_KIND = "wr.confirmation"
+TURN_KIND = "wr.turn"
+"""The record of one turn of a driver. It says how evidence came about and is no evidence, so no attempt inherits it."""
+TURN_CONTENT_TYPE = "application/vnd.interlock.turn+json"
+"""Such a record is stored under a type of its own, so views of evidence leave it out (TURN-7)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,14 +81,24 @@ class Request:
         assessment. `unnamed` is the assessment of a rating that names none.
         """
         sent = {_subject(artifact, unnamed) for artifact in self.artifacts}
+        sent.add(_subject({"kind": TURN_KIND}, unnamed))
         kept = tuple(artifact for artifact in earlier.artifacts if _subject(artifact, unnamed) not in sent)
         notes = self.notes if self.has_notes() else earlier.notes
         return replace(self, notes=notes, artifacts=(*self.artifacts, *kept))
+
+    @property
+    def evidence(self) -> tuple[Mapping[str, Json], ...]:
+        """The artifacts that are evidence: a driver's record of its turn is none."""
+        return tuple(one for one in self.artifacts if one.get("kind") != TURN_KIND)
 
     def in_stored_order(self) -> "Request":
         """Return the request in the order in which the log stores it, so that the order of artifacts never matters."""
         ordered = sorted(self.artifacts, key=lambda item: digest_of(dict(item)))
         return replace(self, artifacts=tuple(ordered))
+
+    def without(self, kind: str) -> "Request":
+        """Return the request without the artifacts of a kind."""
+        return replace(self, artifacts=tuple(one for one in self.artifacts if one.get("kind") != kind))
 
     def has_notes(self) -> bool:
         """Say whether there are notes, other than the sample text of an answer."""
@@ -96,7 +110,7 @@ class Request:
 
     def stored_artifacts(self) -> tuple[StoredArtifact, ...]:
         """Return the artifacts to store, and notes that had to be cut: each once, ordered by digest."""
-        found = [(ARTIFACT_CONTENT_TYPE, canonical_bytes(dict(item))) for item in self.artifacts]
+        found = [(_content_type(item), canonical_bytes(dict(item))) for item in self.artifacts]
         if self.has_notes() and self.stored_notes() != self.notes:
             found.append((WHOLE_NOTES_CONTENT_TYPE, (self.notes or "").encode("utf-8")))
         stored = {
@@ -104,6 +118,10 @@ class Request:
             for content_type, data in found
         }
         return tuple(stored[digest] for digest in sorted(stored))
+
+
+def _content_type(artifact: Mapping[str, Json]) -> str:
+    return TURN_CONTENT_TYPE if artifact.get("kind") == TURN_KIND else ARTIFACT_CONTENT_TYPE
 
 
 _AROUND = "`*_\"'.: \n"

@@ -19,7 +19,7 @@ from interlock.define.parts import (
 )
 from interlock.kernel.canonical import Json, digest_of_bytes
 from interlock.kernel.ids import Digest, WorkflowHash
-from interlock.plan.adapter import AdapterManifest, adapter_key
+from interlock.plan.adapter import AdapterEvent, AdapterIntent, AdapterManifest, adapter_key
 from interlock.plan.builtins.packs import PACKS
 from interlock.plan.graph import Graphs
 from interlock.plan.records import ASSESSMENT_CONTRACT, Plan, PlanNode
@@ -134,16 +134,41 @@ class CompiledWorkflow(Record):
         found: dict[str, list[str]] = {}
         for step_id, node in self.steps.items():
             assert node.task is not None, "a step is a task"
-            for key in dict.fromkeys(action.key for action in node.task.sets):
+            mirrored = (key for action in node.task.emits for key in sorted(action.mirror))
+            for key in dict.fromkeys([*(action.key for action in node.task.sets), *mirrored]):
                 found.setdefault(key, []).append(step_id)
         return {key: tuple(step_ids) for key, step_ids in found.items()}
 
     @cached_property
     def adapter(self) -> AdapterManifest | None:
-        """What is declared of the context keys; None if no key is declared or set."""
+        """What is declared of context keys, events and intents; None if nothing is."""
         names = sorted({*self.declared, *self.set_by})
         keys = tuple(adapter_key(name, self.declared.get(name), self.set_by.get(name, ())) for name in names)
-        return AdapterManifest(workflow_id=self.workflow_id, keys=keys) if keys else None
+        outside: dict[str, object] = {"events": self._adapter_events(), "intents": self._adapter_intents()}
+        fields = {"keys": keys} | {name: found for name, found in outside.items() if found}
+        if not any(fields.values()):
+            return None
+        return AdapterManifest.model_validate({"workflow_id": self.workflow_id, **fields})
+
+    def _adapter_events(self) -> tuple[AdapterEvent, ...]:
+        awaited = ((step_id, node.task.awaits) for step_id, node in self.steps.items() if node.task is not None)
+        return tuple(
+            AdapterEvent(step=step_id, event=one.event, fields=dict(one.fields), assurance=one.assurance)
+            for step_id, one in awaited
+            if one is not None
+        )
+
+    def _adapter_intents(self) -> tuple[AdapterIntent, ...]:
+        return tuple(
+            AdapterIntent(step=step_id, sends=one.kind, fields=tuple(sorted(one.fields)), mirror=dict(one.mirror))
+            for step_id, node in self.steps.items()
+            for one in (node.task.emits if node.task is not None else ())
+        )
+
+    @cached_property
+    def sends(self) -> tuple[str, ...]:
+        """The kinds of the intents that its steps may send, ordered."""
+        return tuple(sorted({one.sends for one in self._adapter_intents()}))
 
     @cached_property
     def adapter_digest(self) -> Digest | None:

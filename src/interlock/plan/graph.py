@@ -4,12 +4,12 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from interlock.decide.condition import Condition
-from interlock.decide.graph import DecisionGraph, SetKey
-from interlock.decide.lowering import Assignment, build_graph
+from interlock.decide.condition import Compare, Condition
+from interlock.decide.evaluate import EMITTED
+from interlock.decide.graph import DecisionGraph, EmitIntent, SetKey
+from interlock.decide.lowering import Assignment, build_graph, emit_name
 from interlock.decide.schedule import Schedule, build_schedule
-from interlock.define.parts import SetAction
-from interlock.plan.records import Loop, Plan, PlanEdge, PlanNode
+from interlock.plan.records import Loop, Plan, PlanEdge, PlanNode, Task
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,8 +42,7 @@ class Graphs:
         if node_id not in self.step_schedules:
             task = self.nodes[node_id].task
             assert task is not None, "only a task sets anything"
-            conditions = {_name_of_gate(one): one.when for one in task.sets if one.when is not None}
-            self.step_schedules[node_id] = _schedule(build_graph(conditions, map(_assignment, task.sets)))
+            self.step_schedules[node_id] = _schedule(_step_graph(task))
         return self.step_schedules[node_id]
 
     @classmethod
@@ -119,13 +118,36 @@ class Graphs:
         return self.reaches[scope]
 
 
-def _assignment(action: SetAction) -> Assignment:
-    gates = (_name_of_gate(action),) if action.when is not None else ()
-    return Assignment(effect=SetKey(kind="set", key=action.key), payload=action.payload, when=gates)
+def _step_graph(task: Task) -> DecisionGraph:
+    """Return the decision graph of what a step sets and sends."""
+    conditions: dict[str, Condition] = {}
+    assignments: list[Assignment] = []
+    for action in task.sets:
+        gates = _gates(conditions, action.key, action.when)
+        effect = SetKey(kind="set", key=action.key)
+        assignments.append(Assignment(name=action.key, effect=effect, payload=(action.payload,), when=gates))
+    for number, action in enumerate(task.emits):
+        name = emit_name(number)
+        gates = _gates(conditions, name, action.when)
+        if action.once is not None:
+            # Whether it was sent before is an input like any other, so that no trigger needs a memory (DEC-8).
+            conditions[f"{name}.once"] = Compare(op="equals", var=f"{EMITTED}.{number}", value=False)
+            gates = (*gates, f"{name}.once")
+        fields = sorted(action.fields)
+        effect = EmitIntent(
+            kind="emit", number=number, sends=action.kind, fields=tuple(fields), mirror=dict(action.mirror)
+        )
+        payload = tuple(action.fields[one].payload for one in fields)
+        assignments.append(Assignment(name=name, effect=effect, payload=payload, when=gates))
+    return build_graph(conditions, assignments)
 
 
-def _name_of_gate(action: SetAction) -> str:
-    return f"{action.key}.when"
+def _gates(conditions: dict[str, Condition], name: str, when: Condition | None) -> tuple[str, ...]:
+    """Name the condition of an action, and return the names of its gates."""
+    if when is None:
+        return ()
+    conditions[f"{name}.when"] = when
+    return (f"{name}.when",)
 
 
 def _schedule(graph: DecisionGraph) -> Schedule:

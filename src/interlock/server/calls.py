@@ -30,7 +30,7 @@ from interlock.kernel.text import one_line
 from interlock.record.events import Actor
 from interlock.server.arguments import parse_arguments
 from interlock.server.corrected import with_corrected_call
-from interlock.server.elicitation.ask import Elicitation, can_ask
+from interlock.server.elicitation.ask import Elicitation, can_ask, claims_of
 from interlock.server.progress import STILL_WORKING, Activity, report_progress_while
 from interlock.server.tools import tool_named
 from interlock.server.tools.contract import Call, Caller, Outcome, Tool
@@ -84,7 +84,7 @@ class Calls:
         caller = Caller(
             workspace=self._workspace,
             actor=_actor(context),
-            asking=ApprovalContext(client_can=can_ask(context), claims=self._ports.gates_claims),
+            asking=ApprovalContext(client_can=can_ask(context), claims=claims_of(context, self._ports.gates_claims)),
             artifact_bytes_max=self._ports.artifact_bytes_max,
         )
         with self._ports.read.trace.span("parse"):

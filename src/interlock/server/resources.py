@@ -10,6 +10,16 @@ from mcp import types
 from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 
+from interlock.engine.answer.links import (
+    CATALOG_LINK,
+    artifact_link,
+    context_link,
+    lifecycle_link,
+    plan_link,
+    session_link,
+    step_link,
+    turns_link,
+)
 from interlock.kernel.budgets import (
     ECHO_BYTES_MAX,
     HEADER_GOAL_BYTES_MAX,
@@ -23,15 +33,6 @@ from interlock.kernel.text import one_line
 from interlock.record.base import UnknownVersionError
 from interlock.server.read_only import run_read
 from interlock.service.failures import refusal_of
-from interlock.service.links import (
-    CATALOG_LINK,
-    artifact_link,
-    context_link,
-    lifecycle_link,
-    plan_link,
-    session_link,
-    step_link,
-)
 from interlock.service.ports import Ports
 from interlock.service.tools.inspect_workflow import plan_text
 from interlock.service.tools.list_workflows import ListCommand, list_workflows
@@ -41,6 +42,7 @@ from interlock.service.tools.session_parts import (
     read_context,
     read_run_lifecycle,
     read_step,
+    read_turns,
 )
 from interlock.store.ports.errors import ContentDamagedError, SessionUnhealthyError
 from interlock.views.status import status_words
@@ -51,6 +53,7 @@ SESSION_TEMPLATE = session_link("{sessionId}")
 ARTIFACT_TEMPLATE = artifact_link("{sessionId}", "{digest}")
 CONTEXT_TEMPLATE = context_link("{sessionId}", "{label}")
 LIFECYCLE_TEMPLATE = lifecycle_link("{sessionId}", "{label}")
+TURNS_TEMPLATE = turns_link("{sessionId}", "{label}")
 STEP_TEMPLATE = step_link("{sessionId}", "{label}", "{stepId}")
 _MARKDOWN = "text/markdown"
 _PLAN = re.compile(plan_link("(?P<id>[^/]+)"))
@@ -60,6 +63,7 @@ _PARTS = (
     re.compile(artifact_link(_ANY_SESSION, "(?P<digest>[^/]+)")),
     re.compile(context_link(_ANY_SESSION, "(?P<label>[^/]+)")),
     re.compile(lifecycle_link(_ANY_SESSION, "(?P<events_of>[^/]+)")),
+    re.compile(turns_link(_ANY_SESSION, "(?P<turns_of>[^/]+)")),
     re.compile(step_link(_ANY_SESSION, "(?P<label>[^/]+)", "(?P<step>[^/]+)")),
 )
 
@@ -83,6 +87,13 @@ _PART_TEMPLATES = (
         "run lifecycle",
         "Lifecycle of a run",
         "The events of a run, from its start to its end: ids, codes and digests, no text.",
+        "application/json",
+    ),
+    (
+        TURNS_TEMPLATE,
+        "run turns",
+        "Turns of a run",
+        "What a driver recorded of each turn: model, tokens, messages, tools, state, errors.",
         "application/json",
     ),
     (
@@ -190,6 +201,8 @@ class Resources:
                 return read_artifact(ports, session, names["digest"])
             if "events_of" in names:
                 return read_run_lifecycle(ports, session, names["events_of"])
+            if "turns_of" in names:
+                return read_turns(ports, session, names["turns_of"])
             if "step" in names:
                 return read_step(ports, session, names["label"], names["step"])
             return read_context(ports, session, names["label"])
@@ -216,7 +229,7 @@ def _session(summary: SessionSummary) -> types.Resource:
         uri=session_link(summary.session),
         name=summary.session,
         title=f"{name}: {one_line(run.goal, HEADER_GOAL_BYTES_MAX)}" if run.goal else name,
-        description=f"Run {run.label}, {status_words(run.status)}{at}{more}",
+        description=f"Run {run.label}, {status_words(run.status, run.waiting)}{at}{more}",
         mime_type=_MARKDOWN,
         annotations=types.Annotations(last_modified=summary.last_at) if summary.last_at is not None else None,
     )

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from operator import is_
 from pathlib import Path
+from typing import Literal
 
 from interlock.define.diagnostics import Diagnostic, Diagnostics, fault, has_errors, suggest_name
 from interlock.define.document import WorkflowDocument, count_steps
@@ -130,6 +131,20 @@ class RefusedFile:
     diagnostics: Diagnostics
 
 
+Drift = Literal["changed", "moved", "removed"]
+"""How the source of a run's workflow differs from what the run pinned: a run keeps its version."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Where the workflow of a run came from, and what was pinned."""
+
+    workflow_id: str
+    workflow_hash: WorkflowHash
+    kind: SourceKind
+    ref: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogView:
     """The catalogue as one workspace sees it."""
@@ -137,6 +152,19 @@ class CatalogView:
     entries: dict[str, Entry]
     refused: tuple[RefusedFile, ...]
     definitions: Definitions
+
+    def drift_of(self, origin: "Origin") -> Drift | None:
+        """Return how the source of a run's workflow differs from the plan that the run pinned; None if it does not.
+
+        A source that has faults now counts as changed.
+        """
+        entry = self.entries.get(origin.workflow_id)
+        compiled = entry.compiled if entry is not None else None
+        is_same = isinstance(compiled, Pinnable) and compiled.workflow_hash == origin.workflow_hash
+        sources = [one.source for one in (*self.entries.values(), *self.refused)]
+        if (origin.kind, origin.ref) in [(one.kind, one.ref) for one in sources]:
+            return None if is_same else "changed"
+        return "moved" if is_same else "removed"
 
     def nearest(self, workflow_id: str) -> str | None:
         """Return the known id that is most similar to a mistaken one, if one is similar."""

@@ -406,6 +406,17 @@ PACK_SCHEMAS: dict[str, dict[str, Json]] = {
         "type": "object",
     },
     "wr.contracts.step_input": {"type": "object"},
+    "wr.contracts.turn": {
+        "properties": {
+            "ids": {"description": "the ids of the turn", "type": "object"},
+            "kind": {"const": "wr.turn"},
+            "status": {"enum": ["done", "about_to_call", "waiting"], "type": "string"},
+            "turn": {"minimum": 1, "type": "integer"},
+            "version": {"const": 1, "type": "integer"},
+        },
+        "required": ["ids", "kind", "status", "turn", "version"],
+        "type": "object",
+    },
     "wr.contracts.verification_report": {
         "additionalProperties": False,
         "allOf": [

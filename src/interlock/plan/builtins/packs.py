@@ -139,6 +139,12 @@ _ALL = (
         ),
     ),
     Pack(
+        contract_ref="wr.contracts.event",
+        title="Event",
+        purpose="An event from outside, which a step waits for: it is recorded in the log and not reported.",
+        lines=("Nothing to send: the event is recorded when it arrives.",),
+    ),
+    Pack(
         contract_ref="wr.contracts.gate_verdict",
         title="Gate verdict",
         purpose="Whether a gate opens, and why.",
@@ -193,6 +199,16 @@ _ALL = (
         title="Step input",
         purpose="The input of a step: its prompt and the context of its branch.",
         lines=("Nothing to send: a step accepts any object.",),
+    ),
+    Pack(
+        contract_ref="wr.contracts.turn",
+        title="Turn",
+        purpose="What a driver records of one turn of its model: phases, tokens, tools, state, errors.",
+        kind="wr.turn",
+        lines=(
+            _send("wr.turn", "`version` 1, `turn`, `status` (done | about_to_call | waiting), `ids`"),
+            "A driver sends it; it is no evidence of a step.",
+        ),
     ),
     Pack(
         contract_ref="wr.contracts.verification_report",

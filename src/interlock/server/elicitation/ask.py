@@ -16,7 +16,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
-from interlock.engine.gates import Question, Reply
+from interlock.engine.gates import GateClaims, Question, Reply
 from interlock.kernel.budgets import CLIENT_NAME_BYTES_MAX, CLOCK_SKEW_MS_MAX, ECHO_BYTES_MAX, QUESTION_VALID_MS
 from interlock.kernel.text import one_line
 from interlock.server.elicitation.form import build_form, cancelled_reply, reply_of
@@ -24,6 +24,8 @@ from interlock.server.elicitation.seal import Asked, QuestionSealer
 from interlock.service.clock import Clock
 from interlock.store.ports.keys import KeyRingWriter
 
+NO_PERSON = "interlock/noPerson"
+"""The capability of a client that speaks for no person, such as a driver."""
 _KEY = "decision"
 """Names our one question among the inputs that a result asks for."""
 _UNNAMED_CLIENT = "a client without a name"
@@ -43,6 +45,16 @@ def can_ask(context: Context) -> bool:
     if declared is None or (declared.form is None and declared.url is not None):
         return False
     return _is_modern(context) or context.session.can_send_request
+
+
+def claims_of(context: Context, allowed: GateClaims) -> GateClaims:
+    """Return whether a claim of this client may open a gate: never if it speaks for no person (DRIVE-12).
+
+    A client declares that among its extensions, or among its experimental capabilities.
+    """
+    capabilities = context.session.client_capabilities
+    declared = () if capabilities is None else (capabilities.extensions or {}, capabilities.experimental or {})
+    return "never" if any(NO_PERSON in one for one in declared) else allowed
 
 
 class Elicitation:

@@ -11,7 +11,6 @@ from interlock.service.contracts.status import ContractReading, PartExecution, r
 from interlock.service.ports import AppendPorts
 from interlock.service.run.context import load_run_context
 from interlock.service.run.lifecycle import read_executions
-from interlock.service.tools.append import append_plan
 from interlock.views.executions.events import TERMINAL
 from interlock.views.executions.model import FlowExecution
 from interlock.views.session import Session
@@ -56,7 +55,7 @@ def claim_run(
             }
         )
         plan = AppendPlan(session=session_id, drafts=(EventDraft(data=claim),), artifacts=((claim.outputs, stored),))
-        append_plan(ports, lock, plan, actor)
+        ports.append(lock, plan, actor)
     return claim
 
 

@@ -21,7 +21,6 @@ from interlock.record.events import Actor
 from interlock.service.clock import mint_run, mint_session
 from interlock.service.contracts.definitions import Gathered, all_sources, digest_in_store, gather, read_bound, to_bytes
 from interlock.service.ports import AppendPorts
-from interlock.service.tools.append import append_plan
 from interlock.store.ports.definitions import DefinitionArchive
 from interlock.store.ports.errors import DefinitionTakenError
 from interlock.store.ports.writer import SessionLock
@@ -81,7 +80,7 @@ def start_contract(
         return refusal
     session_id = mint_session(ports.clock)
     with ports.hold(session_id) as lock:
-        session = append_plan(ports, lock, _plan_binding(session_id, gathered), command.actor)
+        session = ports.append(lock, _plan_binding(session_id, gathered), command.actor)
         new = [*_missing_work(session, gathered.definitions, command.goal)]
         runs = begin_runs(ports, lock, new, gathered.definitions, command.actor)
     return ContractStarted(session=session_id, contract=gathered.contract, runs=runs)
@@ -197,7 +196,7 @@ def begin_runs(
         plan = plan_start(start)
         assert isinstance(plan, AppendPlan), "the conditions of a flow are decided also if a value is missing"
         ports.read.plans.keep_start(plan)
-        append_plan(ports, lock, plan, actor)
+        ports.append(lock, plan, actor)
         begun.append(start.run)
     return tuple(begun)
 

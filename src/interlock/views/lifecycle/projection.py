@@ -12,7 +12,7 @@ from typing import Literal
 
 from interlock.engine.request import REPLY_CONTENT_TYPE
 from interlock.engine.walk.flow import Move
-from interlock.engine.walk.recorded import repeat_walk
+from interlock.engine.walk.recorded import Repeated, repeat_walk
 from interlock.kernel.budgets import LIFECYCLE_REFS_MAX
 from interlock.kernel.canonical import Json, digest_of_bytes
 from interlock.kernel.ids import Digest, NodeId
@@ -179,17 +179,15 @@ class _Projection:
     def _walk_to(self, node: Node, index: int) -> None:
         """Walk on by the recorded decisions to a node, add the moves, and compare the position with its snapshot."""
         self._read_context(node)
-        capture, reason = self._capture(node)
+        capture, capture_missing = self._capture(node)
         walked = repeat_walk(self.workflow, self.marks, self.context, capture)
         for move in walked.moves:
             self._add_move(index, move, node)
-        if walked.result is None:
-            reason = reason or ("decisions_left_out" if walked.is_left_out else "snapshot_differs")
-        elif self._digest(walked.result.state) != node.snapshot:
-            reason = reason or "snapshot_differs"
-        state = walked.result.state if walked.result is not None and reason is None else None
-        if state is None:
-            assert reason is not None, "only a partial view reads the snapshot"
+        reason = capture_missing or self._difference(walked, node)
+        if reason is None:
+            assert walked.result is not None, "a walk that agrees with the snapshot has an end"
+            state = walked.result.state
+        else:
             self.partial.append(PartialAt(node=node.node, event_index=index, reason=reason))
             state = self.sources.snapshot(node).state
             self.marks = ExecutionState(self.workflow.graphs, state)
@@ -199,8 +197,12 @@ class _Projection:
             refs = [_event(node.index), _log_node(node), _snapshot(node)]
             self._add(index, "workflow.run.completed", refs)
 
-    def _digest(self, state: Running | Complete) -> str:
-        return digest_of_bytes(build_snapshot(self.run.workflow_hash, state).to_bytes())
+    def _difference(self, walked: Repeated, node: Node) -> PartialReason | None:
+        """Return why a repeated walk does not lead to the snapshot of a node; None if it does."""
+        if walked.result is None:
+            return "decisions_left_out" if walked.is_left_out else "snapshot_differs"
+        snapshot = build_snapshot(self.run.workflow_hash, walked.result.state)
+        return None if digest_of_bytes(snapshot.to_bytes()) == node.snapshot else "snapshot_differs"
 
     def _capture(self, node: Node) -> tuple[Mapping[str, Json] | None, PartialReason | None]:
         if not node.captures:
@@ -234,7 +236,7 @@ class _Projection:
                 self._add_edges(index, move.node_id, move.prefix, move.edge)
 
     def _add_edges(self, index: int, node_id: str, prefix: str, chosen: str | None) -> None:
-        """Add the edges that a completed node takes: all of them, or the one that a decision chose."""
+        """Add the edges that a completed node takes: all of them, or the chosen edge of a decision."""
         for edge in self.workflow.graphs.out_edges.get(node_id, ()):
             if chosen is None or edge.edge_id == chosen:
                 fields = {"node": node_id, "instance": prefix + node_id, "edge": edge.edge_id}
@@ -266,7 +268,7 @@ def _snapshot(node: Node) -> Ref:
 
 
 def _outputs(node: Node) -> list[Ref]:
-    """Refer to what a report brought: its outputs by id, its artifacts by digest."""
+    """Refer to the content of a report: its outputs by id, its artifacts by digest."""
     refs: list[Ref] = []
     for output in node.outputs:
         if output.is_of_checkpoint:

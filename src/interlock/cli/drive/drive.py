@@ -1,0 +1,218 @@
+"""`interlock drive`: work a run to its end with a model, as one more client of the server."""
+
+import argparse
+import os
+import sys
+from contextlib import AsyncExitStack, ExitStack
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import anyio
+
+from interlock.cli.commands import add_places
+from interlock.cli.drive.asking import answer_form, ask_in_terminal
+from interlock.cli.drive.files import read_agent, read_object
+from interlock.cli.drive.picture import shown_drive
+from interlock.cli.options import add_json, checked_settings, chosen_data_dir, place_arguments
+from interlock.cli.screen import StopError, say, say_json
+from interlock.config.model import Config
+from interlock.config.settings import settings_from
+from interlock.drive.agent.profile import Profile
+from interlock.drive.client import StartOptions, WorkflowClient
+from interlock.drive.delegation import Team
+from interlock.drive.driver import Settled
+from interlock.drive.faults import TurnError
+from interlock.drive.models.protocol import Model
+from interlock.drive.result import DriveResult
+from interlock.drive.setup import ServerCommand, Surroundings, connect, equip, make_model
+from interlock.drive.telemetry.opening import open_telemetry
+from interlock.drive.turn import Equipment
+from interlock.kernel.canonical import Json
+
+_WRITING = {"write_file", "patch_file", "run_command"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Order:
+    """What the command line asks for, read and checked."""
+
+    profile: Profile
+    model: Model
+    server: ServerCommand
+    workspace: Path
+    start: StartOptions | None
+    resume: str | None
+    agents: Path
+    model_name: str | None
+    settled: Settled | None
+    is_asking: bool
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    add_places(parser)
+    parser.add_argument("workflow", metavar="WORKFLOW", nargs="?", help="the id of a workflow, to begin a run of it")
+    parser.add_argument("--resume", metavar="RUN", help="continue this run, by its id or label")
+    parser.add_argument("--agent", metavar="FILE", required=True, help="the profile of the agent (YAML or JSON)")
+    parser.add_argument("--goal", help="what the run is for, in a sentence")
+    parser.add_argument(
+        "--context", metavar="KEY=VALUE", action="append", default=[], help="a context key; can be repeated"
+    )
+    parser.add_argument("--model", metavar="NAME|script:FILE|cmd:COMMAND", help="the model (default: of the profile)")
+    parser.add_argument("--max-turns", type=int, metavar="N", help="turns of the run (default: of the profile)")
+    parser.add_argument(
+        "--ask", action="store_true", help="ask in this terminal: questions of steps, tools that need permission"
+    )
+    parser.add_argument(
+        "--lost-calls",
+        choices=("happened", "not-happened"),
+        help="with --resume: what became of calls that a driver was making when it ended",
+    )
+    add_json(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Drive a run, print its result, and return the exit code.
+
+    0 complete, 1 failed, 3 a person is needed, 4 complete with gaps, 5 a budget is used up, 6 waiting.
+
+    Raises:
+        StopError: The command line or a file is wrong, or the run cannot be started or found.
+    """
+    order = _order(options)
+    result = anyio.run(partial(_drive, order, is_json=options.as_json))
+    if isinstance(result, TurnError):
+        fix = str(result.fault.details.get("suggestion") or "Correct it and run the command again.")
+        raise StopError(str(result), fix, exit_code=1) from result
+    if options.as_json:
+        say_json(result.to_json())
+    else:
+        _say(result)
+    return result.exit_code
+
+
+def _order(options: argparse.Namespace) -> _Order:
+    if (options.workflow is None) == (options.resume is None):
+        raise StopError(
+            "Name a workflow or a run.", "Use WORKFLOW to begin a run or --resume RUN, not both.", exit_code=2
+        )
+    if options.ask and not sys.stdin.isatty():
+        raise StopError("--ask needs a terminal.", "Leave --ask out where nobody can answer.", exit_code=2)
+    profile = read_agent(options.agent).profile
+    if options.max_turns is not None:
+        if options.max_turns < 1:
+            raise StopError("--max-turns must be at least 1.", "Leave it out for the profile's own.", exit_code=2)
+        limits = profile.constraints.model_copy(update={"max_turns": options.max_turns})
+        profile = profile.model_copy(update={"constraints": limits})
+    with checked_settings():
+        settings = settings_from(os.environ, place_arguments(options), Config())
+    data_dir, workspace = chosen_data_dir(options), settings.workspace or Path.cwd()
+    _check_apart(profile, data_dir, workspace)
+    try:
+        model = make_model(options.model or profile.llm.model, profile, read_object)
+    except TurnError as error:
+        raise StopError(error.fault.message, "Try --model script:FILE without a provider.", exit_code=2) from error
+    return _Order(
+        profile=profile,
+        model=model,
+        server=_server(options, data_dir, workspace),
+        workspace=workspace,
+        start=None if options.workflow is None else _start(options, profile),
+        resume=options.resume,
+        agents=Path(options.agent).parent,
+        model_name=options.model,
+        settled=None if options.lost_calls is None else options.lost_calls.replace("-", "_"),
+        is_asking=options.ask,
+    )
+
+
+def _check_apart(profile: Profile, data_dir: Path, workspace: Path) -> None:
+    """Refuse tools that write where the log is: a model could change the record of its own work.
+
+    Raises:
+        StopError: The data directory is in the workspace.
+    """
+    writes = [tool.name for tool in profile.tools if tool.name in _WRITING and tool.permission != "deny"]
+    if writes and Path(os.path.realpath(data_dir)).is_relative_to(os.path.realpath(workspace)):
+        message = f"The data directory is in the workspace, where {', '.join(writes)} could change the log."
+        raise StopError(message, "Choose another with --data-dir, or leave these tools out.", exit_code=2)
+
+
+def _server(options: argparse.Namespace, data_dir: Path, workspace: Path) -> ServerCommand:
+    argv = [sys.executable, "-m", "interlock", "serve", "--data-dir", str(data_dir), "--workspace", str(workspace)]
+    places = place_arguments(options)
+    if places.workflows_dir is not None:
+        argv += ["--workflows-dir", places.workflows_dir]
+    passed = {name: value for name, value in os.environ.items() if name.startswith("INTERLOCK_")}
+    passed |= {name: os.environ[name] for name in ("PYTHONPATH", "TRACEPARENT") if name in os.environ}
+    return ServerCommand(argv=tuple(argv), environment=passed)
+
+
+def _start(options: argparse.Namespace, profile: Profile) -> StartOptions:
+    context: dict[str, Json] = {}
+    for pair in options.context:
+        key, sign, value = str(pair).partition("=")
+        if not sign or not key:
+            raise StopError(f"--context {pair!r} is not KEY=VALUE.", "Write --context ticket=ABC-1.", exit_code=2)
+        context[key] = value
+    return StartOptions(workflow_id=options.workflow, goal=options.goal, context=context, autonomy=profile.autonomy)
+
+
+async def _drive(order: _Order, *, is_json: bool) -> DriveResult | TurnError:
+    """Connect and drive. An error is returned, because the client would wrap a raised one."""
+    try:
+        return await _drive_connected(order, is_json=is_json)
+    except* TurnError as group:
+        found = group.exceptions[0]
+        while isinstance(found, BaseExceptionGroup):
+            found = found.exceptions[0]
+        assert isinstance(found, TurnError), "as caught"
+        failed = found
+    return failed
+
+
+async def _drive_connected(order: _Order, *, is_json: bool) -> DriveResult:
+    async with AsyncExitStack() as exits:
+        form = answer_form if order.is_asking else None
+        ask = ask_in_terminal if order.is_asking else None
+        show = exits.enter_context(shown_drive(is_json=is_json))
+        opened: dict[str, Equipment] = {}
+
+        async def open_agent(profile: Profile, model: Model, name: str | None) -> Equipment:
+            caller = await connect(order.server, exits, name, form)
+            telemetry = open_telemetry(profile, os.environ, exits.enter_context(ExitStack()))
+            around = Surroundings(workspace=order.workspace, ask=ask, telemetry=telemetry)
+            equipment = equip(profile, model, caller, around)
+            await exits.enter_async_context(equipment.toolbox)
+            return equipment
+
+        async def open_member(target: str) -> Equipment:
+            if target not in opened:
+                profile = read_agent(str(order.agents / target)).profile
+                model = make_model(order.model_name or profile.llm.model, profile, read_object)
+                opened[target] = await open_agent(profile, model, profile.identity.id)
+            return opened[target]
+
+        lead = await open_agent(order.profile, order.model, None)
+        assert isinstance(lead.client, WorkflowClient), "as equipped"
+        team = Team(lead=lead, client=lead.client, open_member=open_member, on_progress=show)
+        if order.start is not None:
+            return await team.start(order.start)
+        assert order.resume is not None, "the command line names one of them"
+        return await team.resume(order.resume, order.settled)
+
+
+def _say(result: DriveResult) -> None:
+    place, usage = result.position, result.usage
+    head = f"run {place.label} of {place.workflow_id}: {result.status.replace('_', ' ')}"
+    at = f", at the step {place.step.title!r}" if place.step is not None else ""
+    say(head + at)
+    cost = f", cost {usage.cost:.4f}" if usage.cost else ""
+    say(f"{result.turns} turns, {usage.input_tokens} tokens in, {usage.output_tokens} out{cost}")
+    for warning in result.warnings:
+        say(f"warning: {warning}")
+    if result.fault is not None:
+        say(f"turn.{result.fault.code}: {result.fault.message}")
+    if not place.is_complete and place.ended is None:
+        say(f"To continue: interlock drive --resume {place.run} --agent FILE")

@@ -1,0 +1,418 @@
+"""Drives a run to its end, one turn at a time. It changes nothing but by the tools of the server."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from interlock.drive.client import Evidence, Position, StartOptions
+from interlock.drive.conversation.messages import Message
+from interlock.drive.faults import Fault, TurnError
+from interlock.drive.instructions import CUT_OFF, HUMAN_KINDS, UNREPORTED, refusal_message, step_message
+from interlock.drive.models.protocol import Usage
+from interlock.drive.record import PastTurn, RunHistory, report_of
+from interlock.drive.recovery.retry import run_with_retries
+from interlock.drive.result import DriveResult, DriveStatus, status_of
+from interlock.drive.turn import DELEGATION, Equipment, Input, Turn, TurnOutcome, TurnTask
+from interlock.kernel.budgets import (
+    CHECKPOINTS_PER_NODE_MAX,
+    CHECKPOINTS_RESERVED,
+    REPAIR_TURNS_MAX,
+    WAIT_PAUSE_S_MAX,
+    WAIT_PAUSE_S_MIN,
+)
+from interlock.kernel.canonical import Json
+
+Settled = Literal["happened", "not_happened"]
+"""What a person says of a call that was about to be made when its driver ended."""
+_LOST_REPORT = "The report was not sent, because the driver ended. Send it again."
+_HAPPENED: Json = "A person says that the call took place. Its output is lost."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """Where a drive is, for a live picture."""
+
+    position: Position
+    turn: int
+    usage: Usage
+    seconds: float
+    tools: tuple[str, ...] = ()
+
+
+def _any_step(_: str) -> bool:
+    return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """What of a run a driver works on, and what of it the agent is told.
+
+    `may_work` says which steps are the agent's. `brief` is an input of its first turn. Without `include_history`, the
+    conversation holds its own turns alone; without `include_state`, its state begins empty.
+    """
+
+    may_work: Callable[[str], bool] = _any_step
+    brief: str | None = None
+    include_history: bool = True
+    include_state: bool = True
+
+
+class _WaitingError(TurnError):
+    """What the step waits for did not come in time."""
+
+
+class Driver:
+    """Drives one run. `on_progress` is called before and after each turn."""
+
+    def __init__(
+        self,
+        equipment: Equipment,
+        *,
+        on_progress: Callable[[Progress], None] | None = None,
+        scope: Scope | None = None,
+    ) -> None:
+        self._with = equipment
+        self._scope = scope or Scope()
+        self._brief = self._scope.brief
+        self._on_progress = on_progress
+        self._began = equipment.effects.monotonic()
+        self._history = RunHistory()
+        self._previous: Mapping[str, Json] | None = None
+        self._answer: str | None = None
+        self._chain_id, self._chain_turns, self._refused_turns = equipment.effects.new_id(), 0, 0
+        self._position: Position | None = None
+
+    async def start(self, options: StartOptions) -> DriveResult:
+        """Begin a run and drive it.
+
+        Raises:
+            TurnError: The run cannot be started.
+        """
+        return await self._drive(await self._with.client.start(options), settled=None)
+
+    async def continue_at(self, position: Position) -> DriveResult:
+        """Drive from a position whose turns are not known or do not matter."""
+        return await self._drive(position, settled=None)
+
+    async def resume(self, run: str, settled: Settled | None = None) -> DriveResult:
+        """Continue a run where it is, in the middle of its step if turns of it are recorded.
+
+        Args:
+            run: The id or the label of the run.
+            settled: What a person says of calls whose result was lost.
+
+        Raises:
+            TurnError: The run cannot be found or read.
+        """
+        position = await self._with.client.find(run)
+        self._history = await self._with.client.history(position)
+        mode = self._with.profile.state.mode
+        if mode != "none" and self._scope.include_state:
+            self._with.store.apply(self._history.changes())
+        if position.blockers:
+            self._answer = refusal_message(position.blockers, position)
+        return await self._drive(position, settled=settled)
+
+    async def _drive(self, position: Position, *, settled: Settled | None) -> DriveResult:
+        self._position = position
+        try:
+            await self._with.toolbox.resolve()
+            await self._settle_marks(settled)
+            while not self._is_over():
+                await self._step_on()
+        except TurnError as error:
+            return await self._stopped(error)
+        position = self._position
+        if position.ended is not None:
+            message = f"The run has ended: {position.ended.get('status')}, {position.ended.get('reason')}."
+            return self._result("failed", Fault(code="STATE_ERROR", message=message))
+        if not position.is_complete:
+            return self._result("person_needed", None)
+        return self._result("complete_with_gaps" if position.has_gaps else "complete", None)
+
+    def _is_over(self) -> bool:
+        position = self._at
+        is_handed_over = position.step is not None and not self._scope.may_work(position.step.step_id)
+        return position.is_complete or position.ended is not None or is_handed_over
+
+    @property
+    def _at(self) -> Position:
+        assert self._position is not None, "a drive has a position"
+        return self._position
+
+    async def _step_on(self) -> None:
+        """Do one turn, or wait for what the step waits for."""
+        position = self._at
+        last = self._history.of_step[-1] if self._history.of_step else None
+        if position.waiting is not None or (last is not None and last.status == "waiting"):
+            evidence = _evidence_of(last) if last is not None and last.status == "waiting" else Evidence()
+            self._move(await self._wait(position, evidence))
+            return
+        self._refuse_stuck(position)
+        self._check_limits()
+        await self._confirm()
+        self._report_progress(())
+        turn = Turn(self._with, self._task())
+        outcome = await self._run(turn)
+        if outcome is not None:
+            self._take(outcome)
+
+    async def _run(self, turn: Turn) -> TurnOutcome | None:
+        """Run a turn; None if an error is to be skipped: then nothing of the turn was kept."""
+        try:
+            return await turn.run()
+        except TurnError as error:
+            if self._with.recovery.strategy(error.fault.code) != "skip":
+                raise
+            self._chain_turns += 1
+            return None
+
+    def _refuse_stuck(self, position: Position) -> None:
+        """Raise if only a person can go on.
+
+        Raises:
+            TurnError: `ESCALATION_REQUIRED` or `STATE_ERROR`.
+        """
+        codes = {str(one.get("code")) for one in position.blockers}
+        if "STORAGE_CORRUPTION_DETECTED" in codes:
+            raise TurnError(Fault(code="STATE_ERROR", message=_fixes(position)))
+        if codes == {"USER_ONLY_DEPENDENCY"}:
+            raise TurnError(Fault(code="ESCALATION_REQUIRED", message=_fixes(position)))
+        if position.tokens.ack is None:
+            message = "The step was refused as often as it may be. A person is to decide whether it is redone."
+            raise TurnError(Fault(code="ESCALATION_REQUIRED", message=message))
+
+    def _check_limits(self) -> None:
+        """Raise if a limit of the run, of the chain or of the step is used up (DRIVE-8, DRIVE-9).
+
+        Raises:
+            TurnError: One of the codes of budgets.
+        """
+        profile, usage = self._with.profile, self._history.usage
+        seconds = self._with.effects.monotonic() - self._began
+        chain = profile.turn_chain
+        if self._history.number >= profile.constraints.max_turns:
+            message = f"The run has had {self._history.number} turns; {profile.constraints.max_turns} are allowed."
+            raise TurnError(Fault(code="MAX_TURNS_EXCEEDED", message=message))
+        if self._chain_turns >= (chain.max_tool_turns if chain.continue_on_tool_use else 1):
+            message = f"The model called tools in {self._chain_turns} turns in a row without reporting the step."
+            raise TurnError(Fault(code="MAX_TURNS_EXCEEDED", message=message))
+        if self._history.checkpoints >= CHECKPOINTS_PER_NODE_MAX - CHECKPOINTS_RESERVED:
+            message = f"The step has {self._history.checkpoints} recorded turns, which is the limit of a step."
+            raise TurnError(Fault(code="MAX_TURNS_EXCEEDED", message=message))
+        if profile.budget.max_cost is not None and usage.cost >= profile.budget.max_cost:
+            message = f"The run has cost {usage.cost:.6f}; {profile.budget.max_cost} is allowed."
+            raise TurnError(Fault(code="QUOTA_EXCEEDED", message=message))
+        if profile.budget.max_seconds is not None and seconds >= profile.budget.max_seconds:
+            message = f"The drive took {seconds:.1f} s; {profile.budget.max_seconds} s are allowed."
+            raise TurnError(Fault(code="QUOTA_EXCEEDED", message=message))
+        if self._refused_turns >= REPAIR_TURNS_MAX:
+            last = self._history.turns[-1].artifact.get("errors")
+            message = f"The model repeated refused calls in {self._refused_turns} turns in a row: {last}"
+            raise TurnError(Fault(code="VALIDATION_ERROR", message=message))
+
+    async def _confirm(self) -> None:
+        """Ask before a turn that follows another one, if the profile says so (DRIVE-9).
+
+        Raises:
+            TurnError: Nobody can be asked, or the answer is no.
+        """
+        if not self._with.profile.turn_chain.confirm_between_turns or not self._history.turns:
+            return
+        ask, number = self._with.executor.ask, self._history.number + 1
+        if ask is None or not await ask(f"Continue with turn {number}?"):
+            message = f"Turn {number} needs a person's confirmation: `turn_chain.confirm_between_turns`."
+            raise TurnError(Fault(code="ESCALATION_REQUIRED", message=message))
+
+    def _task(self) -> TurnTask:
+        history, position = self._history, self._at
+        return TurnTask(
+            position=position,
+            conversation=history.conversation(
+                self._answer, only_of=None if self._scope.include_history else self._with.profile.identity.id
+            ),
+            inputs=self._inputs(),
+            number=history.number + 1,
+            number_of_step=len(history.of_step) + 1,
+            chain_id=self._chain_id,
+            used=history.usage,
+            pinned=_pinned(history),
+            previous=self._previous,
+        )
+
+    def _inputs(self) -> list[Input]:
+        """Return the new inputs: the step if it is new, else a reminder if the model called nothing."""
+        position, turns = self._at, self._history.of_step
+        brief = [] if self._brief is None else [(DELEGATION, self._brief)]
+        self._brief = None
+        if not turns or brief:
+            assert position.step is not None, "a turn works on a step"
+            recap = [("recap", position.recap)] if position.recap is not None and not self._history.turns else []
+            return [*recap, *brief, ("workflow_step", step_message(position, position.step))]
+        response = turns[-1].response
+        if response is None or response.calls:
+            return []
+        model = turns[-1].artifact.get("model")
+        is_cut = isinstance(model, dict) and model.get("finishReason") == "length"
+        return [("reminder", CUT_OFF if is_cut else UNREPORTED)]
+
+    def _take(self, outcome: TurnOutcome) -> None:
+        """Take over what a turn came to."""
+        checkpoints = 0 if outcome.is_accepted else 1
+        checkpoints += bool(outcome.artifact.get("aboutToCall"))
+        self._history = self._history.with_turn(outcome.artifact, checkpoints)
+        self._previous, self._answer = outcome.closing, outcome.answer
+        self._refused_turns = self._refused_turns + 1 if outcome.refused else 0
+        is_same_step = not outcome.is_accepted
+        if outcome.has_calls and is_same_step and not outcome.reported:
+            self._chain_turns += 1
+        else:
+            self._chain_id, self._chain_turns = self._with.effects.new_id(), 0
+        self._position = outcome.position
+        if outcome.is_accepted:
+            self._history = self._history.at_next_step()
+        self._report_progress(tuple(call.name for call in self._history.turns[-1].calls))
+
+    def _move(self, position: Position) -> None:
+        """Go to where the run is after what a step waited for arrived, or after its report was refused."""
+        self._position = position
+        if position.blockers:
+            self._answer = refusal_message(position.blockers, position)
+            last = self._history.of_step[-1] if self._history.of_step else None
+            if last is not None:
+                self._history = self._history.with_turn({**last.artifact, "status": "done"}, 0)
+        else:
+            self._history = self._history.at_next_step()
+        self._previous = {"answer": self._answer} if self._answer is not None else None
+
+    async def _wait(self, position: Position, evidence: Evidence) -> Position:
+        """Ask again with a growing pause until what the step waits for is there, or the time is over.
+
+        Raises:
+            TurnError: A person is needed, or the time is over.
+        """
+        effects = self._with.effects
+        until, pause = effects.monotonic() + self._with.profile.max_wait_seconds, WAIT_PAUSE_S_MIN
+        while True:
+            asked = position
+            position, _ = await run_with_retries(
+                lambda asked=asked: self._with.client.report(asked, evidence), self._with.recovery, None, effects.sleep
+            )
+            if not position.unchanged:
+                return position
+            if position.tokens.checkpoint is None:
+                position = replace(position, tokens=replace(position.tokens, checkpoint=asked.tokens.checkpoint))
+            self._position = position
+            if position.waiting is None:
+                raise TurnError(Fault(code="ESCALATION_REQUIRED", message=_needs_person(position)))
+            if effects.monotonic() >= until:
+                message = f"The step waits for {position.waiting.get('for') or 'something'}, which did not come."
+                raise _WaitingError(Fault(code="ESCALATION_REQUIRED", message=message))
+            await effects.sleep(min(pause, max(until - effects.monotonic(), 0.0)))
+            pause = min(2 * pause, WAIT_PAUSE_S_MAX)
+
+    async def _settle_marks(self, settled: Settled | None) -> None:
+        """Settle calls that were about to be made when a driver ended: they are never repeated (DRIVE-13).
+
+        Raises:
+            TurnError: Nobody said what became of them.
+        """
+        last = self._history.of_step[-1] if self._history.of_step else None
+        if last is None or last.status != "about_to_call":
+            return
+        lost = [call for call in last.about_to_call if call not in last.results]
+        names = ", ".join(one.name for one in last.calls if one.call_id in lost)
+        question = f"A driver ended while it called {names}. Did the call take place?"
+        if settled is None and self._with.executor.ask is not None:
+            settled = "happened" if await self._with.executor.ask(question) else "not_happened"
+        if settled is None:
+            message = f"{question} Look, then resume with `--lost-calls happened` or `--lost-calls not-happened`."
+            raise TurnError(Fault(code="ESCALATION_REQUIRED", message=message, details={"calls": list(lost)}))
+        artifact = _settled_artifact(last, lost, settled)
+        self._position = await self._with.client.save(self._at, Evidence(record=artifact))
+        self._history = self._history.with_turn(artifact, 1)
+        self._answer = self._answer or _LOST_REPORT
+        self._previous = {"turn": last.number, "answer": self._answer}
+
+    async def _stopped(self, error: TurnError) -> DriveResult:
+        if isinstance(error, _WaitingError):
+            return self._result("waiting", error.fault)
+        strategy = self._with.recovery.strategy(error.fault.code)
+        handler = self._with.recovery.handler(error.fault.code)
+        target = handler.escalation_target if handler is not None else None
+        fault = error.fault if target is None else replace(error.fault, escalation=target)
+        return self._result(status_of(fault, strategy), fault)
+
+    def _result(
+        self,
+        status: DriveStatus,
+        fault: Fault | None,
+    ) -> DriveResult:
+        recorded = [turn.artifact.get("warnings") for turn in self._history.turns]
+        texts = [str(one) for found in recorded if isinstance(found, list) for one in found]
+        return DriveResult(
+            status=status,
+            position=self._at,
+            turns=self._history.number,
+            usage=self._history.usage,
+            fault=fault,
+            warnings=tuple(dict.fromkeys(texts)),
+        )
+
+    def _report_progress(self, tools: tuple[str, ...]) -> None:
+        if self._on_progress is not None:
+            seconds = self._with.effects.monotonic() - self._began
+            turn = self._history.number
+            self._on_progress(
+                Progress(position=self._at, turn=turn, usage=self._history.usage, seconds=seconds, tools=tools)
+            )
+
+
+def _pinned(history: RunHistory) -> Message | None:
+    """Return the message that handed out the pending step."""
+    inputs = (one for turn in history.of_step for one in turn.inputs)
+    return next((one for one in inputs if one.origin.original_format == "workflow_step"), None)
+
+
+def _fixes(position: Position) -> str:
+    """Return what is missing, and what the server suggests."""
+    parts = [f"{one.get('message')} {one.get('suggestedFix') or ''}".strip() for one in position.blockers]
+    return " ".join(parts)
+
+
+def _needs_person(position: Position) -> str:
+    title = position.step.title if position.step is not None else "the end"
+    missing = _fixes(position) or f"The step {title!r} needs a person's answer."
+    return (
+        f"{missing} Continue run {position.label} in a client that can ask one"
+        f" (`resume_session`), or with `interlock drive --resume {position.run} --ask` in a terminal."
+    )
+
+
+def _evidence_of(turn: PastTurn) -> Evidence:
+    """Return the evidence of a turn whose report waits for an answer."""
+    arguments = report_of(turn)
+    notes, context, artifacts = arguments.get("notes"), arguments.get("context"), arguments.get("artifacts")
+    sent = [one for one in (artifacts if isinstance(artifacts, list) else []) if isinstance(one, dict)]
+    return Evidence(
+        notes=notes if isinstance(notes, str) else None,
+        artifacts=tuple(one for one in sent if one.get("kind") not in HUMAN_KINDS),
+        context=context if isinstance(context, dict) else {},
+    )
+
+
+def _settled_artifact(turn: PastTurn, lost: list[str], settled: Settled) -> dict[str, Json]:
+    """Return the record of a turn with results for the calls whose own were lost."""
+    calls = {one.call_id: one for one in turn.calls}
+    result: Json = {"status": "success", "output": _HAPPENED}
+    if settled == "not_happened":
+        error: Json = {"code": "turn.TOOL_ERROR", "message": "A person says that the call did not take place."}
+        result = {"status": "error", "error": error}
+    tools = turn.artifact.get("tools")
+    settled_calls: list[Json] = [
+        {"callId": one, "toolName": calls[one].name, "input": calls[one].arguments, "result": result, "retries": 0}
+        for one in lost
+        if one in calls
+    ]
+    known = tools if isinstance(tools, list) else []
+    return {**turn.artifact, "status": "done", "tools": [*known, *settled_calls]}

@@ -1,0 +1,75 @@
+"""Parses the answer of a script or a command into a response. Its form is the same for both."""
+
+from collections.abc import Mapping
+from typing import cast, get_args
+
+from interlock.drive.conversation.messages import ToolCall, carried, carried_text, members_of
+from interlock.drive.faults import Fault, TurnCode, TurnError
+from interlock.drive.models.protocol import FinishReason, InferenceResponse, Usage
+
+_FORM = (
+    'Answer with a JSON object: {"content": text or null, "toolCalls": [{"name", "arguments"}], "usage":'
+    ' {"inputTokens", "outputTokens"}, "model": text} or {"error": {"code", "message"}}.'
+)
+
+
+def parse_answer(answer: object, model: str) -> InferenceResponse:
+    """Return the response that an answer holds.
+
+    Raises:
+        TurnError: It holds an error of the closed set, or is not of the form: `LLM_ERROR`.
+    """
+    if not isinstance(answer, Mapping):
+        raise _malformed(f"found {type(answer).__name__}")
+    members = cast("Mapping[str, object]", answer)
+    if "error" in members:
+        raise TurnError(_parse_error(members["error"]))
+    content, calls = members.get("content"), members.get("toolCalls", [])
+    if not isinstance(content, str | None):
+        raise _malformed("`content` is no text")
+    if not isinstance(calls, list):
+        raise _malformed("`toolCalls` is no list")
+    parsed = tuple(_parse_call(one) for one in cast("list[object]", calls))
+    finish = members.get("finishReason") or ("tool_use" if parsed else "stop")
+    if finish not in get_args(FinishReason):
+        raise _malformed(f"`finishReason` is {finish!r}")
+    return InferenceResponse(
+        content=None if content is None else carried_text(content),
+        calls=parsed,
+        finish_reason=cast("FinishReason", finish),
+        usage=_parse_usage(members.get("usage")),
+        model=str(members.get("model") or model),
+    )
+
+
+def _parse_call(call: object) -> ToolCall:
+    members = members_of(call)
+    name = members.get("name")
+    if not isinstance(name, str) or not name:
+        raise _malformed("a call has no `name`")
+    return ToolCall(call_id="", name=carried_text(name), arguments=carried(members.get("arguments", {})))
+
+
+def _parse_usage(usage: object) -> Usage:
+    members = members_of(usage)
+    counts = (members.get("inputTokens", 0), members.get("outputTokens", 0))
+    sent, received = (one if isinstance(one, int) and one >= 0 else 0 for one in counts)
+    return Usage(input_tokens=sent, output_tokens=received)
+
+
+def _parse_error(error: object) -> Fault:
+    members = members_of(error)
+    code = str(members.get("code", "LLM_ERROR")).removeprefix("turn.")
+    after = members.get("retryAfterMs")
+    if code not in get_args(TurnCode):
+        code = "LLM_ERROR"
+    return Fault(
+        code=cast("TurnCode", code),
+        message=carried_text(str(members.get("message", "The model reported an error."))),
+        recoverable=members.get("recoverable") is not False,
+        retry_after_ms=after if isinstance(after, int) and after >= 0 else None,
+    )
+
+
+def _malformed(found: str) -> TurnError:
+    return TurnError(Fault(code="LLM_ERROR", message=f"The model's answer is malformed: {found}. {_FORM}"))

@@ -1,0 +1,132 @@
+"""Tools of MCP servers, discovered by `tools/list`, and tools behind an HTTP address (TOOL-1, TOOL-2)."""
+
+import json
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from typing import cast
+
+import httpx2
+from mcp import Client, StdioServerParameters, types
+
+from interlock.drive.agent.profile import ToolEntry
+from interlock.drive.faults import Fault, TurnError
+from interlock.drive.tools.builtin import SAFE_NAME
+from interlock.drive.tools.commands import DRIVER_MARK
+from interlock.drive.tools.tool import Invoke, ResolvedTool, ToolContext, ToolHints
+from interlock.kernel.canonical import Json
+
+
+async def connect_tools(entry: ToolEntry, exits: AsyncExitStack, warnings: list[str]) -> list[ResolvedTool]:
+    """Connect to an MCP server and return those of its tools that the entry names.
+
+    Raises:
+        TurnError: The server cannot be reached.
+    """
+    try:
+        client = await exits.enter_async_context(Client(_address(entry)))
+        listed = await _list_tools(client)
+    except Exception as error:  # a foreign server may fail in any way, and its tools are then left out
+        message = f"The MCP server {entry.name!r} cannot be reached: {type(error).__name__}."
+        raise TurnError(Fault(code="TOOL_ERROR", message=message)) from error
+    named = {*entry.capabilities, *entry.permissions}
+    missing = sorted(named - {tool.name for tool in listed})
+    if missing:
+        warnings.append(f"The MCP server {entry.name!r} has no tool {', '.join(missing)}.")
+    if not named:
+        warnings.append(f"No tool of the MCP server {entry.name!r} is named in `capabilities`, so none is offered.")
+    return [_resolved(entry, client, tool) for tool in listed if tool.name in named]
+
+
+def _address(entry: ToolEntry) -> StdioServerParameters | str:
+    if entry.url is not None:
+        return entry.url
+    if not entry.command:
+        message = f"The tool {entry.name!r} of type `mcp` has neither `command` nor `url`."
+        raise TurnError(Fault(code="VALIDATION_ERROR", message=message))
+    program, *arguments = entry.command
+    return StdioServerParameters(command=program, args=arguments, env={**entry.env, DRIVER_MARK: "1"})
+
+
+async def _list_tools(client: Client) -> list[types.Tool]:
+    tools: list[types.Tool] = []
+    cursor: str | None = None
+    while True:
+        page = await client.list_tools(cursor=cursor)
+        tools += page.tools
+        if page.next_cursor is None:
+            return tools
+        cursor = page.next_cursor
+
+
+def _resolved(entry: ToolEntry, client: Client, tool: types.Tool) -> ResolvedTool:
+    hints = _hints(tool.annotations)
+    permission = entry.permissions.get(tool.name) or entry.permission or hints.permission()
+    return ResolvedTool(
+        name=SAFE_NAME.sub("_", f"{entry.name}__{tool.name}"),
+        description=tool.description or tool.name,
+        input_schema=cast("Mapping[str, Json]", tool.input_schema),
+        source={"type": "mcp", "serverUri": entry.url or entry.name, "capability": tool.name},
+        transport="mcp",
+        invoke=_invoke_remote(client, tool.name),
+        timeout_ms=entry.timeout_ms,
+        retry=entry.retry,
+        is_parallel=entry.parallel,
+        permission=permission,
+        hints=hints,
+        fallback=entry.fallback,
+    )
+
+
+def _hints(annotations: types.ToolAnnotations | None) -> ToolHints:
+    if annotations is None:
+        return ToolHints()
+    is_read_only = annotations.read_only_hint is True
+    return ToolHints(
+        is_read_only=is_read_only,
+        is_destructive=annotations.destructive_hint is not False and not is_read_only,
+        is_idempotent=annotations.idempotent_hint is True,
+    )
+
+
+def _invoke_remote(client: Client, name: str) -> Invoke:
+    async def invoke(arguments: Mapping[str, Json], _context: ToolContext) -> object:
+        result = await client.call_tool(name, dict(arguments))
+        texts = [one.text for one in result.content if isinstance(one, types.TextContent)]
+        if result.is_error:
+            raise TurnError(Fault(code="TOOL_ERROR", message="\n".join(texts) or "The tool failed.", recoverable=True))
+        return result.structured_content if result.structured_content is not None else "\n".join(texts)
+
+    return invoke
+
+
+def http_tool(entry: ToolEntry, index: int) -> ResolvedTool:
+    """Return a tool that posts its arguments to an address and reads JSON."""
+    address = entry.url or ""
+
+    async def invoke(arguments: Mapping[str, Json], _context: ToolContext) -> object:
+        try:
+            async with httpx2.AsyncClient(timeout=None) as http:
+                response = await http.post(address, json=dict(arguments))
+        except httpx2.HTTPError as error:
+            message = f"The tool {entry.name!r} cannot be reached: {type(error).__name__}."
+            raise TurnError(Fault(code="TOOL_ERROR", message=message, recoverable=True)) from error
+        if response.is_error:
+            message = f"The tool {entry.name!r} answered with the status {response.status_code}."
+            raise TurnError(Fault(code="TOOL_ERROR", message=message, recoverable=response.is_server_error))
+        return cast("object", json.loads(response.content))
+
+    hints = ToolHints()
+    return ResolvedTool(
+        name=entry.name,
+        description=entry.description or entry.name,
+        input_schema=entry.input_schema or {"type": "object"},
+        source={"type": "manifest", "toolIndex": index},
+        transport="http",
+        invoke=invoke,
+        timeout_ms=entry.timeout_ms,
+        retry=entry.retry,
+        is_parallel=entry.parallel,
+        permission=entry.permission or hints.permission(),
+        hints=hints,
+        fallback=entry.fallback,
+    )

@@ -1,0 +1,241 @@
+"""The command `interlock drive` with the real server over stdio: models by script, command and address; and kills."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.chat_model import reporting
+from tests.support.server import workspace_in
+
+from interlock.testing.chat_server import ChatAnswer, ChatServer, chat_server, scripted
+from interlock.testing.harness import linear_workflow
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="sends signals")
+PATIENCE_S = 120
+ABC = linear_workflow("test.abc", "a", "b", "c")
+BUNDLED = ("wr.quick_task", "wr.documentation", "wr.code_review")
+PRODUCED: dict[str, Any] = {"kind": "guide"}
+"""Values of context keys that these workflows ask for without saying their type."""
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    workspace_in(tmp_path, abc=ABC)
+    return tmp_path
+
+
+def run(root: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a command on the data directory of a test."""
+    return subprocess.run(
+        command(root, *arguments),
+        env=surroundings(root, **environment),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+
+
+def command(root: Path, *arguments: str) -> list[str]:
+    places = ["--data-dir", str(root / "data")]
+    if arguments[0] == "drive":
+        places += ["--workspace", str(root / "space"), "--workflows-dir", str(root / "none")]
+    return [sys.executable, "-m", "interlock", *arguments, *places]
+
+
+def surroundings(root: Path, **environment: str) -> dict[str, str]:
+    kept = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
+    return {**kept, "HOME": str(root), "INTERLOCK_LOG_LEVEL": "critical", **environment}
+
+
+def agent(root: Path, **members: Any) -> str:
+    path = root / "agent.json"
+    path.write_text(json.dumps({"role": "You are a test.", **members}))
+    return str(path)
+
+
+def script(root: Path, value: object) -> str:
+    (root / "script.json").write_text(json.dumps(value))
+    return f"script:{root / 'script.json'}"
+
+
+def notes(step: str) -> dict[str, Any]:
+    text = f"The step {step} was worked on: file {step}.py was read, {step} was decided, and nothing of it is open."
+    return {"toolCalls": [{"name": "report_step", "arguments": {"notes": text}}]}
+
+
+STEPS = {"steps": {step: [notes(step)] for step in "abc"}}
+
+
+def turns(root: Path) -> dict[str, Any]:
+    (session,) = (path.name for path in (root / "data" / "sessions").iterdir())
+    (found,) = json.loads(run(root, "session", "turns", session, "--json").stdout)["runs"]
+    return found
+
+
+@pytest.mark.inv("DRIVE-11", "TURN-8")
+def test_a_script_drives_a_run_to_its_end_and_its_turns_are_listed(root: Path) -> None:
+    done = run(root, "drive", "test.abc", "--agent", agent(root), "--model", script(root, STEPS), "--json")
+    result = json.loads(done.stdout)
+    assert (done.returncode, result["status"], result["turns"]) == (0, "complete", 3), done.stderr
+    assert turns(root)["totals"]["turns"] == 3
+    listed = run(root, "session", "turns", result["session"])
+    assert f"run {result['label']}: 3 turns" in listed.stdout
+    assert run(root, "session", "verify").returncode == 0
+
+
+@pytest.mark.inv("DRIVE-12")
+def test_a_model_that_is_a_command_reads_the_request_and_prints_the_answer(root: Path) -> None:
+    model = root / "model.py"
+    model.write_text(
+        "import json, sys\n"
+        "request = json.load(sys.stdin)\n"
+        "assert 'ack_' not in json.dumps(request)\n"
+        f"print(json.dumps({STEPS!r}['steps'][request['step']][0]))\n"
+    )
+    name = f"cmd:{sys.executable} {model}"
+    done = run(root, "drive", "test.abc", "--agent", agent(root, llm={"model": name}), "--json")
+    assert json.loads(done.stdout)["status"] == "complete", done.stderr
+
+
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [("print('no json')", "LLM_ERROR"), ("raise SystemExit(3)", "LLM_ERROR"), ("print('[]')", "LLM_ERROR")],
+)
+def test_a_command_that_answers_nonsense_fails_the_drive_and_the_run_stays_at_its_step(
+    root: Path, answer: str, code: str
+) -> None:
+    (root / "model.py").write_text(answer)
+    stated = agent(root, reliability={"retry": {"max_retries": 1, "initial_delay_ms": 1}})
+    done = run(
+        root, "drive", "test.abc", "--agent", stated, "--model", f"cmd:{sys.executable} {root / 'model.py'}", "--json"
+    )
+    result = json.loads(done.stdout)
+    assert (done.returncode, result["error"]["code"], result["step"]) == (1, f"turn.{code}", "a")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["drive", "--agent", "AGENT"],
+        ["drive", "test.abc", "--resume", "x", "--agent", "AGENT"],
+        ["drive", "test.abc", "--agent", "/nonexistent"],
+        ["drive", "test.abc", "--agent", "AGENT", "--max-turns", "0"],
+        ["drive", "test.abc", "--agent", "AGENT", "--context", "novalue"],
+        ["drive", "test.abc", "--agent", "AGENT", "--ask"],
+        ["drive", "test.abc", "--agent", "AGENT"],
+    ],
+    ids=["nothing", "both", "no profile", "no turns", "no value", "no terminal", "no model"],
+)
+def test_a_wrong_command_line_is_refused_with_2_and_nothing_is_written(root: Path, arguments: list[str]) -> None:
+    named = [agent(root) if one == "AGENT" else one for one in arguments]
+    done = run(root, *named)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert not (root / "data").exists()
+
+
+def test_a_workflow_or_run_that_does_not_exist_is_refused_with_1(root: Path) -> None:
+    model = script(root, STEPS)
+    for arguments in (["drive", "test.nothing"], ["drive", "--resume", "zzzz"]):
+        done = run(root, *arguments, "--agent", agent(root), "--model", model)
+        assert done.returncode == 1, done.stderr
+        assert "Traceback" not in done.stderr
+
+
+def test_tools_that_write_are_refused_where_the_log_is(root: Path) -> None:
+    stated = agent(root, tools=[{"name": "write_file", "permission": "allow"}])
+    arguments = [
+        "drive",
+        "test.abc",
+        "--agent",
+        stated,
+        "--model",
+        script(root, STEPS),
+        "--data-dir",
+        str(root / "space" / "d"),
+    ]
+    done = subprocess.run(
+        [sys.executable, "-m", "interlock", *arguments, "--workspace", str(root / "space")],
+        env=surroundings(root),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE_S,
+    )
+    assert done.returncode == 2
+    assert "could change the log" in done.stderr
+
+
+def through(root: Path, server: ChatServer, workflow: str, provider: str = "openai") -> dict[str, Any]:
+    """Drive a workflow with the model of a loopback server; every other address is unreachable."""
+    address = server.address if provider == "openai" else server.address.removesuffix("/v1")
+    stated = agent(root, llm={"model": f"{provider}:tester", "base_url": address}, constraints={"max_turns": 200})
+    barred = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), "http://127.0.0.1:9")
+    done = run(root, "drive", workflow, "--agent", stated, "--json", NO_PROXY="127.0.0.1", **barred)
+    assert done.stdout, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.inv("DRIVE-7", "TURN-8")
+@pytest.mark.parametrize("workflow", BUNDLED)
+def test_bundled_workflows_are_driven_to_their_end_and_the_turns_sum_to_what_the_server_counted(
+    root: Path, workflow: str
+) -> None:
+    with chat_server(reporting(PRODUCED)) as server:
+        result = through(root, server, workflow)
+    assert result["status"] in ("complete", "complete_with_gaps"), result
+    totals = turns(root)["totals"]
+    assert (totals["inputTokens"], totals["outputTokens"]) == (server.input_tokens, server.output_tokens)
+    assert totals["turns"] == len(server.requests) == result["turns"]
+    assert run(root, "session", "verify").returncode == 0
+
+
+def test_a_model_of_the_messages_shape_drives_a_run(root: Path) -> None:
+    with chat_server(reporting()) as server:
+        result = through(root, server, "test.abc", "anthropic")
+    assert (result["status"], result["turns"], len(server.requests)) == ("complete", 3, 3)
+    assert server.requests[0]["system"]
+
+
+@pytest.mark.inv("FAULT-2")
+def test_failures_of_a_provider_are_typed_and_repeated_as_it_says(root: Path) -> None:
+    limited = ChatAnswer(status=429, headers={"retry-after": "0"})
+    model, answers = reporting(), [limited, ChatAnswer(status=503, headers={"retry-after": "0"})]
+    with chat_server(lambda body: answers.pop(0) if answers else model(body)) as server:
+        result = through(root, server, "test.abc")
+    assert (result["status"], len(server.requests)) == ("complete", 5)
+    first = turns(root)["turns"][0]["turn"]
+    assert [one["code"] for one in first["errors"]] == ["turn.RATE_LIMITED", "turn.LLM_ERROR"]
+
+
+def test_a_provider_that_refuses_the_key_is_asked_once(root: Path) -> None:
+    with chat_server(scripted([ChatAnswer(status=401)])) as server:
+        result = through(root, server, "test.abc")
+    assert (result["status"], result["error"]["code"], len(server.requests)) == ("failed", "turn.LLM_ERROR", 1)
+
+
+def test_the_driver_connects_to_nothing_but_its_model(root: Path) -> None:
+    """A script needs no network at all: with sockets barred, the run still ends complete."""
+    barred = (
+        "import socket, sys\n"
+        "def refuse(*_): raise OSError('barred')\n"
+        "socket.socket.connect = refuse\n"
+        "from interlock.cli.main import main\n"
+        "sys.exit(main(sys.argv[1:]))\n"
+    )
+    arguments = command(root, "drive", "test.abc", "--agent", agent(root), "--model", script(root, STEPS))[3:]
+    done = subprocess.run(
+        [sys.executable, "-c", barred, *arguments],
+        env=surroundings(root),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE_S,
+    )
+    assert done.returncode == 0, done.stderr
+    assert hasattr(socket, "socket")

@@ -1,0 +1,155 @@
+"""Telemetry of turns: names and attributes of the conventions, no ids in metrics, and no influence on results."""
+
+import json
+import logging
+from typing import Any
+
+import pytest
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import SpanContext, TraceFlags
+from tests.support.drive import calls, driving, each, profile, tool
+
+from interlock.drive.telemetry.cloud_events import EventEmitter
+from interlock.drive.telemetry.emission import Telemetry
+from interlock.drive.telemetry.metrics import MetricEmitter
+from interlock.drive.telemetry.spans import SpanEmitter
+from interlock.testing.harness import Harness, linear_workflow
+
+ABC = linear_workflow("test.abc", "a", "b")
+PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+pytestmark = pytest.mark.asyncio
+
+
+async def fail(_arguments: Any, _context: Any) -> object:
+    raise RuntimeError
+
+
+async def change(_arguments: Any, context: Any) -> object:
+    await context.state.set("key", 1)
+    return {}
+
+
+def spans(**options: Any) -> tuple[InMemorySpanExporter, SpanEmitter]:
+    exporter, provider = InMemorySpanExporter(), TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    return exporter, SpanEmitter(provider.get_tracer("test"), profile(identity={"id": "tester"}), **options)
+
+
+async def drive_with(*emitters: Any) -> tuple[Any, list[dict[str, Any]]]:
+    functions = {"fail": tool(fail), "change": tool(change)}
+    answer = each(calls(("fail", {}), ("change", {})))
+    async with driving(Harness.in_memory(ABC), answer, functions=functions, telemetry=Telemetry(emitters)) as drive:
+        result = await drive.start()
+        return result, drive.caller.records()
+
+
+@pytest.mark.inv("TEL-1")
+async def test_spans_have_the_names_and_the_attributes_of_the_table() -> None:
+    exporter, emitter = spans()
+    await drive_with(emitter)
+    found = exporter.get_finished_spans()
+    assert {span.name for span in found} == {"ossa.agent.turn", "gen_ai.chat", "ossa.tool.call", "ossa.state.save"}
+    turns = {span.context.span_id: span for span in found if span.name == "ossa.agent.turn"}
+    assert [dict(span.attributes or {})["ossa.turn.number"] for span in turns.values()] == [1, 2, 3]
+    for span in found:
+        if span.context.span_id not in turns:
+            assert span.parent is not None
+            assert span.parent.span_id in turns
+        attributes = dict(span.attributes or {})
+        if span.name == "gen_ai.chat":
+            assert attributes["gen_ai.usage.input_tokens"] == 10
+            assert attributes["gen_ai.response.model"] == "fake-1"
+        if span.name == "ossa.tool.call":
+            assert {"ossa.tool.name", "ossa.tool.status"} <= set(attributes)
+
+
+@pytest.mark.inv("DRIVE-3")
+@pytest.mark.parametrize(
+    ("given", "is_continued"),
+    [(PARENT, True), (None, False), ("00-zz-xx-01", False), (PARENT.replace("-0af", "-00"), False)],
+)
+async def test_the_trace_of_the_caller_is_continued_and_a_malformed_one_ignored_with_a_warning(
+    given: str | None, caplog: pytest.LogCaptureFixture, *, is_continued: bool
+) -> None:
+    exporter, emitter = spans(traceparent=given, carried={"ossa.tenant.id": "t1"})
+    _, records = await drive_with(emitter)
+    trace_ids = {span.context.trace_id for span in exporter.get_finished_spans()}
+    assert (trace_ids == {int(PARENT[3:35], 16)}) == is_continued
+    assert all(len(record["trace"]["traceId"]) == 32 for record in records)
+    assert records[0]["trace"]["baggage"] == {"ossa.tenant.id": "t1"}
+    assert ("malformed" in caplog.text) == (given is not None and not is_continued)
+
+
+@pytest.mark.inv("TEL-3")
+async def test_log_entries_name_their_trace_and_span(caplog: pytest.LogCaptureFixture) -> None:
+    exporter, emitter = spans()
+    with caplog.at_level(logging.INFO, "interlock.drive"):
+        await drive_with(emitter)
+    turns = [span for span in exporter.get_finished_spans() if span.name == "ossa.agent.turn"]
+    logged = [(one.__dict__["trace_id"], one.__dict__["span_id"]) for one in caplog.records if "turn" in one.message]
+    assert logged == [(f"{span.context.trace_id:032x}", f"{span.context.span_id:016x}") for span in turns]
+
+
+@pytest.mark.inv("DELEG-1")
+async def test_a_delegated_turn_is_linked_to_the_one_that_delegated_it_and_is_no_child_of_it() -> None:
+    origin = SpanContext(trace_id=5, span_id=6, is_remote=True, trace_flags=TraceFlags(1))
+    exporter, emitter = spans(link=origin)
+    await drive_with(emitter)
+    turns = [span for span in exporter.get_finished_spans() if span.name == "ossa.agent.turn"]
+    assert all(span.parent is None and [link.context for link in span.links] == [origin] for span in turns)
+
+
+@pytest.mark.inv("TEL-2")
+async def test_metrics_count_and_have_no_attribute_of_unbounded_values() -> None:
+    reader = InMemoryMetricReader()
+    emitter = MetricEmitter(MeterProvider(metric_readers=[reader]).get_meter("test"), profile(identity={"id": "me"}))
+    result, _ = await drive_with(emitter)
+    data = reader.get_metrics_data()
+    assert data is not None
+    metrics = [one for resource in data.resource_metrics for scope in resource.scope_metrics for one in scope.metrics]
+    points = {one.name: list(one.data.data_points) for one in metrics}
+    assert points["ossa.agent.turns"][0].value == result.turns  # pyright: ignore[reportAttributeAccessIssue] — a sum
+    assert points["ossa.tokens.input"][0].value == result.usage.input_tokens  # pyright: ignore[reportAttributeAccessIssue] — see above
+    assert "ossa.agent.latency" in points
+    keys = {key for found in points.values() for point in found for key in point.attributes or {}}
+    assert keys == {"ossa.agent.id", "ossa.tool.name", "error.type"}
+
+
+@pytest.mark.inv("TEL-4")
+async def test_every_event_is_a_cloud_event_and_names_what_happened() -> None:
+    written: list[dict[str, Any]] = []
+    await drive_with(EventEmitter(profile(identity={"id": "me"}), lambda event: written.append(json.loads(event))))
+    for event in written:
+        assert (event["specversion"], event["source"]) == ("1.0", "urn:interlock:agent:me")
+        assert event["id"]
+        assert event["type"].startswith("io.ossa.")
+    assert len({event["id"] for event in written}) == len(written)
+    assert {event["type"].removeprefix("io.ossa.") for event in written} == {
+        "agent.turn.completed",
+        "tool.completed",
+        "tool.failed",
+        "state.changed",
+    }
+
+
+@pytest.mark.inv("TEL-4")
+async def test_an_emission_that_fails_changes_no_result() -> None:
+    def refuse(_: bytes) -> None:
+        raise OSError
+
+    class Broken:
+        def begin(self, _record: Any) -> dict[str, Any]:
+            raise ValueError
+
+        def end(self, _record: Any, _fault: Any) -> None:
+            raise ValueError
+
+    quiet, _ = await drive_with()
+    result, records = await drive_with(Broken(), EventEmitter(profile(), refuse))
+    assert (result.status, result.turns, result.usage) == (quiet.status, quiet.turns, quiet.usage)
+    emitted = [one["previous"]["phases"][1]["status"] for one in records[1:]]
+    assert emitted == ["failed", "failed"]
