@@ -13,10 +13,10 @@ from mcp.client import advertise
 from interlock.drive.agent.profile import Profile
 from interlock.drive.client import NO_PERSON, StartOptions, WorkflowClient
 from interlock.drive.conversation.messages import ToolCall
-from interlock.drive.delegation import Team
-from interlock.drive.driver import Driver, Settled
 from interlock.drive.models.protocol import InferenceRequest, InferenceResponse, Usage
-from interlock.drive.result import DriveResult
+from interlock.drive.run.delegation import Team
+from interlock.drive.run.driver import Driver, Settled
+from interlock.drive.run.result import DriveResult
 from interlock.drive.setup import Surroundings, equip
 from interlock.drive.telemetry.emission import Telemetry
 from interlock.drive.tools.execute import Ask

@@ -9,7 +9,7 @@ from interlock.drive.agent.profile import ErrorHandler, Reliability, Retry
 from interlock.drive.faults import DEFAULTS, Fault, RecoveryStrategy, TurnCode, TurnError, server_rule
 from interlock.drive.models.protocol import InferenceRequest, InferenceResponse
 from interlock.drive.recovery.retry import Recovery
-from interlock.drive.result import EXIT_CODES
+from interlock.drive.run.result import EXIT_CODES
 from interlock.kernel.errors import CODES, ErrorCode
 from interlock.testing.harness import Harness, linear_workflow
 

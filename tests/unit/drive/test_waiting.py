@@ -8,7 +8,7 @@ from mcp import types
 from tests.support.drive import FakeEffects, FakeModel, profile, report
 
 from interlock.drive.client import StartOptions
-from interlock.drive.driver import Driver
+from interlock.drive.run.driver import Driver
 from interlock.drive.setup import Surroundings, equip
 
 WAITING = {

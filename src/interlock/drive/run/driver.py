@@ -11,7 +11,7 @@ from interlock.drive.instructions import CUT_OFF, HUMAN_KINDS, UNREPORTED, refus
 from interlock.drive.models.protocol import Usage
 from interlock.drive.record import PastTurn, RunHistory, report_of
 from interlock.drive.recovery.retry import run_with_retries
-from interlock.drive.result import DriveResult, DriveStatus, status_of
+from interlock.drive.run.result import DriveResult, DriveStatus, status_of
 from interlock.drive.turn import DELEGATION, Equipment, Input, Turn, TurnOutcome, TurnTask
 from interlock.kernel.budgets import (
     CHECKPOINTS_PER_NODE_MAX,

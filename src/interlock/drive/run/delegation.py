@@ -12,10 +12,10 @@ import anyio
 
 from interlock.drive.agent.profile import Delegation
 from interlock.drive.client import Evidence, PendingStep, Position, StartOptions, Tokens, WorkflowClient
-from interlock.drive.driver import Driver, Progress, Scope, Settled
 from interlock.drive.faults import Fault, TurnError
 from interlock.drive.record import RunHistory
-from interlock.drive.result import DriveResult
+from interlock.drive.run.driver import Driver, Progress, Scope, Settled
+from interlock.drive.run.result import DriveResult
 from interlock.drive.tools.toolbox import Toolbox
 from interlock.drive.turn import Equipment
 from interlock.kernel.budgets import DELEGATION_TRIES
