@@ -1,1 +1,1 @@
-"""A small language model works through workflows on a real server: whether it finishes, and which errors it makes."""
+"""Measures whether a small language model completes workflows on a real server, and which errors it makes."""

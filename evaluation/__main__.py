@@ -40,10 +40,10 @@ def evaluate(model: Model, results: Results, places: list[Place]) -> None:
 def main() -> int:
     """Play what is missing, and print the table of this state of the product."""
     parser = argparse.ArgumentParser(prog="python -m evaluation", description=__doc__)
-    parser.add_argument("--directory", type=Path, default=Path(".eval"), help="of the model and the results")
-    parser.add_argument("--runs", type=int, default=1, help="of each arm in each channel, earlier results included")
+    parser.add_argument("--directory", type=Path, default=Path(".eval"), help="directory of the model and the results")
+    parser.add_argument("--runs", type=int, default=1, help="runs of each arm in each channel, with earlier results")
     parser.add_argument(
-        "--threads", type=int, default=os.cpu_count(), help="of the model; fewer if others use the cores"
+        "--threads", type=int, default=os.cpu_count(), help="threads of the model; use fewer if the cores are busy"
     )
     parser.add_argument("--arm", choices=ARMS, action="append", help="only this one; can be repeated")
     parser.add_argument("--channel", choices=CHANNELS, action="append", help="only this one; can be repeated")

@@ -16,7 +16,7 @@ CALLS_MAX = 12
 
 
 class Chooser(Protocol):
-    """Whatever chooses the next call: the model, or a script in a test."""
+    """Chooses the next call: the model, or a script in a test."""
 
     def next_call(self, messages: Sequence[Message], tools: Sequence[Tool], seed: int) -> ModelCall:
         """Return the call to make after these messages."""
@@ -25,7 +25,7 @@ class Chooser(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class Episode:
-    """What the model did in one run. Every number but the tokens is of the calls that the model made itself."""
+    """What the model did in one run. All counts except the tokens are of the calls that the model made."""
 
     ended: str = "out of calls"
     calls: int = 0
@@ -113,7 +113,7 @@ def _value_at(arguments: Mapping[str, Any], path: str) -> object:
 
 
 def _opening(instructions: str, arm: Arm, start: Mapping[str, str]) -> list[Message]:
-    """Return the messages up to the start, which is the user's wish and no decision of the model."""
+    """Return the messages up to the start. The user asks for the start; the model does not decide it."""
     return [
         Message(role="system", content=f"You are an agent. You work alone, without questions.\n\n{instructions}"),
         Message(role="user", content=f"{arm.goal}. Use the workflow {arm.workflow_id}, to its end."),

@@ -1,4 +1,4 @@
-"""The arms: what the model is asked to do, in which workflow. The work needs no tool but Interlock's."""
+"""The arms: the tasks for the model, each with its workflow. The work needs no tools except Interlock's."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -130,7 +130,7 @@ class Model:
 def render_prompt(messages: Sequence[Message], tools: Sequence[Tool]) -> str:
     """Return the prompt in the model's own format, up to the beginning of the call that is to be made.
 
-    The first message is the system's; the tools follow it. So the prompts of all runs begin alike, and the beginning is
+    The first message is the system's; the tools follow it. So the prompts of all runs have the same beginning, which is
     evaluated once.
     """
     listed = "\n".join(json.dumps({"type": "function", "function": tool}, ensure_ascii=False) for tool in tools)

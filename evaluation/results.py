@@ -26,7 +26,7 @@ _HEADS = ("arm", "channel", "runs", "done", "advance first", *_MEANS)
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Place:
-    """Which run of which arm a result is of. `state` is of the product's files."""
+    """The run of an arm to which a result belongs. `state` identifies the product's files."""
 
     state: str
     arm: str
@@ -58,14 +58,14 @@ class Results:
         return [json.loads(line) for line in lines if line]
 
     def places(self) -> set[Place]:
-        """Return which runs have a result."""
+        """Return the runs that have a result."""
         return {
             Place(state=row["state"], arm=row["arm"], channel=row["channel"], number=row["number"])
             for row in self.rows()
         }
 
     def append(self, place: Place, episode: Episode) -> None:
-        """Add a result, in the place of a last line that was cut off."""
+        """Add a result. It replaces a last line that was cut off."""
         row = asdict(place) | {"is_done": episode.is_done} | asdict(episode)
         with self._path.open("a+b") as stream:
             stream.seek(0)

@@ -139,10 +139,33 @@ _PLAN: Mapping[DiagnosticCode, Entry] = {
         "Add or remove it.",
     ),
     "isolated_node": Entry("A node has no edges.", "Connect it, or remove it.", "warning"),
-    "unassessed_outcome": Entry("No step asks for an assessment.", "Name it in `assessmentRefs`.", "warning"),
+    "unassessed_outcome": Entry(
+        "No step asks for an assessment, or nothing assesses an outcome of a contract.",
+        "Name it in `assessmentRefs`, or add an assessment binding.",
+        "warning",
+    ),
     "gameable_validation": Entry(
         "Notes can meet the criterion without the work: one word, or a phrase such as `done: yes`.",
         "Use `outputContract`, or criteria that only the work can meet.",
+        "warning",
+    ),
+}
+_OPERATIONS: Mapping[DiagnosticCode, Entry] = {
+    "unknown_definition": Entry(
+        "No definition has this id and version, or it is of another kind.", "Correct the reference, or add the file."
+    ),
+    "unknown_outcome": Entry("A binding assesses an outcome that the contract does not require.", "Correct the id."),
+    "assessment_terminal": Entry(
+        "A flow that assesses an outcome has no terminal slot or several.", "Let one slot come last."
+    ),
+    "invalid_port_mapping": Entry("A mapping names a port that the block does not have.", "Correct the name."),
+    "circular_contract": Entry("A contract includes itself, directly or through others.", "Remove one of them."),
+    "version_taken": Entry(
+        "A version of a definition exists with other content.", "Give the changed definition the next version."
+    ),
+    "predicate_not_read": Entry(
+        "A predicate has a form that Interlock does not evaluate. An agent decides by the description.",
+        "Write a condition of workflow files, or JSONLogic with the stated operators.",
         "warning",
     ),
 }
@@ -150,6 +173,7 @@ _PARTS = (
     ("The form of a file", _FORM),
     ("Names and references", _NAMES),
     ("The compiled plan", _PLAN),
+    ("Blocks, flows and contracts", _OPERATIONS),
 )
 _INTRO = """# Diagnostics
 

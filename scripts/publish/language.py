@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import TypeAlias, cast
 
 from interlock.define import parts
-from interlock.define.native import condition_forms, forms
+from interlock.define.native import condition_forms, forms, outside_forms, prompt_forms
 from interlock.kernel.budgets import PROMPT_BYTES_MAX
 
 _Schema: TypeAlias = Mapping[str, object]
@@ -37,7 +37,7 @@ _FORMS: tuple[type[parts.Part], ...] = (
     forms.WorkflowForm,
     forms.StepForm,
     forms.PromptBlocksForm,
-    forms.ProsePart,
+    prompt_forms.ProsePart,
     forms.PromptFragmentForm,
     forms.OutputContractForm,
     condition_forms.CriteriaForm,
@@ -54,6 +54,9 @@ _FORMS: tuple[type[parts.Part], ...] = (
     forms.ChoiceBranchForm,
     forms.TemplateForm,
     forms.TemplateCallForm,
+    outside_forms.AwaitForm,
+    outside_forms.EmitForm,
+    outside_forms.EmitFieldForm,
     condition_forms.ConditionForm,
     condition_forms.SetActionForm,
     condition_forms.ComputeForm,

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import uvicorn
 
+from interlock.config.ports import local_ports
 from interlock.config.settings import Settings
-from interlock.server.app import build_server, local_ports
+from interlock.server.app import build_server
 
 
 def serve(settings: Settings) -> None:

@@ -15,10 +15,11 @@ from interlock.store.local.store import LocalStore
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="sends signals")
 
 DEMO = ["-m", "interlock", "demo"]
-BROKEN = [
-    "-c",
-    "import sys; from interlock.cli import demo, main; demo.WORKFLOW = 'wr.none'; sys.exit(main.main(['demo']))",
-]
+BROKEN_CODE = (
+    "from interlock.cli.top import demo; demo.WORKFLOW = 'wr.none'; from interlock.cli.main import main;"
+    " raise SystemExit(main(['demo']))"
+)
+BROKEN = ["-c", BROKEN_CODE]
 ACTS = (
     "1  An agent starts a workflow",
     "2  The agent reports steps",

@@ -6,7 +6,7 @@ import sys
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import pytest
@@ -24,11 +24,15 @@ from tests.support.load import (
     disturb_under_load,
     linear_workflow,
 )
+from tests.support.receiver import receiving
 
 from interlock.kernel.ids import SessionId
 from interlock.record.outcome import AdvancedTo
 from interlock.record.short_tokens import ShortRef, decode_token
 from interlock.record.tokens import AttemptRef, StateRef, TokenRef
+from interlock.service.audit.verify import verify_session
+from interlock.service.outside.intents import shown_intents
+from interlock.service.run.plans import Plans
 from interlock.service.tokens.resolve import whole_reference
 from interlock.store.local.store import LocalStore
 
@@ -74,6 +78,49 @@ async def test_no_kill_stop_or_end_loses_an_acknowledged_advance_or_applies_one_
     assert_heard_is_recorded(site, journal.heard)
     assert read_data_dir(files_of(site.data_dir), boot=boot_id()).flaws == []
     Log(site).says_what_was_heard(journal)
+
+
+OUTBOX_QUICK = [Plan(13, "auto", servers=2, agents=3, count=10)]
+OUTBOX_LONG = [Plan(301 + number, "auto", servers=2, agents=4, count=125) for number in range(4)]
+
+
+@pytest.mark.inv("WORLD-6", "EFF-7")
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    "plan", [*OUTBOX_QUICK, *(pytest.param(plan, marks=pytest.mark.soak) for plan in OUTBOX_LONG)], ids=str
+)
+async def test_no_kill_stop_or_end_sends_an_intent_twice_and_what_did_not_arrive_is_listed(
+    plan: Plan, tmp_path: Path
+) -> None:
+    site, journal = Site(root=tmp_path), Journal()
+    with receiving() as receiver:
+        site.data_dir.mkdir()
+        (site.data_dir / "config.toml").write_text(
+            f'[channels.hook]\nkind = "http"\naccepts = ["load.told"]\nsources = ["project"]\nurl = "{receiver.url}"\n'
+        )
+        for number in range(plan.agents):
+            document = linear_workflow(f"load.agent{number}", STEPS)
+            for one in cast("list[dict[str, Any]]", document["steps"]):
+                one["emit"] = [{"kind": "load.told", "fields": {"step": {"value": one["id"]}}}]
+            site.add_workflow(document)
+        done = await work_under_disturbances(plan, site, journal)
+    shown = {
+        one.intent.intent_id: one.state
+        for name in LocalStore(site.data_dir).sessions()
+        if (session := LocalStore(site.data_dir).load(name)) is not None
+        for one in shown_intents(session, ())
+    }
+    states = Counter(shown.values())
+    sys.stdout.write(f"{plan}: {counts(done, journal)}; {len(receiver.received)} arrived, {dict(states)}\n")
+    assert set(receiver.keys.values()) == {1}, "no intent arrives twice"
+    assert set(receiver.keys) <= set(shown), "only what is recorded is sent"
+    assert {one for one, state in shown.items() if state == "delivered"} <= set(receiver.keys)
+    assert {shown[one] for one in receiver.keys} <= {"delivered", "unknown"}
+    assert states.keys() <= {"delivered", "unknown", "undelivered"}
+    before = Counter(receiver.keys)
+    store = LocalStore(site.data_dir)
+    assert [found for name in store.sessions() for found in verify_session(store, Plans(store), name)] == []
+    assert receiver.keys == before, "verification makes no request"
 
 
 def counts(done: Counter[signal.Signals], journal: Journal) -> str:

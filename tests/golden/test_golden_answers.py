@@ -15,10 +15,10 @@ from tests.golden.committed import compare, is_writing
 from tests.golden.conversation import RATED, STRUCTURE, WORKFLOW, make_data_dir, rated, scripted
 from tests.golden.wording import Piece, take_apart, without_prose
 
+from interlock.config.ports import local_ports
 from interlock.config.settings import BUNDLED, Settings
 from interlock.kernel.canonical import canonical_bytes, digest_of_bytes
 from interlock.kernel.ids import SessionId
-from interlock.server.app import local_ports
 from interlock.service.catalog import Pinnable
 from interlock.testing.harness import Harness, ToolResult
 

@@ -120,8 +120,9 @@ def decisions(draw: st.DrawFn) -> Decision:
     names = st.sampled_from(sorted(conditions))
     assignments = [
         Assignment(
+            name=key,
             effect=SetKey(kind="set", key=key),
-            payload=draw(PAYLOADS),
+            payload=(draw(PAYLOADS),),
             when=tuple(draw(st.lists(names, max_size=2, unique=True))),
         )
         for key in draw(st.lists(st.sampled_from(["k", "a", "10", "9", "é", "B"]), min_size=1, max_size=4, unique=True))
@@ -220,4 +221,4 @@ def _broken() -> Assignment:
     zero = Operation.model_validate(
         {"op": "divide", "of": [{"op": "constant", "value": 1}, {"op": "constant", "value": 0}]}
     )
-    return Assignment(effect=SetKey(kind="set", key="broken"), payload=zero)
+    return Assignment(name="broken", effect=SetKey(kind="set", key="broken"), payload=(zero,))

@@ -477,7 +477,7 @@ unhurried = settings(
 )
 
 
-@pytest.mark.inv("ADV-5", "ADV-7", "ADV-8", "ADV-9", "ADV-10", "CTX-2", "BLK-5")
+@pytest.mark.inv("ADV-5", "ADV-7", "ADV-8", "ADV-9", "ADV-10", "CTX-2", "BLK-5", "EXE-13")
 def test_runs_in_memory_agree_with_the_model() -> None:
     run_state_machine_as_test(InMemory, settings=settings(unhurried, max_examples=80, stateful_step_count=20))
 

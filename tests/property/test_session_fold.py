@@ -12,7 +12,8 @@ from tests.support.record import SESSION, History, Sent, stamps
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import NodeId, RunId, ack_attempt
 from interlock.record.events import Actor, Event, parse_event
-from interlock.views.session import Node, Session, evolve, new_session
+from interlock.views.evolution import evolve
+from interlock.views.session import Node, Session, new_session
 
 unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 """A loaded machine is no fault of ours."""

@@ -52,6 +52,24 @@ def declared(key: str, kind: str = "string", **more: object) -> Document:
     return {"key": key, "description": f"The {key}.", "type": kind, **more}
 
 
+DECLARED_KINDS = [
+    declared("mode"),
+    declared("level", "number"),
+    declared("is_urgent", "boolean"),
+    declared("things", "list"),
+    declared("box", "object"),
+    declared("speed", choices=["fast", "slow"]),
+    declared("pace", choices=["fast", "slow", "still"]),
+]
+"""A declared key of each type, and two with choices."""
+RATING: Document = {
+    "id": "quality",
+    "purpose": "How good it is.",
+    "dimensions": [{"id": "clear", "purpose": "Is it clear?", "levels": ["low", "high"]}],
+}
+"""An assessment with one dimension."""
+
+
 def step(name: str, **more: object) -> Document:
     return {"id": name, "title": f"Step {name}", "prompt": f"Do {name}.", **more}
 

@@ -1,6 +1,7 @@
 """Recorded sessions as people look at them: a data directory with a clock that moves, and the commands over it."""
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -159,3 +160,9 @@ def damage(root: Path, session: str) -> None:
     path.write_bytes(raw[:-20] + bytes([raw[-20] ^ 1]) + raw[-19:])
     for cached in directory.glob("cache/*"):
         cached.unlink()
+
+
+def shown_commands(page: Path) -> list[tuple[str, str]]:
+    """Return each command of a page with the output that follows it."""
+    text = page.read_text(encoding="utf-8")
+    return re.findall(r"^```sh run\n(.*?)\n```\n+```text output\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)

@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
+from tests.support.executions import hold_executions
+
 from interlock.kernel.budgets import LIFECYCLE_EVENT_BYTES_MAX, LIFECYCLE_REFS_BYTES_MAX
 from interlock.kernel.canonical import canonical_bytes
 from interlock.kernel.ids import RunId
@@ -66,6 +68,7 @@ def hold_lifecycle(store: StoreReader, session: Session, run: RunId) -> None:
     for tip in _ends(session, run):
         lifecycle = read_lifecycle(store, context, tip)
         assert not lifecycle.partial
+        hold_executions(store, context, tip, lifecycle)
         events = events_of(lifecycle)
         assert faults_of(events, context.workflow.plan) == ()
         for event in events:

@@ -236,6 +236,36 @@ _DATA: dict[str, tuple[dict[str, Json] | None, str, dict[str, Json]]] = {
             "answerRef": DIGEST,
         },
     ),
+    "event_received": (
+        NODE_SCOPE,
+        f":{RUN}:{digest_of(['ci.finished', 'build 7'])}",
+        {
+            "event": "ci.finished",
+            "sentId": "build 7",
+            "fields": {"status": "green", "failures": 0, "isWhole": True},
+            "assurance": "signed",
+            "via": "command",
+            "signed": {"source": "ci", "publicKey": "k" * 43, "signature": "s" * 86},
+            "intentId": numbered("intent", 1),
+        },
+    ),
+    "intent_recorded": (
+        NODE_SCOPE,
+        f":{numbered('intent', 1)}",
+        {"intentId": numbered("intent", 1), "sends": "team.notify", "number": 0, "fields": {"text": "Built"}},
+    ),
+    "intent_settled": (
+        RUN_SCOPE,
+        f":{numbered('intent', 1)}:1:claim",
+        {
+            "intentId": numbered("intent", 1),
+            "attempt": 1,
+            "state": "dispatched",
+            "channel": "chat",
+            "owner": "process 7",
+            "note": "Sent.",
+        },
+    ),
 }
 
 KINDS = tuple(_DATA)

@@ -56,6 +56,7 @@ Exit codes: 0 success, 1 faults found or request refused, 2 wrong command line."
         Command("list", "list workflows, and each workflow file that has faults with its first fault", "workflow.list"),
         Command("inspect", "show a workflow as an agent can inspect it before it starts a run", "workflow.inspect"),
         Command("plan", "show the compiled plan of a workflow", "workflow.plan"),
+        Command("builtins", "list the built-in contracts, routines, features and texts", "workflow.builtins"),
         Command("adapter", "show the context keys that a workflow declares and sets", "workflow.adapter"),
         Command("decide", "show what a step would set and decide with a context; record nothing", "workflow.decide"),
         Command("graph", "draw the plan of a workflow", "workflow.graph"),
@@ -71,19 +72,32 @@ SESSION = Group(
 Exit codes: 0 success, 1 a check failed or a session was not found, 2 wrong command line.""",
     (
         Command("list", "list runs, the newest first", "session.list"),
-        Command("show", "show one session: the status of its runs, the steps done, the open gaps", "session.show"),
+        Command("show", "show one session: its runs, their steps, evidence and open gaps", "session.evidence.show"),
+        Command("plan", "show the plan that a run follows, as it is pinned", "session.evidence.plan"),
+        Command("diff", "compare two runs or two branches, step by step", "session.evidence.diff"),
+        Command("search", "find words in everything that was recorded", "session.evidence.search"),
         Command(
-            "timeline", "list what happened in a session, oldest first; --json prints the events", "session.timeline"
+            "context",
+            "show the context of a run, and the step that set each key",
+            "session.evidence.context",
         ),
-        Command("graph", "draw runs with their branches, refused attempts and checkpoints", "session.graph"),
+        Command(
+            "timeline",
+            "list what happened in a session, oldest first",
+            "session.evidence.timeline",
+        ),
+        Command("graph", "draw runs with their branches, refused attempts and checkpoints", "session.evidence.graph"),
         Command("status", "print the status of each run in one line", "session.status"),
         Command("lifecycle", "print the events of a run, from its start to its end", "session.lifecycle.events"),
         Command("state", "show the state of each step of a run, and where to resume", "session.lifecycle.state"),
         Command(
+            "executions", "show a run as executions of blocks, with who worked on each", "session.lifecycle.executions"
+        ),
+        Command(
             "conformance", "check that runs or a file of events follow their plan", "session.lifecycle.conformance"
         ),
         Command("open-gaps", "list open gaps: the reason, the step and how to resolve each", "session.open_gaps"),
-        Command("report", "write a session as one Markdown or HTML file, for a pull request", "session.report"),
+        Command("report", "write a session as one Markdown or HTML file for a reviewer", "session.evidence.report"),
         Command("turns", "list the turns of a run: model, tokens, money, tools, errors", "session.lifecycle.turns"),
         Command("verify", "compute every recorded decision again and report those that differ", "session.verify"),
         Command("explain", "show why a run is at a step: conditions, inputs, the path taken", "session.explain"),
@@ -94,6 +108,19 @@ Exit codes: 0 success, 1 a check failed or a session was not found, 2 wrong comm
         Command("fail", "end a run that cannot be finished", "session.lifecycle.end"),
         Command("keep", "mark sessions so that `gc` keeps them whatever their age", "session.keep"),
         Command("unkeep", "remove the protection of `keep`, so that sessions expire again", "session.keep"),
+    ),
+)
+CONTRACT = Group(
+    "contract",
+    "check blocks, flows and contracts",
+    """Work with blocks, flows and contracts: what work is, and what it must achieve.
+Exit codes: 0 success, 1 faults found or request refused, 2 wrong command line.""",
+    (
+        Command(
+            "validate",
+            "check files of blocks, flows and contracts, and report every fault",
+            "workflow.contract.validate",
+        ),
     ),
 )
 CONFIG = Group(
@@ -119,6 +146,29 @@ Exit codes: 0 success, 1 the key ring cannot be used, 2 wrong command line.""",
             "sign tokens with a new key; tokens of the old key stay valid until the next rotation",
             "upkeep.keys",
         ),
+        Command("source", "make a key with which a source signs its events", "upkeep.keys"),
+    ),
+)
+EVENT = Group(
+    "event",
+    "tell a run that something happened outside",
+    """Record events from outside: a run that waits for one continues.
+Exit codes: 0 success, 1 refused or not found, 2 wrong command line.""",
+    (
+        Command("send", "record an event of a run, and let the run continue if it waits for it", "outside.event"),
+        Command("sign", "print an event with the signature of a source, to send it elsewhere", "outside.event"),
+    ),
+)
+INTENT = Group(
+    "intent",
+    "show and deliver what runs send outside",
+    """Show what runs were to send outside, and what became of it. Only `deliver` sends anything.
+Exit codes: 0 success, 1 not delivered or not found, 2 wrong command line.""",
+    (
+        Command("list", "list intents with their state", "outside.intent"),
+        Command("show", "show one intent with its fields", "outside.intent"),
+        Command("deliver", "send intents that did not arrive", "outside.intent"),
+        Command("abandon", "record that intents are not sent any more", "outside.intent"),
     ),
 )
 AGENT = Group(
@@ -133,18 +183,21 @@ Exit codes: 0 success, 1 faults found, 2 wrong command line.""",
     ),
 )
 COMMANDS: tuple[Command | Group, ...] = (
-    Command("serve", "serve MCP over stdin and stdout", "serve"),
+    Command("serve", "serve MCP over stdin and stdout", "top.serve"),
     Command("drive", "work a run to its end with a model, without a client", "drive.drive"),
     AGENT,
-    Command("demo", "play a run that survives kill -9 of its server, then fork and verify it", "demo"),
+    Command("demo", "play a run that survives kill -9 of its server, then fork and verify it", "top.demo"),
     WORKFLOW,
     SESSION,
+    EVENT,
+    INTENT,
+    CONTRACT,
     CONFIG,
     Command("gc", "delete expired and unreferenced data", "upkeep.gc"),
     KEYS,
     Command("doctor", "check the installation and the recorded data", "upkeep.doctor"),
     Command("version", "print the version"),
-    Command("help", "print the help of Interlock or of a command", "help"),
+    Command("help", "print the help of Interlock or of a command", "frame.help"),
 )
 
 _AddParser: TypeAlias = Callable[..., argparse.ArgumentParser]

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from functools import partial
 
 from interlock.cli.commands import command_line
-from interlock.cli.edge import run_at_edge
-from interlock.cli.running import printing, run_command
+from interlock.cli.frame.edge import run_at_edge
+from interlock.cli.frame.running import printing, run_command
 from interlock.version import VERSION
 
 
@@ -28,7 +28,7 @@ def _parse_and_run(words: Sequence[str], options: argparse.Namespace) -> int:
     parser = command_line(words)
     parser.parse_args(words, options)
     if options.command == "serve" or (options.command is None and not _is_in_terminal()):
-        from interlock.cli.serve import run  # noqa: PLC0415 — only a server pays for it
+        from interlock.cli.top.serve import run  # noqa: PLC0415 — only a server pays for it
 
         return run(options)
     return printing(partial(_run, parser, options))

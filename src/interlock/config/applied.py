@@ -1,9 +1,13 @@
 """The configuration in effect: the value and origin of each key, and one hash of all values (CFG-2)."""
 
+import json
 import os
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import cast
 
+from interlock.channels.channel import ChannelConfig
 from interlock.config.settings import Origin, Settings
+from interlock.engine.outside import SourceKey
 from interlock.kernel.canonical import Json, digest_of
 from interlock.kernel.ids import Digest
 
@@ -33,8 +37,15 @@ def applied_keys(settings: Settings) -> tuple[AppliedKey, ...]:
         "tokens.format": config.token_format,
         "workflows.user_dir": _text(settings),
         "retention.days": config.retention_days,
+        "channels": {one.name: _plain(one) for one in config.channels},
+        "sources": {one.name: _plain(one) for one in config.sources},
     }
     return tuple(AppliedKey(key=key, value=value, origin=_origin(settings, key)) for key, value in values.items())
+
+
+def _plain(one: ChannelConfig | SourceKey) -> Json:
+    """Return a channel or a source as JSON."""
+    return cast("Json", json.loads(json.dumps(asdict(one))))
 
 
 def applied_config_hash(settings: Settings) -> Digest:

@@ -13,21 +13,29 @@ from typing import Annotated, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from interlock.channels.channel import DEFAULT_SOURCES, ChannelConfig, ChannelKind, Delivery
 from interlock.config.bounds import find_costly
 from interlock.config.model import Config, ConfigFault
 from interlock.define.diagnostics import Diagnostic
 from interlock.define.faults import diagnose_validation_error, find_value
 from interlock.define.schemas import flat_schema
 from interlock.engine.gates import GateClaims
+from interlock.engine.outside import SourceKey
 from interlock.kernel.budgets import (
     ARTIFACT_BYTES_MAX,
     ARTIFACT_BYTES_SETTABLE_MAX,
     ARTIFACT_BYTES_SETTABLE_MIN,
+    CHANNEL_TIMEOUT_S,
+    CHANNEL_TIMEOUT_S_MAX,
+    CHANNELS_MAX,
+    EVENT_TEXT_CHARS_MAX,
     RETENTION_DAYS,
     RETENTION_DAYS_MAX,
 )
 from interlock.kernel.canonical import Json
+from interlock.kernel.ids import SourceKind
 from interlock.record.base import Autonomy, Preferences, RiskPolicy, TokenFormat
+from interlock.record.world import OutsideKind
 
 PRESETS: Mapping[Autonomy, RiskPolicy] = MappingProxyType(
     {
@@ -123,6 +131,43 @@ class RetentionForm(_Form):
     )
 
 
+_Key = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{43}$")]
+_Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]+$", max_length=EVENT_TEXT_CHARS_MAX)]
+_Kinds = Annotated[list[OutsideKind], Field(max_length=CHANNELS_MAX)]
+
+
+class ChannelForm(_Form):
+    """Where intents of some kinds are sent. A kind needs exactly one channel."""
+
+    kind: ChannelKind = Field(description="`command`, `http`, `file` or `mcp`")
+    accepts: Annotated[_Kinds, Field(min_length=1)] = Field(description="the kinds of intents that it sends")
+    sources: Annotated[list[SourceKind], Field(min_length=1)] = Field(
+        default=list(DEFAULT_SOURCES),
+        description="the sources whose workflows reach it; name `project` only if you trust the files of your projects",
+    )
+    command: Annotated[list[Annotated[str, Field(min_length=1)]], Field(min_length=1)] | None = Field(
+        default=None, description="of `command` and `mcp`: the program and its arguments; there is no shell"
+    )
+    url: Annotated[str, Field(pattern=r"^https?://[^\s]+$")] | None = Field(
+        default=None, description="of `http`: where to post"
+    )
+    path: str | None = Field(default=None, description="of `file`: the absolute path of a file")
+    tool: Annotated[str, Field(min_length=1)] | None = Field(default=None, description="of `mcp`: the tool to call")
+    timeout_s: int = Field(
+        default=CHANNEL_TIMEOUT_S, ge=1, le=CHANNEL_TIMEOUT_S_MAX, description="how long one try may take"
+    )
+    delivery: Delivery = Field(
+        default="at_most_once", description="`at_least_once` only if the receiver recognises an id that it got before"
+    )
+
+
+class SourceForm(_Form):
+    """A source whose signed events are believed."""
+
+    public_key: _Key = Field(description="its public key, as `interlock keys source new` prints it")
+    kinds: _Kinds = Field(default=[], description="the kinds that it may sign; if empty, every kind")
+
+
 class ConfigForm(_Form):
     """A whole `config.toml`. Every table and every key is optional."""
 
@@ -133,9 +178,21 @@ class ConfigForm(_Form):
     tokens: TokensForm = Field(default_factory=TokensForm)
     workflows: WorkflowsForm = Field(default_factory=WorkflowsForm)
     retention: RetentionForm = Field(default_factory=RetentionForm)
+    channels: Annotated[dict[_Name, ChannelForm], Field(max_length=CHANNELS_MAX), _SAFE] = Field(
+        default_factory=dict, description="where intents are sent, by name"
+    )
+    sources: Annotated[dict[_Name, SourceForm], Field(max_length=CHANNELS_MAX), _SAFE] = Field(
+        default_factory=dict, description="sources whose signed events are believed, by name"
+    )
 
 
-_TABLES = {name: cast("type[BaseModel]", field.annotation) for name, field in ConfigForm.model_fields.items()}
+_NAMED = ("channels", "sources")
+"""Tables whose keys are names that the user chooses."""
+_TABLES = {
+    name: cast("type[BaseModel]", field.annotation)
+    for name, field in ConfigForm.model_fields.items()
+    if name not in _NAMED
+}
 
 
 def parse_config(text: str) -> Config | tuple[ConfigFault, ...]:
@@ -152,7 +209,7 @@ def parse_config(text: str) -> Config | tuple[ConfigFault, ...]:
         form = ConfigForm.model_validate(value)
     except ValidationError as error:
         return (*map(_fault, diagnose_validation_error(error, value, ConfigForm)), *out_of_place)
-    return out_of_place or _config(form)
+    return (*out_of_place, *_channel_faults(form)) or _config(form)
 
 
 def config_schema() -> dict[str, Json]:
@@ -164,6 +221,9 @@ def key_schemas() -> Iterator[tuple[str, dict[str, Json]]]:
     """Yield each key, such as `gates.claims`, with its schema, in the order of the form."""
     tables = cast("dict[str, dict[str, dict[str, dict[str, Json]]]]", config_schema()["properties"])
     for table, schema in tables.items():
+        if table in _NAMED:
+            yield table, cast("dict[str, Json]", schema)
+            continue
         for key, member in schema["properties"].items():
             yield f"{table}.{key}", member
 
@@ -182,8 +242,66 @@ def _config(form: ConfigForm) -> Config:
         retention_days=form.retention.days,
         said=frozenset(
             f"{table}.{key}" for table in _TABLES for key in cast("BaseModel", getattr(form, table)).model_fields_set
+        )
+        | (form.model_fields_set & frozenset(_NAMED)),
+        channels=tuple(_channel(name, one) for name, one in sorted(form.channels.items())),
+        sources=tuple(
+            SourceKey(name=name, public_key=one.public_key, kinds=tuple(one.kinds))
+            for name, one in sorted(form.sources.items())
         ),
     )
+
+
+def _channel(name: str, form: ChannelForm) -> ChannelConfig:
+    return ChannelConfig(
+        name=name,
+        kind=form.kind,
+        accepts=tuple(form.accepts),
+        sources=tuple(form.sources),
+        command=tuple(form.command or ()),
+        url=form.url,
+        path=form.path,
+        tool=form.tool,
+        timeout_s=form.timeout_s,
+        delivery=form.delivery,
+    )
+
+
+_MEMBERS: Mapping[ChannelKind, frozenset[str]] = MappingProxyType(
+    {
+        "command": frozenset({"command"}),
+        "http": frozenset({"url"}),
+        "file": frozenset({"path"}),
+        "mcp": frozenset({"command", "tool"}),
+    }
+)
+"""What each kind of channel needs, and no other kind may have."""
+
+
+_ALL_MEMBERS = frozenset[str]().union(*_MEMBERS.values())
+
+
+def _channel_faults(form: ConfigForm) -> Iterator[ConfigFault]:
+    """Yield each channel whose members are not those of its kind, and each kind of intent that two channels accept."""
+    owners: dict[tuple[str, str], str] = {}
+    for name, one in sorted(form.channels.items()):
+        needed, given = _MEMBERS[one.kind], frozenset(one.model_fields_set & _ALL_MEMBERS)
+        if given != needed:
+            listed = " and ".join(f"`{member}`" for member in sorted(needed))
+            message = f"A channel of the kind `{one.kind}` has {listed}; found {', '.join(sorted(given)) or 'none'}."
+            yield ConfigFault(
+                key=f"channels.{name}", message=message, fix=f"Write {listed} and no other of these keys."
+            )
+        if one.path is not None and (not Path(one.path).is_absolute() or "\0" in one.path):
+            message = f"Found {one.path!r}, which is not an absolute path."
+            yield ConfigFault(key=f"channels.{name}.path", message=message, fix="Write the whole path, without `~`.")
+        for sends in one.accepts:
+            for source in one.sources:
+                other = owners.setdefault((sends, source), name)
+                if other != name:
+                    message = f"`{sends}` from workflows of the source `{source}` is accepted by `{other}`, too."
+                    fix = "Let exactly one channel accept each kind from each source."
+                    yield ConfigFault(key=f"channels.{name}.accepts", message=message, fix=fix)
 
 
 def _not_toml(error: tomllib.TOMLDecodeError) -> ConfigFault:

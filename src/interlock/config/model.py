@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from interlock.channels.channel import ChannelConfig
 from interlock.engine.gates import GateClaims
+from interlock.engine.outside import SourceKey
 from interlock.engine.published import Published
 from interlock.kernel.budgets import ARTIFACT_BYTES_MAX, RETENTION_DAYS
 from interlock.record.base import SHORT, Autonomy, Preferences, TokenFormat
@@ -22,6 +24,8 @@ class Config:
     token_format: TokenFormat = SHORT
     user_dir: Path | None = None
     retention_days: int = RETENTION_DAYS
+    channels: tuple[ChannelConfig, ...] = ()
+    sources: tuple[SourceKey, ...] = ()
     said: frozenset[str] = frozenset()
 
 

@@ -9,7 +9,7 @@ from typing import Literal
 from interlock.config.file import CONFIG_FILE, read_config
 from interlock.config.model import Config, FaultyConfig
 from interlock.kernel.errors import InterlockError
-from interlock.store.workflow_files import LocalWorkflowFiles
+from interlock.store.workflow_files import PROJECT_DIR, LocalWorkflowFiles
 
 BUNDLED = Path(__file__).parent.parent / "workflows"
 """The workflows that ship with the package."""
@@ -70,13 +70,11 @@ def settings_from(environment: Mapping[str, str], arguments: PlaceArguments, con
     for option, given in (("--workspace", arguments.workspace), ("--core-source", arguments.core_source)):
         if given and not Path(given).is_dir():
             raise SettingsError(f"{option}: there is no directory {given}.", "Name one that exists.")
-    space = (
-        arguments.workspace or environment.get("INTERLOCK_WORKSPACE") or environment.get("CLAUDE_PROJECT_DIR") or "."
-    )
+    space = arguments.workspace or environment.get("INTERLOCK_WORKSPACE") or environment.get("CLAUDE_PROJECT_DIR")
     user, origin = _user_workflows(environment, arguments, config)
     return Settings(
         data_dir=data_dir_of(environment, arguments),
-        workspace=_absolute(space),
+        workspace=_absolute(space) if space else _project_above(_absolute(".")),
         user_workflows=user,
         user_workflows_origin=origin,
         core_source=_absolute(arguments.core_source) if arguments.core_source else None,
@@ -120,6 +118,13 @@ def check_data_dir(data_dir: Path) -> None:
         intro = f"{data_dir} cannot be the data directory: " if nearest != data_dir else "The data directory: "
         fix = "Name a directory with --data-dir or INTERLOCK_DATA_DIR; it is created if it is missing."
         raise SettingsError(f"{intro}{nearest} is not a directory.", fix)
+
+
+def _project_above(here: Path) -> Path:
+    """Return the nearest directory with `.interlock` up to the root of the repository; else the directory itself."""
+    above = [here, *here.parents]
+    root = next((at for at, one in enumerate(above) if (one / ".git").exists()), -1)
+    return next((one for one in above[: root + 1] if (one / PROJECT_DIR).parent.is_dir()), here)
 
 
 def _absolute(path: str) -> Path:

@@ -15,7 +15,7 @@ CATALOGUE: Mapping[str, int] = MappingProxyType(
     | {f"compute.{op}": 1 for op in (*get_args(StrictOperator), *get_args(LenientOperator))}
     | {f"compute.{op}": 1 for op in ("and", "or", "not", "loop_control")}
     | {f"compute.{op}": 1 for op in (*OPERANDS, "read", "constant", "if")}
-    | {"trigger": 1, "action.set": 1}
+    | {"trigger": 1, "action.set": 1, "action.emit": 1}
 )
 """The version of each primitive. It is increased when the same inputs give another result."""
 

@@ -103,32 +103,27 @@ AnyOf.model_rebuild()
 Not.model_rebuild()
 
 
-def iter_comparisons(condition: Condition) -> Iterator[Compare]:
-    """Yield every comparison inside a condition, from left to right."""
+def iter_terms(condition: Condition) -> Iterator[Condition]:
+    """Yield a condition and every condition inside it, from left to right, each before its parts."""
+    yield condition
     match condition:
-        case Compare():
-            yield condition
         case AllOf() | AnyOf():
             for part in condition.of:
-                yield from iter_comparisons(part)
+                yield from iter_terms(part)
         case Not():
-            yield from iter_comparisons(condition.of)
-        case Always() | LoopControl():
+            yield from iter_terms(condition.of)
+        case Compare() | Always() | LoopControl():
             return
+
+
+def iter_comparisons(condition: Condition) -> Iterator[Compare]:
+    """Yield every comparison inside a condition, from left to right."""
+    return (term for term in iter_terms(condition) if isinstance(term, Compare))
 
 
 def iter_loop_controls(condition: Condition) -> Iterator[LoopControl]:
     """Yield every loop-control term inside a condition, from left to right."""
-    match condition:
-        case LoopControl():
-            yield condition
-        case AllOf() | AnyOf():
-            for part in condition.of:
-                yield from iter_loop_controls(part)
-        case Not():
-            yield from iter_loop_controls(condition.of)
-        case Compare() | Always():
-            return
+    return (term for term in iter_terms(condition) if isinstance(term, LoopControl))
 
 
 def reads_loop_control(condition: Condition) -> bool:

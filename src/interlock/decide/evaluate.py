@@ -20,7 +20,11 @@ from interlock.kernel.canonical import Json
 LoopDecision = Literal["continue", "stop"]
 
 
-EVIDENCE_ROOTS = frozenset({"artifact", "assessments"})
+EVENT = "event"
+"""The first part of the paths that read the event that a step waited for."""
+EMITTED = "wr.emitted"
+"""The path below which a step reads, by number, whether its run has sent one of its intents before."""
+EVIDENCE_ROOTS = frozenset({"artifact", "assessments", EVENT, "wr"})
 """The first parts of the paths that read a step's evidence where a step sets keys. All other paths read the context."""
 
 NOT_SET = "not set"

@@ -16,9 +16,10 @@ from interlock.decide.evaluate import (
     Undecided,
     Verdict,
     combine_verdicts,
+    describe_kind,
     evaluate,
 )
-from interlock.decide.graph import Action, Compute, Constant, Source, Trigger
+from interlock.decide.graph import Action, Compute, Constant, EmitIntent, SetKey, Source, Trigger
 from interlock.decide.schedule import Schedule, ScheduledNode
 from interlock.decide.value import (
     NUMBER,
@@ -27,21 +28,22 @@ from interlock.decide.value import (
     calculate,
     describe_inexact_number,
 )
-from interlock.kernel.canonical import Json
+from interlock.kernel.budgets import EVENT_FIELDS_BYTES_MAX
+from interlock.kernel.canonical import Json, JsonScalar, canonical_bytes
 
 Conform: TypeAlias = Callable[[str, Json], Json | Undecided]
 """Holds a value to the declaration of a context key. It is pure."""
 OutcomeKind = Literal["completed", "skipped", "rejected", "failed", "cancelled", "attempted"]
-"""The outcome of an action. The last one is for effects outside the server; there are none yet."""
+"""The outcome of an action. `attempted`: something is sent outside the server, and whether it arrives is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     """The outcome of one action.
 
-    Skipped: its gate is closed, or the evidence that it reads was not sent. Rejected: the value does not fit the key.
-    Failed: something that the value needs is missing. Cancelled: the pass was aborted. `why` says what is wrong with
-    the value, or which undecided trigger closed the gate.
+    Completed: it sets a key. Attempted: it sends an intent. Skipped: its gate is closed, or the evidence that it reads
+    was not sent. Rejected: a value does not fit. Failed: something that a value needs is missing. Cancelled: the pass
+    was aborted. `why` says what is wrong with the value, or which undecided trigger closed the gate.
     """
 
     kind: OutcomeKind
@@ -63,12 +65,22 @@ class SetEffect:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EmitEffect:
+    """An effect of an action: send an intent of a kind with these fields. `number` is its place in the step."""
+
+    action: str
+    number: int
+    sends: str
+    fields: Mapping[str, JsonScalar]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PassResult:
     """The results of a pass, by node id, in the order of evaluation.
 
     `values` holds the results of sources and computes: a value, ABSENT, or an `Undecided`. `read` holds the values that
     were read from the snapshot, by path, without those that are not set. `triggers` says whether each trigger emitted.
-    `effects` are in the order of their actions.
+    `effects` and `intents` are in the order of their actions; a key that an intent sets is one of `effects`.
     """
 
     values: Mapping[str, object]
@@ -76,17 +88,23 @@ class PassResult:
     triggers: Mapping[str, Verdict]
     outcomes: Mapping[str, Outcome]
     effects: tuple[SetEffect, ...]
+    intents: tuple[EmitEffect, ...] = ()
 
     def to_json(self) -> dict[str, Json]:
         """Return the results as JSON. The same graph and inputs always give the same value."""
+        effects: list[Json] = [
+            {"kind": "set", "action": effect.action, "key": effect.key, "value": effect.value}
+            for effect in self.effects
+        ]
+        effects += [
+            {"kind": "emit", "action": one.action, "sends": one.sends, "fields": cast("Json", dict(one.fields))}
+            for one in self.intents
+        ]
         return {
             "values": {node: _value_json(value) for node, value in self.values.items()},
             "triggers": {node: _trigger_json(verdict) for node, verdict in self.triggers.items()},
             "outcomes": {node: outcome.to_json() for node, outcome in self.outcomes.items()},
-            "effects": [
-                {"kind": "set", "action": effect.action, "key": effect.key, "value": effect.value}
-                for effect in self.effects
-            ],
+            "effects": effects,
         }
 
 
@@ -126,6 +144,7 @@ def run_pass(
         triggers=state.triggers,
         outcomes=state.outcomes,
         effects=tuple(state.effects),
+        intents=tuple(state.intents),
     )
 
 
@@ -152,6 +171,7 @@ class _PassState:
     triggers: dict[str, Verdict] = field(default_factory=dict[str, Verdict])
     outcomes: dict[str, Outcome] = field(default_factory=dict[str, Outcome])
     effects: list[SetEffect] = field(default_factory=list[SetEffect])
+    intents: list[EmitEffect] = field(default_factory=list[EmitEffect])
 
     def evaluate(self, scheduled: ScheduledNode) -> PassAborted | None:
         node = scheduled.node
@@ -216,25 +236,68 @@ class _PassState:
         )
 
     def _act(self, node: Action, inputs: Mapping[str, str]) -> Outcome:
-        *gates, payload = inputs.values()
-        gate = self._join(gates)
+        gate = self._join(list(inputs.values())[: node.gates])
         if isinstance(gate, Undecided):
             return Outcome(kind="skipped", why=None if _is_unsent(gate) else gate)
         if not gate:
             return Outcome(kind="skipped")
-        value = self.values[payload]
+        payload: dict[str, Json] = {}
+        for port in node.effect.payload:
+            value = self._payload(inputs[port])
+            if isinstance(value, Outcome):
+                return value
+            payload[port] = value
+        match node.effect:
+            case SetKey(key=key):
+                return self._set(node.id, {key: payload["value"]})
+            case EmitIntent():
+                return self._emit(node.id, node.effect, payload)
+            case _:
+                assert_never(node.effect)
+
+    def _payload(self, source: str) -> "Json | Outcome":
+        """Return the value that a node gives an action, or the outcome of the action if there is none."""
+        value = self.values[source]
         if value is ABSENT:
-            value = Undecided(path=self.paths[payload], found=NOT_SET, expected="a value")
+            value = Undecided(path=self.paths[source], found=NOT_SET, expected="a value")
         if isinstance(value, Undecided):
             return Outcome(kind="skipped") if _is_unsent(value) else Outcome(kind="failed", why=value)
         fault = describe_inexact_number(value)
         if fault is not None:
             return Outcome(kind="rejected", why=Undecided(path=None, found=fault, expected=NUMBER))
-        held = self.conform(node.effect.key, cast("Json", value))
-        if isinstance(held, Undecided):
-            return Outcome(kind="rejected", why=held)
-        self.effects.append(SetEffect(action=node.id, key=node.effect.key, value=held))
+        return cast("Json", value)
+
+    def _set(self, action: str, values: Mapping[str, Json]) -> Outcome:
+        """Set context keys, all or none of them."""
+        held: list[SetEffect] = []
+        for key, value in values.items():
+            fitted = self.conform(key, value)
+            if isinstance(fitted, Undecided):
+                return Outcome(kind="rejected", why=fitted)
+            held.append(SetEffect(action=action, key=key, value=fitted))
+        self.effects += held
         return Outcome(kind="completed")
+
+    def _emit(self, action: str, effect: EmitIntent, payload: Mapping[str, Json]) -> Outcome:
+        fields = {name: payload[f"field.{name}"] for name in effect.fields}
+        for name, value in fields.items():
+            if value is None or isinstance(value, list | dict):
+                why = Undecided(path=None, found=f"{name}: {describe_kind(value)}", expected=_FIELD)
+                return Outcome(kind="rejected", why=why)
+        size = len(canonical_bytes(fields))
+        if size > EVENT_FIELDS_BYTES_MAX:
+            limit = f"at most {EVENT_FIELDS_BYTES_MAX} bytes in all fields"
+            return Outcome(kind="rejected", why=Undecided(path=None, found=f"{size} bytes", expected=limit))
+        mirrored = self._set(action, {key: fields[name] for key, name in sorted(effect.mirror.items())})
+        if mirrored.kind != "completed":
+            return mirrored
+        scalars = cast("dict[str, JsonScalar]", fields)
+        self.intents.append(EmitEffect(action=action, number=effect.number, sends=effect.sends, fields=scalars))
+        return Outcome(kind="attempted")
+
+
+_FIELD = "a string, a number or a boolean"
+"""What a field of an intent can be."""
 
 
 def _is_unsent(missing: Undecided) -> bool:

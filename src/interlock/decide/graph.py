@@ -112,9 +112,43 @@ class SetKey(Term):
     kind: Literal["set"]
     key: Id
 
+    @property
+    def payload(self) -> tuple[str, ...]:
+        """The ports that carry the payload."""
+        return ("value",)
 
-Effect: TypeAlias = SetKey
-"""The effect of an action: a closed union with one member so far. Effects outside the server would be the second."""
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The context keys that it sets."""
+        return (self.key,)
+
+
+class EmitIntent(Term):
+    """Send something outside the server: an intent of a kind, with one port for each field.
+
+    `number` is its place among the intents of its step, counted from 0. `mirror` maps context keys to the fields that
+    they are set to.
+    """
+
+    kind: Literal["emit"]
+    number: Annotated[int, Field(ge=0)]
+    sends: Id
+    fields: Annotated[tuple[Id, ...], Field(strict=False)] = ()
+    mirror: dict[Id, Id] = Field(default_factory=dict)
+
+    @property
+    def payload(self) -> tuple[str, ...]:
+        """The ports that carry the fields."""
+        return tuple(f"field.{name}" for name in self.fields)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The context keys that it sets."""
+        return tuple(sorted(self.mirror))
+
+
+Effect: TypeAlias = SetKey | EmitIntent
+"""The effect of an action: closed. One stays inside the server, the other is sent by a channel after the commit."""
 
 
 class Action(Term):
@@ -123,12 +157,13 @@ class Action(Term):
     kind: Literal["action"]
     id: Id
     gates: Count = 1
-    effect: Effect
+    effect: Annotated[Effect, Field(discriminator="kind")]
 
     @property
     def ports(self) -> tuple[Port, ...]:
         """The events that gate it, then its payload."""
-        return (*(Port(f"gate.{number}", "event") for number in range(self.gates)), Port("value", "value"))
+        payload = (Port(name, "value") for name in self.effect.payload)
+        return (*(Port(f"gate.{number}", "event") for number in range(self.gates)), *payload)
 
 
 Node = Annotated[Source | Compute | Trigger | Action, Field(discriminator="kind")]

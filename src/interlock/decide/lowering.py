@@ -16,6 +16,7 @@ from interlock.decide.graph import (
     Constant,
     DecisionGraph,
     Edge,
+    EmitIntent,
     Node,
     Reading,
     SetKey,
@@ -31,13 +32,14 @@ OWN = "*"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assignment:
-    """A context key to set if all conditions named in `when` are true; always, if `when` is empty.
+    """An effect that occurs if all conditions named in `when` are true; always, if `when` is empty.
 
-    The payload is what `payload` computes.
+    `payload` has what each port of the payload carries, in the order of the ports. `name` names the action.
     """
 
-    effect: SetKey
-    payload: Value
+    name: str
+    effect: SetKey | EmitIntent
+    payload: tuple[Value, ...]
     when: tuple[str, ...] = ()
 
 
@@ -62,9 +64,14 @@ def trigger_id(name: str) -> str:
     return f"trigger:{name}"
 
 
-def action_id(key: str) -> str:
-    """Return the id of the action that sets a key."""
-    return f"action:{key}"
+def action_id(name: str) -> str:
+    """Return the id of an action: its name is the key that it sets, or that of an intent (`emit_name`)."""
+    return f"action:{name}"
+
+
+def emit_name(number: int) -> str:
+    """Return the name of the action that sends an intent of a step. No declared key has a dot."""
+    return f"emit.{number}"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -81,24 +88,24 @@ class _Lowering:
 
     def add_assignment(self, assignment: Assignment) -> None:
         gates = (OWN, *assignment.when)
-        key = assignment.effect.key
-        action = Action(
-            kind="action", id=self._find_unused_id(action_id(key)), gates=len(gates), effect=assignment.effect
-        )
+        unused = self._find_unused_id(action_id(assignment.name))
+        action = Action(kind="action", id=unused, gates=len(gates), effect=assignment.effect)
         self.nodes[action.id] = action
         for number, name in enumerate(gates):
             self._add_edge(trigger_id(name), action.id, f"gate.{number}")
-        self._add_edge(self._add_payload(assignment, action.id), action.id, "value")
+        for port, value in zip(assignment.effect.payload, assignment.payload, strict=True):
+            # A field has the name of its action and its own; the only payload of a `set` has the name of the key.
+            part = "" if isinstance(assignment.effect, SetKey) else f".{port.removeprefix('field.')}"
+            self._add_edge(self._add_payload(assignment.name + part, action.id + part, value), action.id, port)
 
-    def _add_payload(self, assignment: Assignment, action: str) -> str:
-        match assignment.payload:
+    def _add_payload(self, name: str, constant: str, payload: Value) -> str:
+        match payload:
             case Given(value=value):
-                return self._add_constant(f"constant:{action}", value)
+                return self._add_constant(f"constant:{constant}", value)
             case Read(var=path):
                 return self._add_reading(f"path:{path}")
             case computed:
-                key = assignment.effect.key
-                return self._add_compute(Compute(kind="compute", id=f"value:{key}", name=key, of=computed))
+                return self._add_compute(Compute(kind="compute", id=f"value:{name}", name=name, of=computed))
 
     def _find_unused_id(self, preferred: str) -> str:
         """Return an id that no node has, so that a second action on a key is reported as `duplicate_write`."""

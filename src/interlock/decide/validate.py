@@ -143,8 +143,8 @@ def _check_writes(graph: DecisionGraph) -> Iterator[GraphFault]:
     """Check that only one action sets a key: no order would say which value counts."""
     writers: dict[str, list[str]] = defaultdict(list)
     for node in graph.nodes:
-        if isinstance(node, Action):
-            writers[node.effect.key].append(node.id)
+        for key in node.effect.keys if isinstance(node, Action) else ():
+            writers[key].append(node.id)
     for key, actions in writers.items():
         if len(actions) > 1:
             message = f"{len(actions)} actions set the key {key!r}."

@@ -81,33 +81,28 @@ class CalculationError(InterlockError):
         self.found, self.expected = found, expected
 
 
-def iter_conditions(value: Value) -> Iterator[Condition]:
-    """Yield every condition inside a value."""
+def iter_parts(value: Value) -> Iterator[Value]:
+    """Yield a value and every value inside it, from left to right, each before its parts."""
+    yield value
     match value:
-        case Choose():
-            yield value.when
-            yield from iter_conditions(value.then)
-            yield from iter_conditions(value.otherwise)
         case Operation():
             for part in value.of:
-                yield from iter_conditions(part)
+                yield from iter_parts(part)
+        case Choose():
+            yield from iter_parts(value.then)
+            yield from iter_parts(value.otherwise)
         case Read() | Given():
             return
 
 
+def iter_conditions(value: Value) -> Iterator[Condition]:
+    """Yield every condition inside a value."""
+    return (part.when for part in iter_parts(value) if isinstance(part, Choose))
+
+
 def iter_reads(value: Value) -> Iterator[str]:
     """Yield every path that a value reads outside of its conditions."""
-    match value:
-        case Read():
-            yield value.var
-        case Operation():
-            for part in value.of:
-                yield from iter_reads(part)
-        case Choose():
-            yield from iter_reads(value.then)
-            yield from iter_reads(value.otherwise)
-        case Given():
-            return
+    return (part.var for part in iter_parts(value) if isinstance(part, Read))
 
 
 def inputs_of_value(value: Value) -> tuple[str, ...]:

@@ -78,6 +78,13 @@ DiagnosticCode = Literal[
     "isolated_node",
     "unassessed_outcome",
     "gameable_validation",
+    "unknown_definition",
+    "unknown_outcome",
+    "assessment_terminal",
+    "invalid_port_mapping",
+    "circular_contract",
+    "version_taken",
+    "predicate_not_read",
 ]
 """A closed set: first codes of form, then codes of unknown names, then codes of plans that cannot run."""
 Severity = Literal["error", "warning"]

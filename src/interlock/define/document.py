@@ -13,9 +13,11 @@ from interlock.decide.criteria import Criteria
 from interlock.define.diagnostics import Diagnostics
 from interlock.define.parts import (
     Assessment,
+    AwaitEvent,
     CapabilityName,
     CapabilityNeed,
     ContextInput,
+    EmitAction,
     ExtensionPoint,
     FunctionDefinition,
     ProducedKey,
@@ -65,6 +67,9 @@ DELEGATE_TEXT = (
     " Do not call `start_workflow` for it. Then read what they bring back, reconcile it, and report one result."
 )
 """The instruction of a step that delegates, in both dialects. It is compiled into plans, so a change changes hashes."""
+
+WAITS_TEXT = "Nothing is to be done in this step. It waits for the event"
+"""The prompt of a step that waits and has none of its own. It is compiled into plans too."""
 
 CLARIFY = "Ask the user if it is not clear: "
 """How a line of guidance begins that names a question to clarify. It is compiled into plans too."""
@@ -128,6 +133,8 @@ class EvidenceRequirements:
 class AgentStep:
     """One unit of work for an agent. `owner` is `verifier` if the step checks the result of another step.
 
+    A step with `awaits` has the owner `plugin`: no agent works on it, it is done when its event is there.
+
     `declares` are the produced keys that the step declares itself.
     """
 
@@ -135,7 +142,7 @@ class AgentStep:
     id: str
     title: str
     prompt: Prose | PromptBlocks
-    owner: Literal["agent", "verifier"] = "agent"
+    owner: Literal["agent", "verifier", "plugin"] = "agent"
     when: Guard | None = None
     agent_role: str | None = None
     guidance: tuple[str, ...] = ()
@@ -148,6 +155,8 @@ class AgentStep:
     produces: tuple[str, ...] = ()
     declares: tuple[ProducedKey, ...] = ()
     sets: tuple[SetAction, ...] = ()
+    emits: tuple[EmitAction, ...] = ()
+    awaits: AwaitEvent | None = None
     needs_user: tuple[UserNeed, ...] = ()
     capabilities: tuple[CapabilityName, ...] = ()
     hints: tuple[str, ...] = ()

@@ -7,8 +7,15 @@ from pydantic.alias_generators import to_camel
 
 from interlock.decide.condition import Condition
 from interlock.decide.value import Given, Read, Value, iter_conditions
-from interlock.kernel.budgets import CONTEXT_KEY_BYTES_MAX, PROMPT_BYTES_MAX, STEP_ID_CHARS_MAX, TITLE_CHARS_MAX
+from interlock.kernel.budgets import (
+    AWAIT_S_MAX,
+    CONTEXT_KEY_BYTES_MAX,
+    PROMPT_BYTES_MAX,
+    STEP_ID_CHARS_MAX,
+    TITLE_CHARS_MAX,
+)
 from interlock.kernel.canonical import Json
+from interlock.record.world import Assurance, OutsideKind
 
 Hint = Annotated[str, Field(min_length=1, max_length=100)]
 """A free tag of a step, for readers."""
@@ -18,12 +25,14 @@ Metadata = Annotated[
 ]
 SafeId = Annotated[str, Field(pattern=r"^[a-z0-9_-]+$", max_length=STEP_ID_CHARS_MAX)]
 """Delimiter-safe: it contains no delimiter of a step instance key (SNAP-3)."""
-Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=64)]
+NAME_PATTERN = r"^[A-Za-z_][A-Za-z0-9_]*$"
+Name = Annotated[str, Field(pattern=NAME_PATTERN, max_length=64)]
 Title = Annotated[str, Field(min_length=1, max_length=TITLE_CHARS_MAX)]
 LongText = Annotated[str, Field(min_length=1, max_length=PROMPT_BYTES_MAX)]
 Lines = Annotated[tuple[LongText, ...], Field(max_length=100, strict=False)]
 ContextKey = Annotated[str, Field(min_length=1, max_length=CONTEXT_KEY_BYTES_MAX)]
-DeclaredKey = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_-]*$", max_length=CONTEXT_KEY_BYTES_MAX)]
+DECLARED_KEY_PATTERN = r"^[A-Za-z_][A-Za-z0-9_-]*$"
+DeclaredKey = Annotated[str, Field(pattern=DECLARED_KEY_PATTERN, max_length=CONTEXT_KEY_BYTES_MAX)]
 """A context key that a document declares. It has no dot, because dots separate the parts of a path."""
 ContextPath = Annotated[str, Field(min_length=1, max_length=4 * CONTEXT_KEY_BYTES_MAX)]
 """A context key, or a dotted path into its value."""
@@ -172,6 +181,13 @@ class ContextInput(ProducedKey):
     required: bool = Field(default=False, description="whether a run must be started with it")
 
 
+def payload_of(value: Json, source: str | None, compute: Value | None) -> Value:
+    """Return a computed value, the value at a path, or a constant: the first of these that is given."""
+    if compute is not None:
+        return compute
+    return Given(op="constant", value=value) if source is None else Read(op="read", var=source)
+
+
 class SetAction(Part):
     """A context key that is set when the step is done: to a constant, the value at a path, or a computed value."""
 
@@ -184,16 +200,54 @@ class SetAction(Part):
     @property
     def payload(self) -> Value:
         """What the key is set to."""
-        if self.compute is not None:
-            return self.compute
-        if self.source is not None:
-            return Read(op="read", var=self.source)
-        return Given(op="constant", value=self.value)
+        return payload_of(self.value, self.source, self.compute)
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
         """The conditions of the action: its own, and those inside its value."""
         return (*((self.when,) if self.when is not None else ()), *iter_conditions(self.payload))
+
+
+class EmitField(Part):
+    """A field of an intent: a fixed value, the value at a path, or a computed value."""
+
+    value: Json = None
+    source: Annotated[ContextPath | None, Field(alias="from")] = None
+    compute: Value | None = None
+
+    @property
+    def payload(self) -> Value:
+        """What the field is."""
+        return payload_of(self.value, self.source, self.compute)
+
+
+class EmitAction(Part):
+    """An intent that is sent outside the server when the step is done.
+
+    `once`: at most once in the run, whatever is forked or repeated. `mirror` maps context keys to the fields that they
+    are set to.
+    """
+
+    kind: OutsideKind
+    fields: dict[DeclaredKey, EmitField] = Field(default_factory=dict)
+    when: Condition | None = None
+    once: Literal["run"] | None = None
+    mirror: dict[DeclaredKey, DeclaredKey] = Field(default_factory=dict)
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        """The conditions of the action: its own, and those inside its fields."""
+        own = (self.when,) if self.when is not None else ()
+        return (*own, *(one for name in sorted(self.fields) for one in iter_conditions(self.fields[name].payload)))
+
+
+class AwaitEvent(Part):
+    """The event that a step waits for: its kind, its fields, how well it must be known, and for how long."""
+
+    event: OutsideKind
+    fields: dict[DeclaredKey, Literal["string", "number", "boolean"]] = Field(default_factory=dict)
+    assurance: Assurance = "claimed"
+    timeout_s: Annotated[int, Field(ge=1, le=AWAIT_S_MAX)] | None = None
 
 
 class UserNeed(Part):

@@ -7,13 +7,16 @@ BLK-2).
 
 from dataclasses import dataclass, field
 
-from interlock.decide.evaluate import ConditionInputs, Undecided
+from interlock.decide.evaluate import EVENT, ConditionInputs, Undecided
 from interlock.decide.evaluation_pass import PassAborted
+from interlock.decide.value import iter_reads
+from interlock.define.parts import AwaitEvent
 from interlock.engine.event_drafts import (
     advance_recorded_event,
     attempt_output_events,
     effects_draft,
     gap_resolved_events,
+    intent_events,
     node_created_event,
     on_node,
     outputs_of,
@@ -22,12 +25,20 @@ from interlock.engine.event_drafts import (
 )
 from interlock.engine.gates import Answered
 from interlock.engine.judge import reasons
-from interlock.engine.judge.attempt import Advanced, ApprovalMissing, Attempt, AttemptLimitReached, Decision, Refused
+from interlock.engine.judge.attempt import (
+    Advanced,
+    ApprovalMissing,
+    Attempt,
+    AttemptLimitReached,
+    Decision,
+    Refused,
+    Waiting,
+)
 from interlock.engine.judge.confirmation import Approved, NotApproved, approved_without_asking, check_approval
 from interlock.engine.judge.declared_context import HeldContext, hold_context
 from interlock.engine.judge.evidence import judge
 from interlock.engine.judge.observed import failed_probes, observed_in
-from interlock.engine.judge.own_words import is_long, is_same_text
+from interlock.engine.judge.own_words import is_sent_again
 from interlock.engine.judge.recommended import recommendation_trace
 from interlock.engine.judge.separation import check_separation
 from interlock.engine.judge.violations import Violation, blockers_of, gaps_of
@@ -45,6 +56,7 @@ from interlock.engine.walk.flow import (
     run_to_next_task,
 )
 from interlock.kernel.budgets import ATTEMPTS_PER_STEP_MAX, TRACE_SUMMARY_BYTES_MAX
+from interlock.kernel.canonical import Json
 from interlock.kernel.ids import node_of_attempt
 from interlock.kernel.text import one_line
 from interlock.plan.records import PlanNode
@@ -61,6 +73,8 @@ def decide_advance(attempt: Attempt) -> Decision:
     """Decide an attempt. The same evidence in the same state always gives the same decision."""
     state = attempt.snapshot.state
     assert isinstance(state, Running), "a complete node has no attempts"
+    if _awaits(attempt) is not None and attempt.event is None:
+        return Waiting()
     held = hold_context(attempt.workflow, attempt.context, attempt.request.context)
     outcome = _outcome(attempt, state, held)
     if isinstance(outcome, ApprovalMissing):
@@ -72,6 +86,20 @@ def decide_advance(attempt: Attempt) -> Decision:
         return AttemptLimitReached(blockers=blockers)
     blocked = Blocked(kind="blocked", blockers=BlockerReport(blockers=blockers))
     return Refused(plan=_refusal_plan(attempt, blocked, held))
+
+
+def _pending(attempt: Attempt) -> PlanNode:
+    """Return the step that the attempt is on."""
+    state = attempt.snapshot.state
+    assert isinstance(state, Running), "a complete node has no attempts"
+    return attempt.workflow.steps[state.pending.step.step_id]
+
+
+def _awaits(attempt: Attempt) -> AwaitEvent | None:
+    """Return the event that the pending step waits for, if it waits for one."""
+    task = _pending(attempt).task
+    assert task is not None, "a pending step is a task"
+    return task.awaits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +141,8 @@ def _outcome(attempt: Attempt, state: Running, held: HeldContext) -> "_Transitio
     violations.findings += [*check_separation(attempt, node), *_notes_sent_again(attempt)]
     if violations.is_refused():
         return violations.findings
-    done = run_step_pass(workflow, node, ConditionInputs(context=seen, evidence=judgement.values), context)
+    evidence = {**judgement.values, **_outside_values(attempt, node)}
+    done = run_step_pass(workflow, node, ConditionInputs(context=seen, evidence=evidence), context)
     step = done.captured
     violations.findings += done.findings
     if violations.is_refused():
@@ -127,6 +156,7 @@ def _outcome(attempt: Attempt, state: Running, held: HeldContext) -> "_Transitio
     if isinstance(walk, Suspended):
         return [finding_of(walk)]
     violations.findings += map(finding_of, walk.disclosed)
+    expired = _expired(attempt, node)
     gate = check_approval(attempt, node, seen)
     match gate:
         case ApprovalMissing():
@@ -142,17 +172,34 @@ def _outcome(attempt: Attempt, state: Running, held: HeldContext) -> "_Transitio
         trace=(*judgement.trace, *_own_reasons(node, step, gate), *walk.trace),
         step=step,
         observed=observed.records,
-        findings=tuple(violations.findings),
+        findings=(*violations.findings, *expired),
         claims=gate.claims if isinstance(gate, Approved) else (),
         gate=Gate(step_id=node.node_id, opened_by=gate.by) if isinstance(gate, Approved) else None,
         answered=gate.record if isinstance(gate, Approved) else None,
     )
 
 
+def _outside_values(attempt: Attempt, node: PlanNode) -> dict[str, Json]:
+    """Return what the step reads of the world outside: its event, and which of its intents were sent before."""
+    assert node.task is not None, "a pending step is a task"
+    sent: dict[str, Json] = {str(at): at in attempt.emitted for at, one in enumerate(node.task.emits) if one.once}
+    values: dict[str, Json] = {"wr": {"emitted": sent}} if sent else {}
+    return {**values, EVENT: attempt.event.values()} if attempt.event is not None else values
+
+
+def _expired(attempt: Attempt, node: PlanNode) -> tuple[Violation, ...]:
+    """Return the violation of an event that did not come in time, unless the step itself says what follows then."""
+    assert node.task is not None, "a pending step is a task"
+    if node.task.awaits is None or attempt.event is None or not attempt.event.is_expired:
+        return ()
+    if any(path == f"{EVENT}.expired" for action in node.task.sets for path in iter_reads(action.payload)):
+        return ()
+    return (reasons.expired(node.node_id, node.task.awaits.event),)
+
+
 def _notes_sent_again(attempt: Attempt) -> list[Violation]:
     """Return the violation of notes that an earlier step on this branch was reported with (EVID-11)."""
-    notes = attempt.evidence.stored_notes()
-    is_again = is_long(notes) and any(is_same_text(notes, one) for one in attempt.earlier_notes)
+    is_again = is_sent_again(attempt.evidence.stored_notes(), attempt.earlier_notes)
     return [reasons.copied_notes("are those of an earlier step")] if is_again else []
 
 
@@ -177,9 +224,12 @@ def _own_reasons(node: PlanNode, step: StepPass, gate: Approved | NotApproved | 
         words.append(f"The step was approved by a {gate.by}{client}.")
     if step.effects:
         words.append(f"Set {', '.join(f'`{key}`' for key in sorted(step.effects))}.")
-    idle = [f"`{key}` ({one.kind})" for key, one in sorted(step.outcomes.items()) if one.kind != "completed"]
+    if step.intents:
+        words.append(f"Sends {', '.join(f'`{one.sends}`' for _, one in sorted(step.intents.items()))}.")
+    done = ("completed", "attempted")
+    idle = [f"`{name}` ({one.kind})" for name, one in sorted(step.outcomes.items()) if one.kind not in done]
     if idle:
-        words.append(f"Did not set {', '.join(idle)}.")
+        words.append(f"Without effect: {', '.join(idle)}.")
     refs = (StepRef(kind="step_id", step_id=node.node_id),)
     return tuple(
         TraceEntry(kind="selected_next_step", summary=one_line(one, TRACE_SUMMARY_BYTES_MAX), refs=refs)
@@ -215,6 +265,7 @@ def _advanced(attempt: Attempt, transition: _Transition, held: HeldContext) -> A
         EventDraft(data=edge, run=run),
         *attempt_output_events(attempt, child, outputs, attempt.request.preferences),
         *effects_draft({**held.corrections, **transition.step.effects}, run, child, attempt.attempt),
+        *intent_events(attempt, child, _pending(attempt), transition.step),
         *on_node(run, child, transition.observed),
         *on_node(run, child, gaps_of(transition.findings, attempt.attempt)),
         *on_node(run, child, [claim.gap(attempt.attempt, "warning") for claim in transition.claims]),

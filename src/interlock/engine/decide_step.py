@@ -4,11 +4,10 @@ The run is placed at the step by a walk that takes the way there, whatever its c
 are those of a report: `run_step_pass`, then `run_to_next_task`.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
 
-from interlock.decide.evaluate import ABSENT, ConditionInputs, Undecided, describe_kind, value_at
+from interlock.decide.evaluate import ABSENT, NOT_SET, ConditionInputs, Undecided, describe_kind, value_at
 from interlock.decide.evaluation_pass import PassAborted, PassResult
 from interlock.engine.advance import finding_of
 from interlock.engine.judge.declared_context import hold_context
@@ -18,15 +17,14 @@ from interlock.engine.request import Request
 from interlock.engine.step_pass import run_step_pass
 from interlock.engine.template import with_loop_variables
 from interlock.engine.walk.evaluating import Evaluating
-from interlock.engine.walk.flow import Suspended, Truth, WalkResult, loop_decisions_of, run_to_next_task
+from interlock.engine.walk.flow import Decider, Suspended, Truth, WalkResult, loop_decisions_of, run_to_next_task
 from interlock.engine.walk.trace import DecisionPoint, DecisionRecord
 from interlock.kernel.canonical import Json
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.graph import Graphs
-from interlock.plan.records import Loop, PlanNode
+from interlock.plan.records import Loop
 from interlock.plan.walk import ExecutionState
 from interlock.record.context import Context, merge_context
-from interlock.record.payloads import TraceEntry
 from interlock.record.snapshot import Complete, Running
 
 
@@ -105,10 +103,8 @@ def _position(workflow: CompiledWorkflow, step_id: str, context: Context) -> Run
         marks.complete(walk.state.pending.step.step_id)
 
 
-class _Towards:
+class _Towards(Decider):
     """The decider of a walk to a step: it takes every way that leads there, and enters no other loop."""
-
-    is_continue_asked = False
 
     def __init__(self, graphs: Graphs, step_id: str) -> None:
         self._around = frozenset(graphs.loops_around(step_id))
@@ -134,24 +130,5 @@ class _Towards:
         items = value_at(outer, loop.items) if loop.items is not None else [None]
         if isinstance(items, list) and items:
             return True
-        found = "an empty list" if isinstance(items, list) else "not set" if items is ABSENT else describe_kind(items)
+        found = "an empty list" if isinstance(items, list) else NOT_SET if items is ABSENT else describe_kind(items)
         return Undecided(path=loop.items, found=found, expected=f"a list with an item for a pass of {point.node_id!r}")
-
-    def has_first_pass(self, point: DecisionPoint) -> None: ...
-
-    def missing_needs(self, node: PlanNode, seen: Context) -> Iterable[str]:
-        del node, seen
-        return ()
-
-    def took(self, way: str) -> None: ...
-
-    def noted(self, kind: Literal["entered_loop", "exited_loop"], loop_id: str, iteration: int, words: str) -> None: ...
-
-    def lacked(self, node: PlanNode, key: str) -> None: ...
-
-    def records(self) -> tuple[DecisionRecord, ...]:
-        return ()
-
-    def explained(self, node: PlanNode | None, seen: Context) -> tuple[TraceEntry, ...]:
-        del node, seen
-        return ()

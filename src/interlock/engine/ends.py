@@ -1,12 +1,12 @@
 """Decides whether a run ends otherwise than by its last step: only a person ends one (END-5, END-6). Pure."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias, cast, get_args
 
 from pydantic import ValidationError
 
-from interlock.engine.gates import Answered, Question, QuestionItem, Reply
+from interlock.engine.gates import NO_APPROVAL, Answered, Question, QuestionItem, Reply
 from interlock.engine.request import Request
 from interlock.kernel.budgets import AUTHORED_SHARE_BYTES_MAX, WORK_NOTE_BYTES_MAX, WORK_REF_BYTES_MAX, WORK_REFS_MAX
 from interlock.kernel.canonical import Json, digest_of_bytes
@@ -67,8 +67,7 @@ def work_in(request: Request) -> tuple[WorkRecorded | None, Request]:
         return None, request
     work = parse_work(records[0], get_args(Work))
     assert isinstance(work, WorkRecorded), "arguments with such a fault are refused before"
-    rest = tuple(one for one in request.artifacts if one.get("kind") != WORK_KIND)
-    return work, Request(notes=request.notes, artifacts=rest, context=request.context, preferences=request.preferences)
+    return work, replace(request.without(WORK_KIND), asking=NO_APPROVAL)
 
 
 def is_same_end(one: WorkRecorded, other: WorkRecorded) -> bool:
@@ -142,7 +141,7 @@ def _why(reply: Reply | None) -> str:
 
 
 def _plan(ending: RunEnding, answered: Answered | None) -> AppendPlan:
-    """Plan the one event that ends a run, with the person's answer stored beside it."""
+    """Plan the one event that ends a run, and the record of the person's answer."""
     if answered is None:
         return AppendPlan(session=ending.session, drafts=(EventDraft(data=ending.work, run=ending.run),))
     written = answered.to_bytes()

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from interlock.engine.gates import Answered
 from interlock.engine.judge.attempt import Attempt
 from interlock.engine.request import REPLY_CONTENT_TYPE, PreferenceDelta, Request, StoredArtifact
-from interlock.engine.walk.capture import DecisionCapture
+from interlock.engine.walk.capture import DecisionCapture, StepPass
 from interlock.kernel.budgets import (
     RESOLVED_GAPS_MAX,
     TRACE_BYTES_MAX,
@@ -20,6 +20,7 @@ from interlock.kernel.ids import (
     ContextId,
     Digest,
     GapId,
+    IntentId,
     NodeId,
     OutputId,
     RunId,
@@ -27,6 +28,7 @@ from interlock.kernel.ids import (
     TraceId,
     derived_id,
 )
+from interlock.plan.records import PlanNode
 from interlock.record import payloads as data
 from interlock.record.append_plan import EventDraft
 from interlock.record.base import Record
@@ -34,6 +36,7 @@ from interlock.record.context import Context
 from interlock.record.outcome import AdvancedTo, Blocked
 from interlock.record.payloads import TraceEntry
 from interlock.record.snapshot import ExecutionSnapshot
+from interlock.record.world import IntentRecorded
 
 Origin = AttemptId | RunId
 """What a derived id belongs to: an attempt, or the run that a start begins."""
@@ -47,10 +50,45 @@ def outputs_stored(snapshot: ExecutionSnapshot) -> tuple[SnapshotRef, bytes]:
 
 def advance_recorded_event(attempt: Attempt, outcome: AdvancedTo | Blocked) -> EventDraft:
     """`advance_recorded`: the key event of an attempt."""
-    advance = data.AdvanceRecorded(
-        attempt_id=attempt.attempt, intent="ack_pending", outcome=outcome, request_digest=attempt.request.digest()
+    took: dict[str, object] = {}
+    if attempt.event is not None and isinstance(outcome, AdvancedTo):
+        took["took"] = (attempt.event.event_id,)
+    advance = data.AdvanceRecorded.model_validate(
+        {
+            "attempt_id": attempt.attempt,
+            "intent": "ack_pending",
+            "outcome": outcome,
+            "request_digest": attempt.request.digest(),
+            **took,
+        }
     )
     return EventDraft(data=advance, run=attempt.run, node=attempt.node)
+
+
+def intent_id(run: RunId, attempt: AttemptId | None, step_id: str, number: int) -> IntentId:
+    """Return the id of an intent of a step: of one attempt, or of the whole run if it is sent once in it."""
+    origin = (run, step_id) if attempt is None else (attempt,)
+    return IntentId(derived_id("intent", *origin, "emit", number))
+
+
+def intent_events(attempt: Attempt, child: NodeId, node: PlanNode, step: StepPass) -> list[EventDraft]:
+    """`intent_recorded` for each intent that the step sends (WORLD-5)."""
+    assert node.task is not None, "only a task sends anything"
+    drafts: list[Record] = []
+    for _, one in sorted(step.intents.items()):
+        once = node.task.emits[one.number].once is not None
+        origin = None if once else attempt.attempt
+        drafts.append(
+            IntentRecorded.model_validate(
+                {
+                    "intent_id": intent_id(attempt.run, origin, node.node_id, one.number),
+                    "sends": one.sends,
+                    "number": one.number,
+                    "fields": dict(one.fields),
+                }
+            )
+        )
+    return on_node(attempt.run, child, drafts)
 
 
 def node_created_event(attempt: Attempt, child: NodeId, kind: data.NodeKind, ref: SnapshotRef) -> EventDraft:

@@ -96,6 +96,10 @@ class Request:
         ordered = sorted(self.artifacts, key=lambda item: digest_of(dict(item)))
         return replace(self, artifacts=tuple(ordered))
 
+    def without(self, kind: str) -> "Request":
+        """Return the request without the artifacts of a kind."""
+        return replace(self, artifacts=tuple(one for one in self.artifacts if one.get("kind") != kind))
+
     def has_notes(self) -> bool:
         """Say whether there are notes, other than the sample text of an answer."""
         return bool((self.notes or "").strip().strip(_AROUND)) and not is_sample(self.notes, NOTES_BLANK)

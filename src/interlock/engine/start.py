@@ -11,7 +11,7 @@ from interlock.engine.request import Request
 from interlock.engine.walk.capture import DecisionCapture
 from interlock.engine.walk.evaluating import Evaluating
 from interlock.engine.walk.flow import Suspended, run_to_next_task
-from interlock.kernel.ids import ChangeId, NodeId, RunId, SessionId, SourceKind, WorkflowHash, derived_id
+from interlock.kernel.ids import ChangeId, Digest, NodeId, RunId, SessionId, SourceKind, WorkflowHash, derived_id
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.walk import ExecutionState
 from interlock.record import payloads as data
@@ -39,6 +39,7 @@ class Start:
     request: Request
     baseline: Preferences
     observed: tuple[data.ObservationRecorded, ...] = ()
+    config_hash: Digest | None = None
 
 
 def root_node(run: RunId) -> NodeId:
@@ -97,6 +98,7 @@ def _first_events(start: Start, root: NodeId, node: data.NodeCreated) -> list[Ev
         workflow_hash=start.workflow_hash,
         workflow_source_kind=start.source_kind,
         workflow_source_ref=start.source_ref,
+        **({} if start.config_hash is None else {"applied_config_hash": start.config_hash}),
     )
     return [EventDraft(data=run_started, run=start.run), EventDraft(data=node, run=start.run, node=root)]
 

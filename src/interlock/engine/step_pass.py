@@ -1,19 +1,19 @@
-"""What a step sets when it is done: one pass over its decision graph (EFF-2). Pure."""
+"""What a step sets and sends when it is done: one pass over its decision graph (EFF-2, WORLD-5). Pure."""
 
 from dataclasses import dataclass, field, replace
 from functools import partial
 
 from interlock.decide.evaluate import NOT_SET, ConditionInputs, Undecided
 from interlock.decide.evaluation_pass import Outcome, PassAborted, PassResult, run_pass
-from interlock.decide.lowering import action_id
+from interlock.decide.lowering import action_id, emit_name
 from interlock.define.declared import TypeMismatch, conform_value
-from interlock.define.parts import SetAction
+from interlock.define.parts import EmitAction, SetAction
 from interlock.engine.judge import reasons
 from interlock.engine.judge.violations import Violation
 from interlock.engine.template import rendered_line
 from interlock.engine.walk.capture import StepPass
-from interlock.kernel.budgets import CONTEXT_BYTES_MAX
-from interlock.kernel.canonical import Json, canonical_bytes
+from interlock.kernel.budgets import CONTEXT_BYTES_MAX, PORT_VALUE_BYTES_MAX
+from interlock.kernel.canonical import Json, canonical_bytes, digest_of_bytes
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.records import PlanNode
 from interlock.record.context import Context, merge_context
@@ -21,9 +21,9 @@ from interlock.record.context import Context, merge_context
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluatedStep:
-    """The pass over what a step sets, the same as it is captured, and what has to be corrected.
+    """The pass over what a step sets and sends, the same as it is captured, and what has to be corrected.
 
-    `evaluated` has the results of every node; None if the step sets nothing. Only `captured` is held to the budget of
+    `evaluated` has the results of every node; None if the step has no actions. Only `captured` is held to the budget of
     the context.
     """
 
@@ -35,32 +35,40 @@ class EvaluatedStep:
 def run_step_pass(
     workflow: CompiledWorkflow, node: PlanNode, inputs: ConditionInputs, context: Context
 ) -> EvaluatedStep:
-    """Evaluate what a step sets. `context` has no variables of loops; the effects change it."""
+    """Evaluate what a step sets and sends. `context` has no variables of loops; the effects change it."""
     assert node.task is not None, "only a task sets anything"
-    if not node.task.sets:
+    if not node.task.sets and not node.task.emits:
         return EvaluatedStep()
     done = run_pass(workflow.graphs.actions(node.node_id), inputs, partial(_conform_set, workflow))
-    outcomes = {action.key: done.outcomes[action_id(action.key)] for action in node.task.sets}
+    names = [*(action.key for action in node.task.sets), *map(emit_name, range(len(node.task.emits)))]
+    outcomes = {name: done.outcomes[action_id(name)] for name in names}
     if isinstance(done, PassAborted):
         finding = reasons.aborted(node.node_id, done)
         return EvaluatedStep(evaluated=done, captured=StepPass(read=done.read, outcomes=outcomes), findings=(finding,))
     title = rendered_line(node.title, inputs.context)
     findings = [
-        _finding_of_action(node, title, action, outcomes[action.key])
+        _finding_of_set(node, title, action, outcomes[action.key])
         for action in node.task.sets
         if outcomes[action.key].why is not None
+    ]
+    findings += [
+        _finding_of_emit(node, title, action, outcomes[emit_name(number)])
+        for number, action in enumerate(node.task.emits)
+        if outcomes[emit_name(number)].why is not None
     ]
     captured = StepPass(
         read=done.read,
         triggers={one: None if isinstance(emitted, Undecided) else emitted for one, emitted in done.triggers.items()},
         outcomes=outcomes,
         effects={effect.key: effect.value for effect in done.effects},
+        intents={emit_name(one.number): one for one in done.intents},
+        mirrored=frozenset(emit_name(one.number) for one in done.intents if node.task.emits[one.number].mirror),
     )
     captured = _fitting(captured, context, findings)
     return EvaluatedStep(evaluated=done, captured=captured, findings=tuple(findings))
 
 
-def _finding_of_action(node: PlanNode, title: str, action: SetAction, outcome: Outcome) -> Violation:
+def _finding_of_set(node: PlanNode, title: str, action: SetAction, outcome: Outcome) -> Violation:
     """Return the violation for an action that had no effect for a reason that has to be corrected."""
     why = outcome.why
     assert why is not None, "as the caller checked"
@@ -68,6 +76,17 @@ def _finding_of_action(node: PlanNode, title: str, action: SetAction, outcome: O
         return reasons.unfit_computed(node.node_id, action.key, why)
     if outcome.kind == "rejected":
         return reasons.unfit_key(title, action.key, action.source or action.key, why)
+    if outcome.kind == "failed" and why.path is not None and why.found == NOT_SET:
+        return reasons.missing_key(title, why.path)
+    return reasons.undecided(why, title)
+
+
+def _finding_of_emit(node: PlanNode, title: str, action: EmitAction, outcome: Outcome) -> Violation:
+    """Return the violation for an intent that is not sent for a reason that has to be corrected."""
+    why = outcome.why
+    assert why is not None, "as the caller checked"
+    if outcome.kind == "rejected":
+        return reasons.unfit_intent(node.node_id, action.kind, why)
     if outcome.kind == "failed" and why.path is not None and why.found == NOT_SET:
         return reasons.missing_key(title, why.path)
     return reasons.undecided(why, title)
@@ -82,15 +101,25 @@ def _fitting(step: StepPass, context: Context, findings: list[Violation]) -> Ste
         return step
     findings.append(reasons.context_too_large(measured, CONTEXT_BYTES_MAX))
     why = Undecided(path=None, found=f"a context of {measured} bytes", expected=f"at most {CONTEXT_BYTES_MAX} bytes")
-    rejected = dict.fromkeys(step.effects, Outcome(kind="rejected", why=why))
-    return replace(step, outcomes={**step.outcomes, **rejected}, effects={})
+    setting = {name for name, one in step.outcomes.items() if one.kind == "completed" or name in step.mirrored}
+    rejected = dict.fromkeys(setting, Outcome(kind="rejected", why=why))
+    kept = {name: one for name, one in step.intents.items() if name not in step.mirrored}
+    return replace(step, outcomes={**step.outcomes, **rejected}, effects={}, intents=kept)
 
 
 def _conform_set(workflow: CompiledWorkflow, key: str, value: Json) -> Json | Undecided:
     """Return a value as it is set, or why it may not be set.
 
-    An undeclared key takes any value: routines that a workflow unfolds set keys of their own.
+    An undeclared key takes any value: routines that a workflow unfolds set keys of their own. Of the outputs of a
+    slot, large values are replaced by their digest: the artifact holds them.
     """
+    if key in workflow.output_keys and isinstance(value, dict):
+        return {port: _refer_to_large(held) for port, held in value.items()}
     declared = workflow.declared.get(key)
     held = conform_value(declared, value) if declared is not None else value
     return Undecided(path=None, found=held.found, expected=held.wanted) if isinstance(held, TypeMismatch) else held
+
+
+def _refer_to_large(value: Json) -> Json:
+    data = canonical_bytes(value)
+    return value if len(data) <= PORT_VALUE_BYTES_MAX else {"digest": digest_of_bytes(data), "bytes": len(data)}

@@ -206,6 +206,8 @@ SECRETS_NAMED_MAX = 5
 """Context keys that one warning names as likely secrets: the others are usually in the same place."""
 RECAP_NODES_MAX = 200
 """Nodes that a recap reads back from its own: a run without notes must not cost its whole length."""
+VERDICTS_KEPT_MAX = 4_096
+"""Artifacts whose verdicts one process keeps: those of twenty runs as long as a recap reads back."""
 RECAP_PART_BYTES_MIN = 200
 """The least space in a recap for which a part is cut: a shorter beginning is useless."""
 ARTIFACT_KIND_BYTES_MAX = 100
@@ -374,6 +376,40 @@ QUERY_BYTES_MAX = 1 * KIB
 """A query of `resume_session`: a few words."""
 SUMMARY_RUNS_MAX = 32
 """Runs of a session whose summary is cached with it: each append writes the cache."""
+EVENT_FIELDS_BYTES_MAX = 8 * KIB
+"""Canonical bytes of the fields of one event or intent: larger data is passed by reference."""
+EVENT_FIELDS_MAX = 20
+"""Fields of one event or intent: each is declared by hand."""
+EVENT_TEXT_CHARS_MAX = 128
+"""Characters of a kind, of the id that a sender gives an event, and of the name of a source or a channel."""
+EVENTS_WAITING_MAX = 64
+"""Events of a run that no step has taken yet: a sender that is wrong must not fill the log."""
+EVENTS_PER_RUN_MAX = 2_000
+"""Events of a run: one for each pass of the longest loop."""
+EMITS_PER_STEP_MAX = 8
+"""Intents of one step: each has a place in the plan and is sent by itself."""
+AWAIT_S_MAX = 90 * DAY_S
+"""The longest time that a step waits for an event: longer than any session is kept by default."""
+CHANNEL_TIMEOUT_S = 10
+"""How long a channel may take for one intent if the configuration does not say it: a request to a service nearby."""
+CHANNEL_TIMEOUT_S_MAX = 300
+"""The most that a configuration may set for it: a try occupies one of few senders."""
+CHANNEL_REPLY_BYTES_MAX = 64 * KIB
+"""What is read of the answer of a channel: more than an event needs."""
+CHANNEL_NOTE_BYTES_MAX = 400
+"""What is kept of why a try failed: it is shown in lists."""
+CHANNELS_MAX = 50
+"""Channels, and sources, of one configuration."""
+DISPATCHES_AT_ONCE = 4
+"""Intents that one server sends at the same time: a channel that hangs must not hold the others."""
+DISPATCH_QUEUE_MAX = 1_000
+"""Intents that wait in one server; more stay undelivered, and `interlock intent deliver` sends them."""
+DISPATCH_TRIES_MAX = 3
+"""Tries of one process to send an intent, if the channel recognises the id of what it got before."""
+PROCESS_STATUS_BYTES_MAX = 4 * KIB
+"""What the operating system says of one process is a line."""
+DISPATCH_PAUSE_S = 2
+"""The pause before the next try, and before the lock of a busy session is asked for again."""
 CHECKPOINTS_PER_NODE_MAX = 255
 """Checkpoints of one node: the short token counts them in one byte (CHK-4)."""
 
@@ -414,6 +450,18 @@ CELL_FOUND_BYTES_MAX = 100
 """The fault of a session in a table; `session verify` shows it in full."""
 GRAPH_LABEL_BYTES_MAX = 160
 """The beginning of a title or a condition in a drawn graph."""
+PICTURE_PARTS_MAX = 80
+"""Boxes of a picture up to which loops and branches are drawn in full: about two screens."""
+PICTURE_LINE_MAX = 200
+"""Boxes of a picture in one sequence; a longer one keeps its beginning and its end."""
+PICTURE_DEPTH_MAX = 5
+"""Loops, ways and branches of a picture inside each other; what is deeper is folded."""
+PICTURE_BRANCHES_MAX = 4
+"""Branches beside one box of a picture; further ones are folded into one."""
+PICTURE_COLUMN_PX_MAX = 1_500
+"""The height from which a picture continues in the next column."""
+PICTURE_TEXT_LINES_MAX = 3
+"""Lines of text in a box; the rest is cut."""
 UNFOLDED_CHARS_MAX = 100_000
 """The width of output that does not go to a terminal: no line is wrapped."""
 FOLDED_CHARS_MAX = 100
@@ -424,6 +472,16 @@ TERMINAL_CHARS_MIN = 20
 """The least width of wrapped text: in a narrower terminal, lines are too long."""
 SHORT_ID_CHARS_MIN = 6
 """The last characters of a session's id that name it in a table; more if another id ends in the same characters."""
+SLIP_CHARS_MIN = 4
+"""Letters of a word from which one wrong letter is a slip: shorter words differ in one letter by chance."""
+PROJECT_DIGEST_CHARS = 6
+"""Digits that tell apart projects whose names are not recorded."""
+PASSAGES_LISTED = 20
+"""Passages that `session search` prints, without `--limit`."""
+PASSAGE_BYTES_MAX = 300
+"""The beginning of a passage in a search; `session show --evidence` has it in full."""
+BEGINNING_CHARS_MIN = 3
+"""Letters from which the beginning of a word matches it: two letters begin too many words."""
 RUNS_LISTED = 30
 """Runs on one page of `session list`, without `--limit`."""
 TIMELINE_ENTRIES = 50
@@ -524,3 +582,23 @@ PROFILE_BYTES_MAX = 256 * KIB
 """The file of an agent's profile, with its examples."""
 DELEGATION_TRIES = 2
 """How often work is delegated whose rule says `retry`: an agent that failed twice fails again."""
+
+# Operations: blocks, flows and contracts.
+PORTS_MAX = 100
+"""Inputs, or outputs, of one block: each is a line of its prompt."""
+SLOTS_MAX = 1_000
+"""Slots of one flow: each becomes a step, and each conditional edge a decision, of one plan."""
+FLOW_EDGES_MAX = 4_000
+"""Edges of one flow: four for each slot."""
+MAPPINGS_MAX = 100
+"""Port mappings of one edge: one for each port."""
+CONTRACT_PARTS_MAX = 200
+"""Flows, sub-contracts, outcomes or assessments of one contract: a person reads them in one list."""
+DEFINITION_VERSION_MAX = 1_000_000
+"""The highest version of a definition: more changes than anybody makes, in a number that every reader keeps exact."""
+EXECUTOR_CHARS_MAX = 200
+"""The identifier of an executor, which is shown on one line."""
+EXECUTION_TIME_CHARS_MAX = 40
+"""A time as RFC 3339 text, with a fraction and an offset."""
+PORT_VALUE_BYTES_MAX = 8 * KIB
+"""A value on a port that the next prompt shows; a larger one is shown by its digest, and the artifact holds it."""

@@ -36,6 +36,7 @@ class ErrorCode(StrEnum):
     KEYRING_DAMAGED = "KEYRING_DAMAGED"
     ATTEMPT_LIMIT_REACHED = "ATTEMPT_LIMIT_REACHED"
     RUN_ENDED = "RUN_ENDED"
+    EFFECT_UNCOVERED = "EFFECT_UNCOVERED"
     BUNDLE_INVALID_FORMAT = "BUNDLE_INVALID_FORMAT"
     BUNDLE_UNSUPPORTED_VERSION = "BUNDLE_UNSUPPORTED_VERSION"
     BUNDLE_INTEGRITY_FAILED = "BUNDLE_INTEGRITY_FAILED"
@@ -104,6 +105,9 @@ CODES: Mapping[ErrorCode, CodeRule] = MappingProxyType(
         ErrorCode.KEYRING_DAMAGED: _rule("The key ring cannot be read, so no token can be checked.", Owner.BOTH),
         ErrorCode.ATTEMPT_LIMIT_REACHED: _rule("The step was refused ten times in a row.", Owner.TOOL),
         ErrorCode.RUN_ENDED: _rule("The run failed or was cancelled, so nothing more of it is recorded.", Owner.BOTH),
+        ErrorCode.EFFECT_UNCOVERED: _rule(
+            "The workflow sends something that no single channel of the user takes.", Owner.TOOL
+        ),
         ErrorCode.BUNDLE_INVALID_FORMAT: _rule("The file is not a bundle.", Owner.COMMAND),
         ErrorCode.BUNDLE_UNSUPPORTED_VERSION: _rule("The bundle is of an unknown version.", Owner.COMMAND),
         ErrorCode.BUNDLE_INTEGRITY_FAILED: _rule("A part of the bundle differs from its digest.", Owner.COMMAND),

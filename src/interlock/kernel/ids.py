@@ -20,6 +20,7 @@ GapId = NewType("GapId", str)
 TraceId = NewType("TraceId", str)
 CapObsId = NewType("CapObsId", str)
 DivergenceId = NewType("DivergenceId", str)
+IntentId = NewType("IntentId", str)
 Digest = NewType("Digest", str)
 """`sha256:<hex>` over bytes; each field defines which."""
 SnapshotRef = NewType("SnapshotRef", Digest)

@@ -1,13 +1,11 @@
-"""Text within byte budgets, safe rendering of text from others, and the only way to match text (ID-5, RES-5)."""
+"""Text within byte budgets, and safe rendering of text from others (ID-5)."""
 
 import json
 import re
-import unicodedata
 
 TRUNCATION_MARKER = "\n\n[TRUNCATED]"
 """Appended, exactly in this form, to text that was cut to fit a budget."""
 
-_WORD = re.compile(r"[a-z0-9_-]+")
 _TICKS = re.compile("`+")
 _STEERING = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028\u2029\u202a-\u202e\u2060\u2066-\u2069\ufeff"
@@ -36,20 +34,6 @@ def one_line(text: str, bytes_max: int) -> str:
     head = text[: bytes_max * 4]
     line = flat(head)
     return truncated(line if len(text) == len(head) else f"{line}{'…' * bytes_max}", bytes_max, "…")
-
-
-def tokens(text: str) -> frozenset[str]:
-    """Return the words of a text after NFKC and lower-casing: the only rule for matching text (RES-5)."""
-    return frozenset(_WORD.findall(unicodedata.normalize("NFKC", text).lower()))
-
-
-def has_words(text: str, words: frozenset[str]) -> bool:
-    """Return whether the text contains every word; fast for the many texts that contain none of them."""
-    if text.isascii():
-        lowered = text.lower()
-        if not all(word in lowered for word in words):
-            return False
-    return words <= tokens(text)
 
 
 def printable(text: str) -> str:

@@ -1,4 +1,4 @@
-"""The adapter manifest of a workflow: the context keys that it declares, and which of them its steps set (EFF-10).
+"""The adapter manifest of a workflow: its declared context keys, its events and its intents (EFF-10, WORLD-8).
 
 The digest of the manifest is recorded with each captured decision. So it can be seen later which declarations were in
 force. A workflow that declares no key has no manifest: files of the WorkRail dialect declare none.
@@ -21,11 +21,31 @@ class AdapterKey(Record):
     set_by: tuple[str, ...] = ()
 
 
+class AdapterEvent(Record):
+    """An event that a step waits for."""
+
+    step: str
+    event: str
+    fields: dict[str, str]
+    assurance: str
+
+
+class AdapterIntent(Record):
+    """An intent that a step may send, with the names of its fields, and the context keys that it sets."""
+
+    step: str
+    sends: str
+    fields: tuple[str, ...]
+    mirror: dict[str, str]
+
+
 class AdapterManifest(Record):
-    """What a workflow declares of its context keys, ordered by key."""
+    """What a workflow declares of its context keys, of events from outside and of intents, in plan order."""
 
     workflow_id: str
     keys: tuple[AdapterKey, ...]
+    events: tuple[AdapterEvent, ...] = ()
+    intents: tuple[AdapterIntent, ...] = ()
 
     def digest(self) -> Digest:
         """Return the digest of the manifest."""

@@ -19,12 +19,15 @@ from interlock.define.parts import (
 )
 from interlock.kernel.canonical import Json, digest_of_bytes
 from interlock.kernel.ids import Digest, WorkflowHash
-from interlock.plan.adapter import AdapterManifest, adapter_key
+from interlock.kernel.uuids import UUID_PATTERN, Uuid
+from interlock.plan.adapter import AdapterEvent, AdapterIntent, AdapterManifest, adapter_key
 from interlock.plan.builtins.packs import PACKS
 from interlock.plan.graph import Graphs
 from interlock.plan.records import ASSESSMENT_CONTRACT, Plan, PlanNode
 from interlock.record.base import IndexField, Record, classify_read_error
 from interlock.record.outcome import Capability
+
+UuidField = Annotated[Uuid, Field(pattern=UUID_PATTERN)]
 
 
 class ContractPack(Record):
@@ -64,6 +67,23 @@ class CompiledWarning(Record):
     message: str
 
 
+class FlowSlot(Record):
+    """A step that is a slot of a flow: the slot, and the version of the block in it."""
+
+    node_id: str
+    slot: UuidField
+    block: UuidField
+    block_version: IndexField
+
+
+class FlowOrigin(Record):
+    """The flow that a plan was lowered from, with its slots in plan order."""
+
+    flow_id: UuidField
+    flow_version: IndexField
+    slots: Annotated[tuple[FlowSlot, ...], Field(strict=False)]
+
+
 class CompiledWorkflow(Record):
     """Everything that a run needs to render, check and continue; self-contained."""
 
@@ -84,6 +104,7 @@ class CompiledWorkflow(Record):
     recommended: RecommendedPreferences | None = None
     plan: Plan
     compiled_warnings: Annotated[tuple[CompiledWarning, ...], Field(strict=False)]
+    flow: FlowOrigin | None = None
 
     @cached_property
     def graphs(self) -> Graphs:
@@ -116,16 +137,41 @@ class CompiledWorkflow(Record):
         found: dict[str, list[str]] = {}
         for step_id, node in self.steps.items():
             assert node.task is not None, "a step is a task"
-            for key in dict.fromkeys(action.key for action in node.task.sets):
+            mirrored = (key for action in node.task.emits for key in sorted(action.mirror))
+            for key in dict.fromkeys([*(action.key for action in node.task.sets), *mirrored]):
                 found.setdefault(key, []).append(step_id)
         return {key: tuple(step_ids) for key, step_ids in found.items()}
 
     @cached_property
     def adapter(self) -> AdapterManifest | None:
-        """What is declared of the context keys; None if no key is declared or set."""
+        """What is declared of context keys, events and intents; None if nothing is."""
         names = sorted({*self.declared, *self.set_by})
         keys = tuple(adapter_key(name, self.declared.get(name), self.set_by.get(name, ())) for name in names)
-        return AdapterManifest(workflow_id=self.workflow_id, keys=keys) if keys else None
+        outside: dict[str, object] = {"events": self._adapter_events(), "intents": self._adapter_intents()}
+        fields = {"keys": keys} | {name: found for name, found in outside.items() if found}
+        if not any(fields.values()):
+            return None
+        return AdapterManifest.model_validate({"workflow_id": self.workflow_id, **fields})
+
+    def _adapter_events(self) -> tuple[AdapterEvent, ...]:
+        awaited = ((step_id, node.task.awaits) for step_id, node in self.steps.items() if node.task is not None)
+        return tuple(
+            AdapterEvent(step=step_id, event=one.event, fields=dict(one.fields), assurance=one.assurance)
+            for step_id, one in awaited
+            if one is not None
+        )
+
+    def _adapter_intents(self) -> tuple[AdapterIntent, ...]:
+        return tuple(
+            AdapterIntent(step=step_id, sends=one.kind, fields=tuple(sorted(one.fields)), mirror=dict(one.mirror))
+            for step_id, node in self.steps.items()
+            for one in (node.task.emits if node.task is not None else ())
+        )
+
+    @cached_property
+    def sends(self) -> tuple[str, ...]:
+        """The kinds of the intents that its steps may send, ordered."""
+        return tuple(sorted({one.sends for one in self._adapter_intents()}))
 
     @cached_property
     def adapter_digest(self) -> Digest | None:
@@ -139,9 +185,24 @@ class CompiledWorkflow(Record):
         return tuple(one.function for one in self.functions if one.owner is None and one.function.name not in referred)
 
     @cached_property
+    def slots(self) -> dict[str, FlowSlot]:
+        """The slots of the flow by step; empty if the plan is that of a workflow."""
+        return {slot.node_id: slot for slot in self.flow.slots} if self.flow is not None else {}
+
+    @cached_property
+    def output_keys(self) -> frozenset[str]:
+        """The context keys that hold the outputs of slots."""
+        return frozenset(map(output_key, self.slots))
+
+    @cached_property
     def ratings(self) -> dict[str, Assessment]:
         """The assessments by id."""
         return {assessment.id: assessment for assessment in self.assessments}
+
+
+def output_key(node_id: str) -> str:
+    """Return the context key with the outputs of a slot, by port. A key begins with a letter, which ids need not."""
+    return node_id if node_id[0].isalpha() else f"slot-{node_id}"
 
 
 def packs_of(plan: Plan) -> tuple[ContractPack, ...]:

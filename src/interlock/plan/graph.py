@@ -4,12 +4,12 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from interlock.decide.condition import Condition
-from interlock.decide.graph import DecisionGraph, SetKey
-from interlock.decide.lowering import Assignment, build_graph
+from interlock.decide.condition import Compare, Condition
+from interlock.decide.evaluate import EMITTED
+from interlock.decide.graph import DecisionGraph, EmitIntent, SetKey
+from interlock.decide.lowering import Assignment, build_graph, emit_name
 from interlock.decide.schedule import Schedule, build_schedule
-from interlock.define.parts import SetAction
-from interlock.plan.records import Loop, Plan, PlanEdge, PlanNode
+from interlock.plan.records import Loop, Plan, PlanEdge, PlanNode, Task
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,8 +25,9 @@ class Graphs:
     in_edges: Mapping[str, tuple[PlanEdge, ...]]
     schedules: dict[str, Schedule] = field(default_factory=dict[str, Schedule], compare=False, repr=False)
     step_schedules: dict[str, Schedule] = field(default_factory=dict[str, Schedule], compare=False, repr=False)
-    forks: dict[str, tuple[PlanEdge, ...]] = field(
-        default_factory=dict[str, tuple[PlanEdge, ...]], compare=False, repr=False
+    parallels: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]], compare=False, repr=False)
+    reaches: dict[str | None, dict[str, int]] = field(
+        default_factory=dict[str | None, dict[str, int]], compare=False, repr=False
     )
 
     def schedule(self, condition_id: str) -> Schedule:
@@ -41,8 +42,7 @@ class Graphs:
         if node_id not in self.step_schedules:
             task = self.nodes[node_id].task
             assert task is not None, "only a task sets anything"
-            conditions = {_name_of_gate(one): one.when for one in task.sets if one.when is not None}
-            self.step_schedules[node_id] = _schedule(build_graph(conditions, map(_assignment, task.sets)))
+            self.step_schedules[node_id] = _schedule(_step_graph(task))
         return self.step_schedules[node_id]
 
     @classmethod
@@ -78,61 +78,76 @@ class Graphs:
         return tuple(reversed(around))
 
     def parallel_to(self, node_id: str) -> tuple[str, ...]:
-        """Return the other steps that need not wait for a step: those of the other branches up to the same barrier."""
-        found: list[str] = []
-        for edge in self._forks_above(node_id):
-            for sibling in self.out_edges.get(edge.source, ()):
-                if sibling.target != edge.target:
-                    found += self._branch(sibling.target)
-        if not found:
-            return ()
-        order = {node.node_id: at for at, node in enumerate(self.members[self.scope_of[node_id]])}
-        return tuple(sorted(set(found), key=order.__getitem__))
+        """Return the other steps that need not wait for a step, in plan order.
 
-    def _forks_above(self, node_id: str) -> tuple[PlanEdge, ...]:
-        """Return the edges out of fan-outs by which a node's branch was entered and whose barrier is still below it.
-
-        The innermost edge comes first. Each node is walked once and then kept.
+        No path leads from one of the two steps to the other, and a node that takes all its edges leads to each of them
+        by another edge. The branches of a choice are not parallel.
         """
-        path = [node_id]
-        while path[-1] not in self.forks and (edges := self.in_edges.get(path[-1], ())):
-            path.append(edges[0].source)
-        above = self.forks.get(path[-1], ())
-        self.forks[path.pop()] = above
-        for here in reversed(path):
-            edge = self.in_edges[here][0]
-            kind = self.nodes[edge.source].kind
-            above = above[1:] if kind == "fan_in" else (edge, *above) if kind == "fan_out" else above
-            self.forks[here] = above
-        return above
+        if node_id not in self.parallels:
+            self.parallels[node_id] = self._find_parallel(node_id)
+        return self.parallels[node_id]
 
-    def _branch(self, entry: str) -> list[str]:
-        """Return the steps from a branch's entry up to its barrier."""
-        found: list[str] = []
-        seen: set[tuple[str, int]] = set()
-        frontier = [(entry, 0)]
-        while frontier:
-            here, depth = frontier.pop()
-            if (here, depth) in seen:
-                continue
-            seen.add((here, depth))
-            kind = self.nodes[here].kind
-            depth += (kind == "fan_out") - (kind == "fan_in")
-            if depth < 0:
-                continue
-            if self.nodes[here].task is not None:
-                found.append(here)
-            frontier += [(edge.target, depth) for edge in self.out_edges.get(here, ())]
-        return found
+    def _find_parallel(self, node_id: str) -> tuple[str, ...]:
+        members, reach = self.members[self.scope_of[node_id]], self._reach_in(self.scope_of[node_id])
+        here = 1 << next(at for at, node in enumerate(members) if node.node_id == node_id)
+        beside = 0
+        for node in members:
+            ways = [reach[edge.target] for edge in self.out_edges.get(node.node_id, ())]
+            toward = sum(1 for way in ways if way & here)
+            if node.kind != "decision" and toward:
+                for way in ways:
+                    beside |= way if toward > 1 or not way & here else 0
+        beside &= ~reach[node_id]
+        return tuple(
+            node.node_id
+            for at, node in enumerate(members)
+            if beside >> at & 1 and node.task is not None and not reach[node.node_id] & here
+        )
 
-
-def _assignment(action: SetAction) -> Assignment:
-    gates = (_name_of_gate(action),) if action.when is not None else ()
-    return Assignment(effect=SetKey(kind="set", key=action.key), payload=action.payload, when=gates)
+    def _reach_in(self, scope: str | None) -> dict[str, int]:
+        """Return for each node of a scope the nodes that a path leads to, itself included, as bits in plan order."""
+        if scope not in self.reaches:
+            reach: dict[str, int] = {}
+            # Plans list nodes in topological order, so in reverse the targets of a node come before it.
+            for at, node in reversed([*enumerate(self.members[scope])]):
+                reached = 1 << at
+                for edge in self.out_edges.get(node.node_id, ()):
+                    reached |= reach[edge.target]
+                reach[node.node_id] = reached
+            self.reaches[scope] = reach
+        return self.reaches[scope]
 
 
-def _name_of_gate(action: SetAction) -> str:
-    return f"{action.key}.when"
+def _step_graph(task: Task) -> DecisionGraph:
+    """Return the decision graph of what a step sets and sends."""
+    conditions: dict[str, Condition] = {}
+    assignments: list[Assignment] = []
+    for action in task.sets:
+        gates = _gates(conditions, action.key, action.when)
+        effect = SetKey(kind="set", key=action.key)
+        assignments.append(Assignment(name=action.key, effect=effect, payload=(action.payload,), when=gates))
+    for number, action in enumerate(task.emits):
+        name = emit_name(number)
+        gates = _gates(conditions, name, action.when)
+        if action.once is not None:
+            # Whether it was sent before is an input like any other, so that no trigger needs a memory (DEC-8).
+            conditions[f"{name}.once"] = Compare(op="equals", var=f"{EMITTED}.{number}", value=False)
+            gates = (*gates, f"{name}.once")
+        fields = sorted(action.fields)
+        effect = EmitIntent(
+            kind="emit", number=number, sends=action.kind, fields=tuple(fields), mirror=dict(action.mirror)
+        )
+        payload = tuple(action.fields[one].payload for one in fields)
+        assignments.append(Assignment(name=name, effect=effect, payload=payload, when=gates))
+    return build_graph(conditions, assignments)
+
+
+def _gates(conditions: dict[str, Condition], name: str, when: Condition | None) -> tuple[str, ...]:
+    """Name the condition of an action, and return the names of its gates."""
+    if when is None:
+        return ()
+    conditions[f"{name}.when"] = when
+    return (f"{name}.when",)
 
 
 def _schedule(graph: DecisionGraph) -> Schedule:

@@ -71,6 +71,8 @@ def constraints_of(workflow: CompiledWorkflow, node: PlanNode) -> list[str]:
         facts += [f"needs `{path}`" for path in task.needs]
         facts += [f"produces `{key}`" for key in task.produces]
         facts += [f"sets `{action.key}`" for action in task.sets]
+        facts += [f"sends `{action.kind}`" for action in task.emits]
+        facts += [f"waits for the event `{task.awaits.event}`"] if task.awaits is not None else []
         facts += [f"rated by {name}" for name in task.evidence.assessments]
         facts += [f"asks the user ({need.reason.removeprefix('needs_user_')})" for need in task.needs_user]
         by = " (by another)" if task.by is not None else ""
@@ -126,6 +128,8 @@ def _line(workflow: CompiledWorkflow, node: PlanNode) -> str | None:
 def _requirements(node: PlanNode) -> str:
     assert node.task is not None, "a task"
     parts: list[str] = []
+    if node.task.awaits is not None:
+        return f", waits for the event {node.task.awaits.event}"
     if node.evidence_schema_ref not in (None, NOTES_CONTRACT):
         optional = "" if node.task.evidence.artifact_required or node.task.evidence.assessments else " (optional)"
         parts.append(f"evidence {node.evidence_schema_ref}{optional}")

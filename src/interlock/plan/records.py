@@ -11,7 +11,8 @@ from pydantic import Field
 
 from interlock.decide.condition import Condition
 from interlock.decide.criteria import Criteria
-from interlock.define.parts import Hints, Metadata, SetAction, UserNeed
+from interlock.define.parts import AwaitEvent, EmitAction, Hints, Metadata, SetAction, UserNeed
+from interlock.kernel.budgets import EMITS_PER_STEP_MAX
 from interlock.record.base import DelimiterSafe, DigestField, IndexField, Record
 from interlock.record.outcome import Capability
 
@@ -24,6 +25,8 @@ LOOP_CONTROL_CONTRACT = "wr.contracts.loop_control"
 CAPABILITY_CONTRACT = "wr.contracts.capability_observation"
 CONFIRMATION_CONTRACT = "wr.contracts.confirmation"
 DIVERGENCE_CONTRACT = "wr.contracts.workflow_divergence"
+EVENT_CONTRACT = "wr.contracts.event"
+"""Evidence of a step that waits: an event from outside, which is in the log and not in the report."""
 
 NodeKind = Literal["task", "decision", "fan_out", "fan_in", "loop", "terminal"]
 Owner = Literal["harness", "agent", "plugin", "human_gate", "verifier"]
@@ -72,7 +75,10 @@ class Evidence(Record):
 
 
 class Task(Record):
-    """The work of an agent in a step. Texts may contain `{{key}}`, rendered with the node's context (PLAN-6)."""
+    """The work of an agent in a step. Texts may contain `{{key}}`, rendered with the node's context (PLAN-6).
+
+    A step with `awaits` has no work: it is done when its event is there (WORLD-1).
+    """
 
     prompt: str
     agent_role: str | None = None
@@ -84,6 +90,8 @@ class Task(Record):
     needs: Annotated[tuple[str, ...], Field(strict=False)] = ()
     produces: Annotated[tuple[str, ...], Field(strict=False)] = ()
     sets: Annotated[tuple[SetAction, ...], Field(strict=False)] = ()
+    emits: Annotated[tuple[EmitAction, ...], Field(max_length=EMITS_PER_STEP_MAX, strict=False)] = ()
+    awaits: AwaitEvent | None = None
     needs_user: Annotated[tuple[UserNeed, ...], Field(strict=False)] = ()
     injections: Annotated[tuple[Injection, ...], Field(strict=False)] = ()
     verifies: Annotated[tuple[DelimiterSafe, ...], Field(strict=False)] = ()

@@ -71,9 +71,10 @@ class ExecutionState:
         """Mark a node in scope as skipped."""
         self.skipped.add(self.key(node_id))
 
-    def is_resolved(self, node_id: str) -> bool:
-        """Say whether a node in scope is completed or skipped."""
-        return self.key(node_id) in self.completed | self.skipped
+    def open_parallel_to(self, node_id: str) -> tuple[str, ...]:
+        """Return the unresolved steps in scope that need not wait for a step, as `Graphs.parallel_to` orders them."""
+        others = ((other, self.key(other)) for other in self.graphs.parallel_to(node_id))
+        return tuple(other for other, key in others if key not in self.completed and key not in self.skipped)
 
     def take(self, edge: PlanEdge) -> None:
         """Mark the edge that a decision chose."""

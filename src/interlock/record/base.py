@@ -18,6 +18,7 @@ from interlock.kernel.ids import (
     DivergenceId,
     EventId,
     GapId,
+    IntentId,
     NodeId,
     OutputId,
     RunId,
@@ -51,6 +52,7 @@ GapIdField = Annotated[GapId, Field(pattern=_id_pattern("gap"))]
 TraceIdField = Annotated[TraceId, Field(pattern=_id_pattern("trace"))]
 CapObsIdField = Annotated[CapObsId, Field(pattern=_id_pattern("capobs"))]
 DivergenceIdField = Annotated[DivergenceId, Field(pattern=_id_pattern("div"))]
+IntentIdField = Annotated[IntentId, Field(pattern=_id_pattern("intent"))]
 DigestField = Annotated[Digest, Field(pattern=_DIGEST_PATTERN)]
 SnapshotRefField = Annotated[SnapshotRef, Field(pattern=_DIGEST_PATTERN)]
 WorkflowHashField = Annotated[WorkflowHash, Field(pattern=_DIGEST_PATTERN)]

@@ -13,6 +13,7 @@ from interlock.kernel.budgets import DEDUPE_KEY_CHARS_MAX
 from interlock.kernel.canonical import digest_of
 from interlock.kernel.ids import SessionId
 from interlock.record import payloads as data
+from interlock.record import world
 from interlock.record.base import (
     EventIdField,
     IndexField,
@@ -261,6 +262,43 @@ class WorkRecordedEvent(Envelope):
         return self
 
 
+class EventReceivedEvent(Envelope):
+    """`event_received`: the key event of an append of its own. It is about a run, or about one node of it."""
+
+    kind: Literal["event_received"]
+    scope: RunOrNode
+    data: world.EventReceived
+
+    def dedupe_suffix(self) -> str:
+        """One event per kind and id of the sender; what comes from outside enters by its digest."""
+        return f":{self.scope.run_id}:{digest_of([self.data.event, self.data.sent_id])}"
+
+
+class IntentRecordedEvent(Envelope):
+    """`intent_recorded`: on the node that the advance made, in the same append."""
+
+    kind: Literal["intent_recorded"]
+    scope: NodeScope
+    data: world.IntentRecorded
+
+    def dedupe_suffix(self) -> str:
+        """One record per intent."""
+        return f":{self.data.intent_id}"
+
+
+class IntentSettledEvent(Envelope):
+    """`intent_settled`: the key event of an append of its own. It may follow the end of its run."""
+
+    kind: Literal["intent_settled"]
+    scope: RunScope
+    data: world.IntentSettled
+
+    def dedupe_suffix(self) -> str:
+        """One claim and one result per try of an intent."""
+        role = "claim" if self.data.state == "dispatched" else "result"
+        return f":{self.data.intent_id}:{self.data.attempt}:{role}"
+
+
 Event = (
     SessionCreatedEvent
     | ObservationRecordedEvent
@@ -276,6 +314,9 @@ Event = (
     | DivergenceRecordedEvent
     | DecisionTraceAppendedEvent
     | WorkRecordedEvent
+    | EventReceivedEvent
+    | IntentRecordedEvent
+    | IntentSettledEvent
 )
 
 EVENT: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="kind")], config={"defer_build": True})
@@ -312,7 +353,7 @@ def is_key_event(event: Event) -> bool:
     A duplicate of any other event is a broken invariant.
     """
     match event:
-        case RunStartedEvent() | AdvanceRecordedEvent():
+        case RunStartedEvent() | AdvanceRecordedEvent() | EventReceivedEvent() | IntentSettledEvent():
             return True
         case NodeCreatedEvent():
             return event.data.node_kind == "checkpoint"

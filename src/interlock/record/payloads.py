@@ -44,12 +44,16 @@ class SessionCreated(Record):
 
 
 class RunStarted(Record):
-    """A run exists. It executes only the compiled workflow with this hash."""
+    """A run exists. It executes only the compiled workflow with this hash.
+
+    `appliedConfigHash` identifies the configuration under which it began (CFG-2).
+    """
 
     workflow_id: str
     workflow_hash: WorkflowHashField
     workflow_source_kind: SourceKind
     workflow_source_ref: str
+    applied_config_hash: DigestField | None = None
 
 
 class NodeCreated(Record):
@@ -79,12 +83,16 @@ class EdgeCreated(Record):
 
 
 class AdvanceRecorded(Record):
-    """The durable outcome of one attempt. `requestDigest` is the digest of the request (ADV-7)."""
+    """The durable outcome of one attempt. `requestDigest` is the digest of the request (ADV-7).
+
+    `took` names the events that the step waited for, which no later step of the branch takes again (WORLD-4).
+    """
 
     attempt_id: AttemptIdField
     intent: Literal["ack_pending"]
     outcome: AdvanceOutcome
     request_digest: DigestField
+    took: Annotated[tuple[EventIdField, ...], Field(min_length=1, strict=False)] | None = None
 
 
 class NotesPayload(Record):

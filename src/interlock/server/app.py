@@ -1,6 +1,5 @@
 """Builds the MCP server: one low-level server for both protocol eras (SRV-4)."""
 
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,6 @@ from mcp.server.caching import CacheableMethod, CacheHint
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 
-from interlock.config.settings import Settings, workflow_sources
 from interlock.kernel.budgets import CACHE_HINT_MS
 from interlock.server.calls import Calls
 from interlock.server.completions import Completions
@@ -18,11 +16,7 @@ from interlock.server.prompts import Prompts
 from interlock.server.resources import Resources
 from interlock.server.subscriptions import Subscriptions
 from interlock.server.tools import INSTRUCTIONS, TOOLS
-from interlock.service.catalog import Catalog
-from interlock.service.clock import NoTrace, StderrTrace
-from interlock.service.ports import Ports, ReadPorts
-from interlock.store.git import git_anchors
-from interlock.store.opening import open_store
+from interlock.service.ports import Ports
 from interlock.version import VERSION
 
 _CACHED = CacheHint(CACHE_HINT_MS, "public")
@@ -34,24 +28,6 @@ _CONSTANT: tuple[CacheableMethod, ...] = (
     "resources/templates/list",
     "server/discover",
 )
-
-
-def local_ports(settings: Settings) -> Ports:
-    """Return the ports over a local data directory. Reads and writes nothing yet."""
-    store = open_store(settings.data_dir)
-    trace = StderrTrace() if settings.is_traced else NoTrace()
-    return Ports(
-        read=replace(
-            ReadPorts.over(store, store), trace=trace, anchors=git_anchors, token_format=settings.config.token_format
-        ),
-        writer=store,
-        key_ring=store,
-        catalog=Catalog(workflow_sources(settings)),
-        baseline=settings.config.baseline,
-        gates_claims=settings.config.gates_claims,
-        artifact_bytes_max=settings.config.artifact_bytes_max,
-        keeps_repo_root=settings.config.keeps_repo_root,
-    )
 
 
 @cache

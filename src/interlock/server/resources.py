@@ -10,6 +10,16 @@ from mcp import types
 from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 
+from interlock.engine.answer.links import (
+    CATALOG_LINK,
+    artifact_link,
+    context_link,
+    lifecycle_link,
+    plan_link,
+    session_link,
+    step_link,
+    turns_link,
+)
 from interlock.kernel.budgets import (
     ECHO_BYTES_MAX,
     HEADER_GOAL_BYTES_MAX,
@@ -23,16 +33,6 @@ from interlock.kernel.text import one_line
 from interlock.record.base import UnknownVersionError
 from interlock.server.read_only import run_read
 from interlock.service.failures import refusal_of
-from interlock.service.links import (
-    CATALOG_LINK,
-    artifact_link,
-    context_link,
-    lifecycle_link,
-    plan_link,
-    session_link,
-    step_link,
-    turns_link,
-)
 from interlock.service.ports import Ports
 from interlock.service.tools.inspect_workflow import plan_text
 from interlock.service.tools.list_workflows import ListCommand, list_workflows
@@ -229,7 +229,7 @@ def _session(summary: SessionSummary) -> types.Resource:
         uri=session_link(summary.session),
         name=summary.session,
         title=f"{name}: {one_line(run.goal, HEADER_GOAL_BYTES_MAX)}" if run.goal else name,
-        description=f"Run {run.label}, {status_words(run.status)}{at}{more}",
+        description=f"Run {run.label}, {status_words(run.status, run.waiting)}{at}{more}",
         mime_type=_MARKDOWN,
         annotations=types.Annotations(last_modified=summary.last_at) if summary.last_at is not None else None,
     )

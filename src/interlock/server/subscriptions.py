@@ -10,9 +10,9 @@ from mcp import types
 from mcp.server.context import ServerRequestContext
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourcesListChanged, ResourceUpdated
 
+from interlock.engine.answer.links import session_link
 from interlock.kernel.budgets import PATH_BYTES_MAX, SUBSCRIPTIONS_MAX
 from interlock.kernel.ids import SessionId
-from interlock.service.links import session_link
 
 Context = ServerRequestContext[Any, Any]
 _log = logging.getLogger(__name__)

@@ -1,17 +1,23 @@
 """The catalogue: every workflow of every source, read and checked, with faults and id conflicts (SRC-3, SRC-4).
 
-Each view reads only the files that changed. A workflow is compiled when it is inspected or started, not for a list.
+Each view reads only the files that changed. A workflow is compiled when it is inspected or started, not for a list. A
+flow with a workflow id is compiled with the blocks of all files, so when any definition changes.
 """
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from operator import is_
 from pathlib import Path
+from typing import Literal
 
 from interlock.define.diagnostics import Diagnostic, Diagnostics, fault, has_errors, suggest_name
 from interlock.define.document import WorkflowDocument, count_steps
 from interlock.define.front import FaultyDocument, parse_document
+from interlock.define.operations.definitions import CLASS_OF, Definition, Definitions, VersionTakenError
+from interlock.define.operations.files import parse_definition
+from interlock.define.operations.flows import Flow
 from interlock.define.patterns import PatternChecker
 from interlock.define.source.positions import find_positions
 from interlock.define.source.stated_id import find_stated_id
@@ -24,6 +30,7 @@ from interlock.plan.check.plan_file import holds_plan, parse_plan_file
 from interlock.plan.compile.compiler import Compiled, compile_workflow, faults_beside, placement_diagnostics
 from interlock.plan.compile.routines import Routine, RoutineLibrary, builtin_routines, routine_of
 from interlock.plan.compiled import CompiledWorkflow, pinned_bytes
+from interlock.plan.flows.lowering import compile_flow, workflow_id_of
 from interlock.store.workflow_files import WorkflowFile, WorkflowSources
 
 
@@ -124,12 +131,40 @@ class RefusedFile:
     diagnostics: Diagnostics
 
 
+Drift = Literal["changed", "moved", "removed"]
+"""How the source of a run's workflow differs from what the run pinned: a run keeps its version."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Where the workflow of a run came from, and what was pinned."""
+
+    workflow_id: str
+    workflow_hash: WorkflowHash
+    kind: SourceKind
+    ref: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogView:
     """The catalogue as one workspace sees it."""
 
     entries: dict[str, Entry]
     refused: tuple[RefusedFile, ...]
+    definitions: Definitions
+
+    def drift_of(self, origin: "Origin") -> Drift | None:
+        """Return how the source of a run's workflow differs from the plan that the run pinned; None if it does not.
+
+        A source that has faults now counts as changed.
+        """
+        entry = self.entries.get(origin.workflow_id)
+        compiled = entry.compiled if entry is not None else None
+        is_same = isinstance(compiled, Pinnable) and compiled.workflow_hash == origin.workflow_hash
+        sources = [one.source for one in (*self.entries.values(), *self.refused)]
+        if (origin.kind, origin.ref) in [(one.kind, one.ref) for one in sources]:
+            return None if is_same else "changed"
+        return "moved" if is_same else "removed"
 
     def nearest(self, workflow_id: str) -> str | None:
         """Return the known id that is most similar to a mistaken one, if one is similar."""
@@ -154,7 +189,7 @@ class _CachedFile:
     """The result of reading one file, cached until the file changes."""
 
     stamp: tuple[int, int, int]
-    found: "_Parsed | RefusedFile"
+    found: "_Parsed | _ParsedDefinition | RefusedFile"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,6 +198,13 @@ class _Parsed:
     value: dict[str, Json]
     content: WorkflowDocument | CompiledWorkflow
     placement: Diagnostics
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ParsedDefinition:
+    source: Source
+    value: dict[str, Json]
+    definition: Definition
 
 
 @dataclass(slots=True)
@@ -179,6 +221,7 @@ class Catalog:
         self._sources = sources
         self._read: dict[Path, _CachedFile] = {}
         self._entries: dict[Path, Entry] = {}
+        self._flows: _Flows | None = None
         self._mutex = threading.Lock()
 
     def view(self, workspace: Path | None) -> CatalogView:
@@ -188,14 +231,16 @@ class Catalog:
         """
         files = self._sources.files(workspace)
         budget = _PatternBudget()
-        found = [self._read_file(file, budget) for file in files]
+        found = self._lower_flows([self._read_file(file, budget) for file in files])
         bindings = self._sources.bindings(workspace)
-        routines = {**builtin_routines(), **_core_routines(one for one in found if isinstance(one, _Parsed))}
+        routines = {**builtin_routines(), **_core_routines(one for one in found.files if isinstance(one, _Parsed))}
         entries: dict[str, Entry] = {}
         refused: list[RefusedFile] = []
-        for file, one in zip(files, found, strict=True):
+        for file, one in zip(files, found.files, strict=True):
             if isinstance(one, RefusedFile):
                 refused.append(one)
+                continue
+            if one is None:
                 continue
             library = RoutineLibrary(routines=routines, bindings=bindings_of(bindings, id_of(one.content)))
             entry = self._entry(file, one, library)
@@ -207,9 +252,20 @@ class Catalog:
             winner, loser = (entry, taken) if is_nearer else (taken, entry)
             entries[entry.workflow_id] = winner
             refused.append(_refuse_shadowed(loser, winner))
-        return CatalogView(entries=entries, refused=tuple(refused))
+        return CatalogView(entries=entries, refused=tuple(refused), definitions=found.definitions)
 
-    def _read_file(self, file: WorkflowFile, budget: "_PatternBudget") -> _Parsed | RefusedFile:
+    def _lower_flows(self, found: "Sequence[_Parsed | _ParsedDefinition | RefusedFile]") -> "_Flows":
+        """Return the files with each flow that has a workflow id compiled; the cached ones if no file has changed."""
+        with self._mutex:
+            kept = self._flows
+        if kept is not None and len(kept.read) == len(found) and all(map(is_, kept.read, found)):
+            return kept
+        flows = _lower_flows(found)
+        with self._mutex:
+            self._flows = flows
+        return flows
+
+    def _read_file(self, file: WorkflowFile, budget: "_PatternBudget") -> "_Parsed | _ParsedDefinition | RefusedFile":
         with self._mutex:
             kept = self._read.get(file.path)
         if kept is not None and kept.stamp == file.stamp:
@@ -222,7 +278,8 @@ class Catalog:
             return RefusedFile(source=source, workflow_id=None, diagnostics=(unreadable,))
         allowed = min(PATTERNS_SIZE_MAX, PATTERNS_LISTED_SIZE_MAX - budget.pattern_size)
         patterns = PatternChecker(allowed)
-        found = read_source(Source(kind=file.kind, ref=file.ref, form=file.form, data=data), patterns)
+        source = Source(kind=file.kind, ref=file.ref, form=file.form, data=data)
+        found = read_definition(source) or read_source(source, patterns)
         budget.pattern_size += patterns.size
         if patterns.is_exhausted and allowed < PATTERNS_SIZE_MAX:
             # Not cached: the next view starts from the files that this one cached, so it gets further.
@@ -247,6 +304,71 @@ class Catalog:
         with self._mutex:
             self._entries[file.path] = entry
         return entry
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Flows:
+    """The files of a view after its flows were lowered. A definition that no agent can start is None."""
+
+    read: "Sequence[_Parsed | _ParsedDefinition | RefusedFile]"
+    files: tuple[_Parsed | RefusedFile | None, ...]
+    definitions: Definitions
+
+
+def _lower_flows(found: "Sequence[_Parsed | _ParsedDefinition | RefusedFile]") -> _Flows:
+    definitions = Definitions()
+    files = [_add_definition(one, definitions) if isinstance(one, _ParsedDefinition) else one for one in found]
+    lowered = (_lower_flow(one, definitions) if isinstance(one, _ParsedDefinition) else one for one in files)
+    return _Flows(read=found, files=tuple(lowered), definitions=definitions)
+
+
+def _add_definition(read: _ParsedDefinition, definitions: Definitions) -> _ParsedDefinition | RefusedFile:
+    """Add a definition; refuse the file if its version has other content already."""
+    try:
+        definitions.add(read.definition)
+    except VersionTakenError as error:
+        one = error.definition
+        message = f"Version {one.version} of {one.id} is defined in another file, with other content."
+        taken = fault("version", "version_taken", message, f"Give the changed definition version {one.version + 1}.")
+        return RefusedFile(source=read.source, workflow_id=None, diagnostics=read.source.placed((taken,)))
+    return read
+
+
+def _lower_flow(read: _ParsedDefinition, definitions: Definitions) -> _Parsed | RefusedFile | None:
+    """Return the workflow of a flow; None if the definition is no flow that agents start."""
+    flow = read.definition
+    if not isinstance(flow, Flow) or flow.metadata.get("workflow_id") is None:
+        return None
+    workflow_id = workflow_id_of(flow)
+    if workflow_id != flow.metadata["workflow_id"]:
+        fix = "Write an id of the form `namespace.name`: lower case, with one dot."
+        bad = fault("metadata.workflow_id", "bad_id", f"{flow.metadata['workflow_id']!r} is not a workflow id.", fix)
+        return RefusedFile(source=read.source, workflow_id=None, diagnostics=read.source.placed((bad,)))
+    compiled = compile_flow(flow, definitions)
+    placement = placement_diagnostics(workflow_id, read.source.kind)
+    placement = tuple(replace(one, path="metadata.workflow_id") for one in placement)
+    if isinstance(compiled, Compiled) and not has_errors(placement):
+        warnings = (*compiled.warnings, *placement)
+        return _Parsed(source=read.source, value=read.value, content=compiled.workflow, placement=warnings)
+    faults = (*(() if isinstance(compiled, Compiled) else compiled), *placement)
+    return RefusedFile(source=read.source, workflow_id=workflow_id, diagnostics=read.source.placed(faults))
+
+
+def read_definition(source: Source) -> _ParsedDefinition | RefusedFile | None:
+    """Parse a block, a flow or a contract; None if the file holds something else."""
+    if not any(word in source.data for word in _DEFINITION_MARKS):
+        return None
+    value = parse_text(source.data, source.form)
+    if isinstance(value, Diagnostic) or value.get("kind") not in CLASS_OF:
+        return None
+    parsed = parse_definition(value)
+    if isinstance(parsed, tuple):
+        return RefusedFile(source=source, workflow_id=None, diagnostics=source.placed(parsed))
+    return _ParsedDefinition(source=source, value=value, definition=parsed)
+
+
+_DEFINITION_MARKS = tuple(word.encode() for word in CLASS_OF)
+"""Every file of a definition contains the word of its kind: other files are not parsed twice."""
 
 
 def read_source(source: Source, patterns: PatternChecker | None = None) -> _Parsed | RefusedFile:

@@ -1,30 +1,64 @@
 """The ports of the use cases, in one value that a surface (server or command line) builds once."""
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 from interlock.engine.gates import GateClaims
-from interlock.kernel.budgets import ARTIFACT_BYTES_MAX
-from interlock.kernel.ids import SessionId
+from interlock.engine.outside import SourceKey
+from interlock.kernel.budgets import ARTIFACT_BYTES_MAX, SUMMARY_RUNS_MAX
+from interlock.kernel.ids import Digest, SessionId, SourceKind
 from interlock.kernel.progress import Progress, report_nothing
-from interlock.record.base import SHORT, Preferences, TokenFormat
-from interlock.service.clock import Clock, NoTrace, SystemClock, Trace
+from interlock.record.append_plan import AppendPlan, Stamps
+from interlock.record.base import SHORT, Preferences, TokenFormat, UnknownVersionError
+from interlock.record.events import Actor
+from interlock.service.clock import Clock, NoTrace, SystemClock, Trace, mint_event, recorded_at
 from interlock.service.run.plans import Plans
-from interlock.service.run.summaries import Listing, Summaries
+from interlock.service.run.summaries import Listing, Summaries, summary_of
 from interlock.service.unanswered import UnansweredStarts
-from interlock.store.ports.errors import SessionBusyError
+from interlock.store.ports.errors import ContentDamagedError, SessionBusyError, StoreFailureError
 from interlock.store.ports.keys import KeyRingReader, KeyRingWriter
 from interlock.store.ports.reader import SessionReader
 from interlock.store.ports.workspace import NOWHERE, GitAnchors
 from interlock.store.ports.writer import SessionLock, SessionWriter
+from interlock.views.outside import Intent
 from interlock.views.session import BASELINE, Session
 
 if TYPE_CHECKING:
     # Importing it loads the compiler, which read-only commands do not need.
     from interlock.service.catalog import Catalog
+
+
+class Outbox(Protocol):
+    """Sends intents after they are recorded: through channels that only the user configures (WORLD-6)."""
+
+    def uncovered(self, sends: str, source: SourceKind) -> str | None:
+        """Return why no single channel takes intents of this kind from this kind of source; None if one does."""
+        ...
+
+    def offer(self, session: SessionId, intents: Sequence[Intent]) -> None:
+        """Take intents that this process recorded, to send them. Returns at once."""
+        ...
+
+    def close(self) -> None:
+        """Send nothing more, and end what can be ended. Returns at once."""
+        ...
+
+
+class NoOutbox:
+    """No channel: nothing is sent, and no workflow that sends anything can start."""
+
+    def uncovered(self, sends: str, source: SourceKind) -> str | None:
+        """See `Outbox`."""
+        return f"no channel is configured (for `{sends}`, of a workflow of the source `{source}`)"
+
+    def offer(self, session: SessionId, intents: Sequence[Intent]) -> None:
+        """See `Outbox`: what is recorded stays undelivered."""
+
+    def close(self) -> None:
+        """See `Outbox`."""
 
 
 def nowhere(_workspace: Path | None) -> GitAnchors:
@@ -91,6 +125,25 @@ class AppendPorts:
             error.label = error.label or label
             raise
 
+    def append(self, lock: SessionLock, plan: AppendPlan, actor: Actor | None) -> Session:
+        """Append a plan, and cache the session's new summary, by which it is found later (RES-4).
+
+        The cache is optional: readers can rebuild it.
+
+        Raises:
+            StoreFailureError, BrokenHistoryError: As `SessionWriter.append` says.
+        """
+        stamps = Stamps(mint_event_id=lambda: mint_event(self.clock), recorded_at=recorded_at(self.clock), actor=actor)
+        with self.read.trace.span("append"):
+            session = self.writer.append(lock, plan, stamps)
+        if len(session.runs) <= SUMMARY_RUNS_MAX:
+            try:
+                self.writer.cache_summary(lock, summary_of(session, self.read.plans).to_bytes())
+            except (ContentDamagedError, UnknownVersionError, StoreFailureError):
+                # The append is done; a reader that finds no summary makes one.
+                return session
+        return session
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ports(AppendPorts):
@@ -102,6 +155,9 @@ class Ports(AppendPorts):
     gates_claims: GateClaims = "when_client_cannot_ask"
     artifact_bytes_max: int = ARTIFACT_BYTES_MAX
     keeps_repo_root: bool = False
+    outbox: Outbox = field(default_factory=NoOutbox)
+    sources: Mapping[str, SourceKey] = field(default_factory=dict[str, SourceKey])
+    config_hash: Digest | None = None
     unanswered: UnansweredStarts = field(default_factory=UnansweredStarts)
 
     def for_call(self, since_s: float, progress: Progress) -> "Ports":

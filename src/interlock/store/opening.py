@@ -14,9 +14,20 @@ if TYPE_CHECKING:
     from interlock.store.local.session.session_files import SessionFiles
 
 
-def open_store(data_dir: Path) -> Store:
-    """Return the store of a data directory."""
-    return LocalStore(data_dir)
+def open_store(data_dir: Path, *, is_server: bool = False) -> Store:
+    """Return the store of a data directory. That of a server announces its process with the first write."""
+    return LocalStore(data_dir, announces=is_server)
+
+
+def descends_from_client(data_dir: Path) -> bool | None:
+    """Say whether this process descends from one that started a live server on a data directory (WORLD-9).
+
+    None if the platform does not tell.
+    """
+    from interlock.store.local.files import OsFiles  # noqa: PLC0415 — only commands that report facts need it
+    from interlock.store.local.live import descends_from  # noqa: PLC0415 — see above
+
+    return descends_from(OsFiles(data_dir))
 
 
 def open_memory_store() -> Store:

@@ -15,6 +15,8 @@ FORMS: dict[str, TextFormat] = {".json": "json", ".yaml": "yaml", ".yml": "yaml"
 """The file names that a source reads, by their suffix."""
 PROJECT_DIR = Path(".interlock", "workflows")
 """Below the workspace."""
+OPERATIONS_DIR = Path(".interlock", "operations")
+"""Below the workspace: blocks, flows and contracts."""
 BINDINGS_FILE = Path(".interlock", "bindings.json")
 """Below the workspace; optional."""
 
@@ -70,6 +72,7 @@ class LocalWorkflowFiles:
             found += _listed("user", self._user_dir)
         if workspace is not None:
             found += _listed("project", workspace / PROJECT_DIR)
+            found += _listed("project", workspace / OPERATIONS_DIR)
         return tuple(found)
 
     def read(self, file: WorkflowFile) -> bytes:

@@ -72,14 +72,19 @@ _ORDER: tuple[SourceKind, ...] = ("bundled", "user", "project", "remote", "plugi
 
 
 class CounterClock:
-    """A `Clock` with a fixed time and entropy that counts, so that two runs of a script mint the same ids."""
+    """A `Clock` with entropy that counts, so that two runs mint the same ids. Only a test moves its time."""
 
     def __init__(self, first: int = 1) -> None:
         self._counter = itertools.count(first)
+        self._skipped_ms = 0
 
     def unix_ms(self) -> int:
         """See `Clock.unix_ms`."""
-        return FIXED_UNIX_MS
+        return FIXED_UNIX_MS + self._skipped_ms
+
+    def skip_ms(self, duration_ms: int) -> None:
+        """Let this much time pass."""
+        self._skipped_ms += duration_ms
 
     def entropy(self) -> bytes:
         """See `Clock.entropy`."""

@@ -1,13 +1,14 @@
 """Find the runs that match a query, best first: strict tiers, no scores (RES-1)."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 from interlock.kernel.budgets import BRANCH_DIGEST_CHARS, SHORT_STRING_CHARS_MAX
 from interlock.kernel.canonical import digest_of_bytes
 from interlock.kernel.ids import RunId, SessionId
-from interlock.kernel.text import TRUNCATION_MARKER, has_words
+from interlock.kernel.matching import NO_WORDS, Closeness, Words, match_texts
+from interlock.kernel.text import TRUNCATION_MARKER
 from interlock.views.summary import RunSummary, SessionSummary
 
 Why = Literal[
@@ -29,7 +30,7 @@ _TIERS: tuple[Why, ...] = get_args(Why)
 class RunQuery:
     """What the caller knows of the run to find. `repo` is the digest of the repository that the caller is in."""
 
-    words: frozenset[str] = frozenset()
+    words: Words = NO_WORDS
     branch: str | None = None
     head_sha: str | None = None
     repo: str | None = None
@@ -49,11 +50,12 @@ class RunQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A run with every reason why it matches, strongest first."""
+    """A run with every reason why it matches, strongest first, and how well its text matches the words."""
 
     session: SessionId
     run: RunSummary
     why: tuple[Why, ...]
+    closeness: Closeness = Closeness.WORDS
 
 
 def short_branch(name: str) -> str:
@@ -73,21 +75,30 @@ def ranked(sessions: Iterable[SessionSummary], query: RunQuery) -> list[Candidat
     If no run matches, every run is a candidate, unless an id was given. An ended run is one only by its id (END-9).
     """
     runs = [(one.session, run) for one in sessions for run in one.runs if query.is_exact or not run.is_ended]
+    query = replace(query, head_sha=_whole_commit(query.head_sha, [run for _, run in runs]))
+    found = match_texts(query.words, [_searched_text(session, run) for session, run in runs]) if query.words else []
+    closeness = found or [None] * len(runs)
     matching = [
-        Candidate(session=session, run=run, why=why)
-        for session, run in runs
-        if (why := tuple(_reasons(session, run, query)))
+        Candidate(session=session, run=run, why=why, closeness=close or Closeness.WORDS)
+        for (session, run), close in zip(runs, closeness, strict=True)
+        if (why := tuple(_reasons(session, run, query, close)))
     ]
     if not matching and not query.is_exact:
         matching = [Candidate(session=session, run=run, why=("recency_fallback",)) for session, run in runs]
     return _sort(matching, query)
 
 
+def _whole_commit(wanted: str | None, runs: Iterable[RunSummary]) -> str | None:
+    """Return the recorded commit that a name or its beginning names; the name itself unless exactly one does."""
+    found = {run.head_sha for run in runs if run.head_sha is not None and wanted and run.head_sha.startswith(wanted)}
+    return found.pop() if len(found) == 1 else wanted
+
+
 def _sort(candidates: list[Candidate], query: RunQuery) -> list[Candidate]:
-    """Sort by tier, then same repository first, then open runs first, then latest activity (RES-1)."""
+    """Sort by closeness, then tier, then same repository first, then open runs first, then latest activity (RES-1)."""
     ordered = sorted(candidates, key=lambda one: (one.session, one.run.run))
     ordered.sort(key=lambda one: (one.run.last_at or "", one.run.last_index), reverse=True)
-    ordered.sort(key=lambda one: (_tier(one), not _is_same_repo(one.run, query), one.run.is_complete))
+    ordered.sort(key=lambda one: (one.closeness, _tier(one), not _is_same_repo(one.run, query), one.run.is_complete))
     return ordered
 
 
@@ -99,7 +110,7 @@ def _is_same_repo(run: RunSummary, query: RunQuery) -> bool:
     return query.repo is not None and run.repo == query.repo
 
 
-def _reasons(session: SessionId, run: RunSummary, query: RunQuery) -> Iterator[Why]:
+def _reasons(session: SessionId, run: RunSummary, query: RunQuery, close: Closeness | None) -> Iterator[Why]:
     if query.is_exact:
         is_match = query.session in (None, session) and query.run in (None, run.run)
         if is_match and query.session is not None:
@@ -111,19 +122,23 @@ def _reasons(session: SessionId, run: RunSummary, query: RunQuery) -> Iterator[W
         yield "matched_head_sha"
     if query.branch is not None and (run.branch or "").startswith((query.branch, short_branch(query.branch))):
         yield "matched_branch"
-    if not query.words:
+    if close is None:
         return
-    notes, name = (run.notes or "").removesuffix(TRUNCATION_MARKER), f"{run.workflow_id} {run.workflow_name}"
-    is_in_notes, is_in_name = has_words(notes, query.words), has_words(name, query.words)
+    fields = (_notes(run), f"{run.workflow_id} {run.workflow_name}")
+    is_in_notes, is_in_name = (one == close for one in match_texts(query.words, fields))
     if is_in_notes:
         yield "matched_notes"
     if is_in_name:
         yield "matched_workflow_id"
-    elif not is_in_notes and has_words(_searched_text(session, run, notes), query.words):
+    if not is_in_notes and not is_in_name:
         yield "matched_goal"
 
 
-def _searched_text(session: SessionId, run: RunSummary, notes: str) -> str:
+def _notes(run: RunSummary) -> str:
+    return (run.notes or "").removesuffix(TRUNCATION_MARKER)
+
+
+def _searched_text(session: SessionId, run: RunSummary) -> str:
     """Return all text by which a run can be found, including its ids and `run` with its label."""
     named = f"{run.workflow_id} {run.workflow_name}\n{run.goal or ''}\nrun {run.label} {run.run} {session}"
-    return f"{notes}\n{named}"
+    return f"{_notes(run)}\n{named}"

@@ -26,9 +26,10 @@ def run_status(session: Session, tip: Node, snapshot: ExecutionSnapshot) -> RunS
     return "blocked" if tip.kind == "blocked_attempt" and not tip.preferences.never_stops else "in_progress"
 
 
-def status_words(status: RunStatus) -> str:
-    """Return a status as people read it."""
-    return status.replace("_", " ")
+def status_words(status: RunStatus, waiting: str | None = None) -> str:
+    """Return a status as people read it, with the event that the run waits for, if it waits for one."""
+    words = status.replace("_", " ")
+    return f"{words}, waits for {waiting}" if waiting is not None else words
 
 
 _REDO = "tell the agent to redo this step on a new branch"

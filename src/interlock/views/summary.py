@@ -10,11 +10,12 @@ from dataclasses import asdict, dataclass
 from typing import Any, cast
 
 from interlock.kernel.canonical import Json
-from interlock.kernel.ids import NodeId, RunId, SessionId
+from interlock.kernel.ids import NodeId, RunId, SessionId, SourceKind, WorkflowHash
 from interlock.record.payloads import WorkReason
-from interlock.views.status import RunStatus
+from interlock.views.status import RunStatus, status_words
+from interlock.views.verdicts import Standing
 
-SUMMARY_VERSION = 3
+SUMMARY_VERSION = 5
 """A cached summary of another version is ignored."""
 
 
@@ -22,9 +23,11 @@ SUMMARY_VERSION = 3
 class RunSummary:
     """A run in short, as of its preferred tip. `step` is the title of the pending step; None if the run is complete.
 
-    A run that failed or was cancelled keeps the step at which it ended; `end_reason` says why it ended. `notes` are the
-    tip's latest notes; `last_at` is the time of the last event. `branch`, `head_sha` and `repo` (the digest of the
-    repository root) are the git position at which the run began.
+    `verdict` is the worst verdict that its evidence states and no later one replaces (EVD-2). A run that failed or was
+    cancelled keeps the step at which it ended; `end_reason` says why it ended. `notes` are the
+    tip's latest notes; `last_at` is the time of the last event. `branch`, `head_sha`, `repo` (the digest of the
+    repository root) and `repo_root` (if it was recorded) are the git position at which the run began. `waiting` is the
+    event that the pending step waits for; `intents` counts what the run has to send outside.
     """
 
     run: RunId
@@ -33,6 +36,7 @@ class RunSummary:
     workflow_name: str
     goal: str | None
     status: RunStatus
+    verdict: Standing | None
     end_reason: WorkReason | None
     tip: NodeId
     step: str | None
@@ -47,11 +51,23 @@ class RunSummary:
     branch: str | None
     head_sha: str | None
     repo: str | None
+    repo_root: str | None
+    workflow_hash: WorkflowHash
+    source_kind: SourceKind
+    source_ref: str
+    waiting: str | None = None
+    intents: int = 0
 
     @property
     def is_complete(self) -> bool:
         """Whether the run has reached its end."""
         return self.status in ("complete", "complete_with_gaps")
+
+    @property
+    def status_text(self) -> str:
+        """The status as people read it, with a failed verdict: a run may be complete although its check failed."""
+        words = status_words(self.status, self.waiting)
+        return f"{words}, verdict failed" if self.verdict == "failed" else words
 
     @property
     def is_ended(self) -> bool:
@@ -99,6 +115,7 @@ def run_json(run: RunSummary) -> dict[str, Json]:
         "workflowName": run.workflow_name,
         "goal": run.goal,
         "status": run.status,
+        "verdict": run.verdict,
         "endReason": run.end_reason,
         "step": run.step,
         "number": run.number,
@@ -108,5 +125,10 @@ def run_json(run: RunSummary) -> dict[str, Json]:
         "startedAt": run.started_at,
         "lastAt": run.last_at,
         "branch": run.branch,
+        "commit": run.head_sha,
+        "repo": run.repo,
+        "repoRoot": run.repo_root,
+        "workflowHash": run.workflow_hash,
+        "waiting": run.waiting,
     }
     return values

@@ -63,6 +63,10 @@ def _describe(session: Session, key: ev.Event, title_of: TitleOf) -> str:
             return f"saved a checkpoint in {title_of(session.nodes[created.parent_node_id]) or 'its end'}"
         case ev.WorkRecordedEvent():
             return f"ended the run: {key.data.work}, {key.data.reason}"
+        case ev.EventReceivedEvent():
+            return f"received the event {key.data.event} ({key.data.assurance}, via {key.data.via})"
+        case ev.IntentSettledEvent():
+            return f"recorded of an intent: {key.data.state}"
         case _:
             return f"recorded {key.kind}"
 
@@ -107,12 +111,33 @@ def _details(event: ev.Event) -> Iterator[str]:  # noqa: C901, PLR0912 — one f
             yield f"diverged, {event.data.reason}: {event.data.summary}"
         case ev.WorkRecordedEvent():
             yield from _describe_work(event)
+        case ev.EventReceivedEvent() | ev.IntentRecordedEvent():
+            yield from _describe_fields(event)
+        case ev.IntentSettledEvent():
+            yield from _describe_settled(event)
         case ev.DecisionTraceAppendedEvent():
             yield from (f"because: {entry.summary}" for entry in event.data.entries)
         case ev.SessionCreatedEvent() | ev.RunStartedEvent() | ev.NodeCreatedEvent() | ev.EdgeCreatedEvent():
             return
         case _:
             assert_never(event)
+
+
+def _describe_fields(event: ev.EventReceivedEvent | ev.IntentRecordedEvent) -> Iterator[str]:
+    """Yield what came in or is to be sent, with the names of its fields: values may be long."""
+    if isinstance(event, ev.EventReceivedEvent):
+        signed = f", signed by {event.data.signed.source}" if event.data.signed is not None else ""
+        yield f"id {one_line(event.data.sent_id, TIMELINE_NOTES_BYTES_MAX)}{signed}"
+    else:
+        yield f"sends {event.data.sends}: {event.data.intent_id}"
+    if event.data.fields:
+        yield f"fields: {', '.join(sorted(event.data.fields))}"
+
+
+def _describe_settled(event: ev.IntentSettledEvent) -> Iterator[str]:
+    through = f" through {event.data.channel}" if event.data.channel is not None else ""
+    note = f": {one_line(event.data.note, TIMELINE_NOTES_BYTES_MAX)}" if event.data.note is not None else ""
+    yield f"{event.data.intent_id}, try {event.data.attempt}{through}{note}"
 
 
 def _describe_output(payload: data.NotesPayload | data.ArtifactPayload) -> str:

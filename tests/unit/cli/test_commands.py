@@ -79,9 +79,9 @@ def test_every_module_that_is_a_command_has_a_row() -> None:
         ("session unkeep x", "session.keep"),
         ("workflow schema", "workflow.schema"),
         ("show", ""),
-        ("serve", "serve"),
+        ("serve", "top.serve"),
         ("keys status", "upkeep.keys"),
-        ("help", "help"),
+        ("help", "frame.help"),
     ],
 )
 def test_only_the_commands_that_are_named_are_imported(words: str, modules: str) -> None:

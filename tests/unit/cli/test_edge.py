@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from interlock.cli.edge import run_at_edge
+from interlock.cli.frame.edge import run_at_edge
+from interlock.cli.frame.running import printing
 from interlock.cli.main import main
-from interlock.cli.running import printing
 
 Printed = pytest.CaptureFixture[str]
 TOO_LONG = "n" * 300

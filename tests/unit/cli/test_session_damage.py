@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 from tests.support.history import Place
+from tests.support.modes import NEVER_STOPS
+from tests.support.server import tree
 
 from interlock.store.local.files import OsFiles
 from interlock.testing.harness import linear_workflow
@@ -168,3 +170,116 @@ def test_an_interrupted_append_beside_the_log_is_no_damage(place: Place) -> None
     os.utime(orphan, (0, 0))
     printed = place.run("list")
     assert ("in progress" in printed.out, "Cannot be read" in printed.out) == (True, False)
+
+
+VIEWS = ["show", "show --evidence", "context", "timeline", "graph", "graph --format mermaid", "report"]
+
+
+def of_evidence(place: Place) -> str:
+    """Record a session whose first step has an artifact and whose second was refused once; return its id."""
+    harness = place.serving(SHIP)
+    first = harness.start("team.ship", goal="Ship")
+    artifact = {"kind": "team.result", "verdict": "passed", "n": 12_345}
+    second = harness.advance(first, None, output={"notesMarkdown": "Built it.", "artifacts": [artifact]})
+    harness.advance(harness.advance(second, None), "Tried it.")
+    return str(harness.session_of(first))
+
+
+def alter(path: Path) -> None:
+    data = path.read_bytes()
+    path.write_bytes(data[:-20] + bytes([data[-20] ^ 1]) + data[-19:])
+
+
+def lose(path: Path) -> None:
+    path.unlink()
+
+
+def files_of(place: Place, session: str) -> dict[str, Path]:
+    """Return one file of each class whose loss is damage, by the name of the class."""
+    events = sorted((place.root / "sessions" / session / "events").iterdir())
+    snapshots = sorted((place.root / "snapshots").iterdir(), key=lambda path: path.stat().st_mtime_ns)
+    (artifact,) = (path for path in (place.root / "artifacts").rglob("*") if path.is_file())
+    (workflow,) = (place.root / "workflows" / "pinned").iterdir()
+    return {
+        "the manifest": place.root / "sessions" / session / "manifest.jsonl",
+        "the first segment": events[0],
+        "a later segment": events[-1],
+        "the first snapshot": snapshots[0],
+        "the latest snapshot": snapshots[-1],
+        "an artifact": artifact,
+        "the pinned workflow": workflow,
+    }
+
+
+CLASSES = [
+    *("the manifest", "the first segment", "a later segment", "the first snapshot", "the latest snapshot"),
+    *("an artifact", "the pinned workflow"),
+]
+
+
+@pytest.mark.inv("HIS-8")
+@pytest.mark.parametrize("harm", [lose, alter])
+@pytest.mark.parametrize("name", CLASSES)
+def test_each_view_says_what_is_lost_and_no_less_than_verify(
+    place: Place, name: str, harm: Callable[[Path], None]
+) -> None:
+    session = of_evidence(place)
+    harm(files_of(place, session)[name])
+    before = tree(place.root)
+    mismatches = place.run("verify", session, "--json").json()["mismatches"]
+    assert mismatches
+    for view in VIEWS:
+        action, *options = view.split()
+        told = place.run(action, session, *options)
+        said = told.out + told.err
+        assert told.code == 1, view
+        assert "ackToken" not in said, view
+        if "No part of" in said:
+            assert f"PARTIAL_DATA: no part of {session} can be used" in said
+            continue
+        assert "damaged" in said, view
+        assert "Nothing of it can be continued." in said, view
+        damage = place.run(action, session, *options, "--json").json()["damage"]
+        assert damage["mismatches"] == mismatches, view
+        assert all(one["code"] in said for one in mismatches), view
+    assert tree(place.root) == before
+
+
+@pytest.mark.inv("HIS-8")
+def test_the_steps_before_a_lost_segment_are_shown_and_the_later_ones_are_not(place: Place) -> None:
+    session = of_evidence(place)
+    lose(files_of(place, session)["a later segment"])
+    for view in VIEWS:
+        action, *options = view.split()
+        told = place.run(action, session, *options)
+        assert "SALVAGED_PREFIX: damaged. Only what was recorded before the damage is shown." in told.out + told.err
+        assert "Tried it." not in told.out
+    assert "Built it." in place.run("show").out
+    assert "Built it." in place.run("report").out
+    assert "completed step 1, Step a" in place.run("timeline").out
+    assert "damaged" not in place.run("graph", "--format", "mermaid").out
+
+
+@pytest.mark.inv("HIS-8")
+def test_with_a_lost_artifact_all_events_are_shown(place: Place) -> None:
+    session = of_evidence(place)
+    lose(files_of(place, session)["an artifact"])
+    for view in VIEWS:
+        action, *options = view.split()
+        told = place.run(action, *options)
+        assert "damaged. Every event is shown, but what some refer to cannot be read." in told.out + told.err
+    assert "Tried it." in place.run("show").out
+    assert place.run("report", "--out", str(place.root.parent / "report.md")).code == 1
+
+
+@pytest.mark.inv("HIS-8")
+def test_what_would_resolve_a_gap_is_not_offered_for_a_damaged_session(place: Place) -> None:
+    harness = place.serving(SHIP)
+    first = harness.start("team.ship", preferences=NEVER_STOPS)
+    harness.advance(harness.advance(first, None), "Tried it.")
+    session = str(harness.session_of(first))
+    assert "redo this step on a new branch" in place.run("show").out
+    max((place.root / "sessions" / session / "events").iterdir()).unlink()
+    shown = place.run("show").out
+    assert "redo this step" not in shown
+    assert "To resolve: repair the session first." in shown

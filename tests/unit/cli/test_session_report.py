@@ -12,6 +12,15 @@ from interlock.service.report.markdown import as_markdown
 from interlock.testing.harness import Harness, ToolResult, linear_workflow
 
 SHIP = linear_workflow("team.ship", "a", "b", name="Ship it")
+CHECKED = (
+    "Interlock checked that each report has the form that the pinned workflow asks for, and recorded it. It ran no"
+    " command and read no file of the project: results of checks are the agent's own statements."
+)
+PICTURE_TAGS = {"figure", "svg", "g", "rect", "path", "text", "tspan", "title"}
+PICTURE_ATTRIBUTES = {
+    *("xmlns", "viewbox", "width", "height", "role", "aria-label", "x", "y", "rx", "d", "fill", "stroke"),
+    *("stroke-width", "stroke-dasharray", "font-size", "font-family", "font-weight", "text-anchor", "fill-opacity"),
+}
 SENT = (
     f"{HOSTILE}\n# A heading\n\n- item\n```\nfence\n````\n<script>\n~~~\n\u2028[ref]: http://x.test\n\n    code\n</pre>"
 )
@@ -29,43 +38,79 @@ def worked(place: Place, harness: Harness) -> ToolResult:
     return first
 
 
-def test_a_report_in_markdown_tells_the_run_from_its_first_step_on(place: Place, harness: Harness) -> None:
+def test_a_report_in_markdown_starts_with_verdicts_and_ends_with_the_record(place: Place, harness: Harness) -> None:
     first = worked(place, harness)
     (run,) = place.run("show", "--json").json()["runs"]
     (blocker,) = run["blockers"]
-    why = f"- {blocker['code']}: ``{blocker['message']}`` ``{blocker['suggestedFix']}``"
+    refused = f"{blocker['code']}: {blocker['message']}"
+    session = first["run"]["sessionId"]
     assert place.run("report").out.splitlines() == [
         f"# `Ship it`: run {label_of(first)}",
         "",
-        "- **Goal:** `Ship 1.0`",
+        "- **Goal:** Ship 1.0",
+        "- **Workflow:** `team.ship`",
+        "- **Verdicts:** none was stated",
         "- **Status:** blocked: step 2 of 2, `Step b`",
-        "- **Workflow:** `team.ship` (project, `team.ship.json`)",
-        f"- **Pinned as:** {run['workflowHash']}",
-        "- **Preferences:** autonomy guided, risk policy conservative",
-        "- **Started:** `2025-01-01T00:00:00.000Z`",
-        "- **Last worked on:** `2025-01-01T00:01:00.000Z`",
-        "- **Context keys:** `goal`",
-        f"- **Session:** {first['run']['sessionId']}, 11 events, run {first['run']['runId']}, 3 nodes",
+        "- **Steps:** 1 done, 1 not done, 2 in the plan",
+        "- **Time:** from `2025-01-01T00:00:00.000Z` to `2025-01-01T00:01:00.000Z`, 1 min",
         "",
-        "## Why it is blocked",
+        "## Verdicts",
         "",
-        why,
+        "No step stated a verdict. What was done is in the notes and artifacts of the steps.",
+        "",
+        "## What this rests on",
+        "",
+        f"- {CHECKED}",
+        "- 1 step was reported by an unnamed client",
+        "- No person's answer is recorded: nobody was asked by Interlock in this run.",
+        f"- To check this record, `interlock session verify {session}` computes each recorded decision again.",
+        "",
+        "## What is missing",
+        "",
+        f"- blocked: {refused}",
+        "- step 2, `Step b`: not done",
         "",
         "## Steps",
         "",
-        "### 1. `Step a`, `2025-01-01T00:01:00.000Z`",
+        "### 1. `Step a`",
         "",
-        "```text",
+        "Done `2025-01-01T00:01:00.000Z`, after 1 min.",
+        "",
         "Built it.",
         "",
         "- `make`",
         "",
-        "```",
+        *folded("What the agent was asked to do", "Do a."),
         "",
         "### 2. `Step b`: pending",
         "",
-        f"- attempt 1 was refused: {why[2:]}",
+        f"- attempt 1 was refused, `2025-01-01T00:01:00.000Z`: {refused}",
+        "",
+        *folded("What the agent was asked to do", "Do b."),
+        "",
+        "## Context at the end",
+        "",
+        "| Key | Value | Set in |",
+        "| --- | --- | --- |",
+        "| `goal` | Ship 1.0 | the start |",
+        "",
+        "## Path",
+        "",
+        "```text",
+        *place.run("graph").out.splitlines()[:-1],
+        "```",
+        "",
+        "## Record",
+        "",
+        "- **Workflow:** `team.ship` (project, `team.ship.json`)",
+        f"- **Pinned as:** {run['workflowHash']}",
+        "- **Preferences:** autonomy guided, risk policy conservative",
+        f"- **Session:** {session}, 11 events, run {first['run']['runId']}, 3 nodes",
     ]
+
+
+def folded(label: str, text: str) -> list[str]:
+    return [f"<details><summary>{label}</summary>", "", "```text", *text.splitlines(), "```", "", "</details>"]
 
 
 @pytest.mark.inv("HIS-6")
@@ -110,9 +155,11 @@ def test_in_html_others_words_are_text_and_nothing_is_loaded_or_run(place: Place
     page = Tags()
     page.feed(told)
     known = {"html", "head", "meta", "title", "style", "body", "h1", "h2", "h3", "dl", "dt", "dd", "ul", "li", "p"}
-    assert set(page.tags) <= known | {"pre", "bdi"}
+    known |= {"table", "tr", "th", "td", "details", "summary", "blockquote", "strong", "code", "span"}
+    assert set(page.tags) <= known | {"pre", "bdi"} | PICTURE_TAGS
     assert page.tags.count("style") == 1
-    assert {name for name, _ in page.attributes} <= {"lang", "charset", "name", "content", "http-equiv", "class", "dir"}
+    plain = {"lang", "charset", "name", "content", "http-equiv", "class", "dir"}
+    assert {name for name, _ in page.attributes} <= plain | PICTURE_ATTRIBUTES
     assert ("content", "default-src 'none'; style-src 'unsafe-inline'") in page.attributes
     assert "url(" not in told
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in told
@@ -120,8 +167,15 @@ def test_in_html_others_words_are_text_and_nothing_is_loaded_or_run(place: Place
     assert "\u202e" not in told
 
 
+OUR_HTML = {
+    *(f"<details><summary>{label}</summary>" for label in ("What the agent was asked to do", "What attempt 1 sent")),
+    "<details><summary>Notes of its last checkpoint</summary>",
+    "</details>",
+}
+
+
 @pytest.mark.inv("HIS-6")
-def test_in_markdown_others_words_are_code_and_nothing_else(place: Place) -> None:
+def test_in_markdown_others_words_are_text_or_code_and_nothing_else(place: Place) -> None:
     hostile(place)
     told = place.run("report").out
     reader = MarkdownIt("commonmark", {"linkify": False, "html": True}).enable(["table", "strikethrough"])
@@ -131,13 +185,15 @@ def test_in_markdown_others_words_are_code_and_nothing_else(place: Place) -> Non
     assert kinds <= {
         *("heading_open", "heading_close", "paragraph_open", "paragraph_close", "inline", "text", "code_inline"),
         *("bullet_list_open", "bullet_list_close", "list_item_open", "list_item_close", "fence", "softbreak"),
-        *("strong_open", "strong_close"),
+        *("strong_open", "strong_close", "html_block", "text_special"),
+        *(f"{part}_{end}" for part in ("table", "thead", "tbody", "tr", "th", "td") for end in ("open", "close")),
     }
-    plain = "".join(child.content for child in inline if child.type == "text")
-    for word in ("@everyone", "#1", "http:", "<", "alert", "fence"):
+    assert {token.content.strip() for token in tokens if token.type == "html_block"} <= OUR_HTML
+    plain = " ".join(child.content for child in inline if child.type == "text")
+    for word in ("@", "#", "://", "www.", "\x1b"):
         assert word not in plain
     fences = [token.content for token in tokens if token.type == "fence"]
-    assert sum("# A heading\n" in fence and fence.endswith("</pre>\n") for fence in fences) == 2
+    assert fences
     assert "\x1b" not in told
     assert "\u202e" not in told
     assert "\u2028" not in told

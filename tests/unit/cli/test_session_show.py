@@ -43,7 +43,7 @@ def test_a_session_is_shown_whole(place: Place, harness: Harness) -> None:
     digest = place.run("show", "--json").json()["runs"][0]["steps"][0]["artifacts"][0]["digest"]
     workflow = place.run("show", "--json").json()["runs"][0]["workflowHash"]
     run = first["run"]
-    fix = place.run("show", "--json").json()["runs"][0]["steps"][1]["refused"][0][0]
+    fix = place.run("show", "--json").json()["runs"][0]["steps"][1]["refused"][0]["blockers"][0]
     assert place.run("show").out.splitlines() == [
         f"Ship it: run {label_of(first)}",
         "  Goal            Ship 1.0",
@@ -84,7 +84,7 @@ def test_a_session_as_json_tells_the_same_of_each_step(place: Place, harness: Ha
     ]
     assert run["steps"][1]["checkpoint"] == "Half of b."
     assert [one["kind"] for one in run["steps"][0]["artifacts"]] == ["team.verdict"]
-    assert (run["sourceKind"], run["source"], run["contextKeys"]) == (
+    assert (run["sourceKind"], run["source"], [one["key"] for one in run["context"]]) == (
         "project",
         "team.ship.json",
         ["goal", "mode", "tag"],

@@ -12,9 +12,9 @@ from rich.console import Console
 from interlock.cli.render.chart import Dot, Mermaid
 from interlock.cli.workflow.graph import charted, drawn
 from interlock.cli.workflow.places import BUNDLED, WorkflowLocations, chosen_workflow
-from interlock.cli.workflow.shape import ShapeNode, shape_of
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.testing.harness import linear_workflow
+from interlock.views.picture.plan_shape import ShapeNode, shape_of
 
 SIZE = [{"key": "size", "description": "How large.", "type": "string", "required": True}]
 IS_SMALL = {"var": "size", "equals": "small"}

@@ -17,6 +17,15 @@ def export(project: Project, capsys: pytest.CaptureFixture[str], named: str = "t
     return capsys.readouterr().out
 
 
+def write_plan(plan: str, name: str) -> dict[str, object]:
+    """Write a plan as a workflow of the project with another id, and return it."""
+    value = json.loads(plan) | {"workflowId": f"team.{name}"}
+    del value["workflowHash"]
+    OWN.mkdir(parents=True)
+    (OWN / f"{name}.plan.json").write_text(json.dumps(value))
+    return value
+
+
 @pytest.fixture
 def plan(project: Project, capsys: pytest.CaptureFixture[str]) -> str:
     """Return the plan of a workflow of the user; the same plan is in a file outside of all sources."""
@@ -83,10 +92,7 @@ def test_a_broken_plan_file_is_reported_whole_with_lines(
 def test_a_plan_file_in_the_folder_of_the_project_is_listed(
     project: Project, plan: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    OWN.mkdir(parents=True)
-    value = json.loads(plan) | {"workflowId": "team.copy"}
-    del value["workflowHash"]
-    (OWN / "copy.plan.json").write_text(json.dumps(value))
+    write_plan(plan, "copy")
     assert project.run("list", "--query", "copy", "--json") == 0
     (listed,) = json.loads(capsys.readouterr().out)["workflows"]
     assert (listed["workflowId"], listed["steps"], listed["source"]) == ("team.copy", 2, "copy.plan.json")
@@ -95,10 +101,7 @@ def test_a_plan_file_in_the_folder_of_the_project_is_listed(
 def test_a_new_workflow_can_be_a_copy_of_a_plan(
     project: Project, plan: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    OWN.mkdir(parents=True)
-    value = json.loads(plan) | {"workflowId": "team.origin"}
-    del value["workflowHash"]
-    (OWN / "origin.plan.json").write_text(json.dumps(value))
+    value = write_plan(plan, "origin")
     assert project.run("new", "team.second", "--from", "team.origin") == 0
     capsys.readouterr()
     assert json.loads(export(project, capsys, "team.second"))["plan"] == value["plan"]

@@ -10,11 +10,14 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from interlock.channels.channel import ChannelConfig
 from interlock.config.applied import applied_config_hash, applied_keys
 from interlock.config.file import CONFIG_FILE, read_config
 from interlock.config.form import RESTART_MARK, config_schema, key_schemas, parse_config
 from interlock.config.model import Config, FaultyConfig
+from interlock.config.ports import local_ports
 from interlock.config.settings import PlaceArguments, Settings, read_settings
+from interlock.engine.outside import SourceKey
 from interlock.kernel.budgets import (
     ARTIFACT_BYTES_MAX,
     ARTIFACT_BYTES_SETTABLE_MAX,
@@ -24,7 +27,6 @@ from interlock.kernel.budgets import (
     RETENTION_DAYS_MAX,
 )
 from interlock.record.base import Preferences
-from interlock.server.app import local_ports
 
 WHOLE = """
 [preferences]
@@ -43,7 +45,18 @@ format = 1
 user_dir = "/srv/flows"
 [retention]
 days = 0
+[channels.chat]
+kind = "command"
+accepts = ["team.notify"]
+sources = ["user", "project"]
+command = ["/usr/bin/tell", "ops"]
+timeout_s = 5
+delivery = "at_least_once"
+[sources.ci]
+public_key = "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"
+kinds = ["ci.finished"]
 """
+KEY = "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"
 
 
 def config_of(text: str) -> Config:
@@ -113,6 +126,18 @@ def test_every_key_takes_hold_and_is_known_to_be_said() -> None:
         token_format=1,
         user_dir=Path("/srv/flows"),
         retention_days=0,
+        channels=(
+            ChannelConfig(
+                name="chat",
+                kind="command",
+                accepts=("team.notify",),
+                sources=("user", "project"),
+                command=("/usr/bin/tell", "ops"),
+                timeout_s=5,
+                delivery="at_least_once",
+            ),
+        ),
+        sources=(SourceKey(name="ci", public_key=KEY, kinds=("ci.finished",)),),
         said=found.said,
     )
 
@@ -122,9 +147,37 @@ def test_what_is_configured_reaches_the_ports(tmp_path: Path) -> None:
     assert ports.baseline == Preferences(autonomy="guided", risk_policy="aggressive")
     assert ports.gates_claims == "always"
     assert ports.artifact_bytes_max == 2_000_000
+    assert ports.outbox.uncovered("team.notify", "project") is None
+    assert ports.outbox.uncovered("team.notify", "bundled") is not None
+    assert list(ports.sources) == ["ci"]
 
 
+CHAT = '[channels.chat]\naccepts = ["team.notify"]\n'
+CHANNEL_FAULTS: dict[str, tuple[str, str, str, str]] = {
+    "a channel without its place": (f'{CHAT}kind = "http"', "channels.chat", "has `url`", "Write `url`"),
+    "a channel with another's place": (
+        f'{CHAT}kind = "http"\nurl = "http://h/"\npath = "/p"',
+        "channels.chat",
+        "found path, url",
+        "Write `url`",
+    ),
+    "a channel into a relative path": (
+        f'{CHAT}kind = "file"\npath = "log"',
+        "channels.chat.path",
+        "not an absolute path",
+        "Write the whole path",
+    ),
+    "two channels for one kind and source": (
+        f'{CHAT}kind = "file"\npath = "/a"\n[channels.other]\nkind = "file"\npath = "/b"\naccepts = ["team.notify"]',
+        "channels.other.accepts",
+        "accepted by `chat`, too",
+        "exactly one channel",
+    ),
+}
+"""Faults between keys, which no schema shows."""
 FAULTS: dict[str, tuple[str, str, str, str]] = {
+    "a channel of no kind": (f'{CHAT}kind = "smtp"', "channels.chat.kind", "smtp", "or 'mcp'"),
+    "a source with no key": ('[sources.ci]\npublic_key = "abc"', "sources.ci.public_key", "abc", "Write"),
     "an unknown table": ("[prefrences]", "prefrences", "'prefrences' is not known", "Did you mean `preferences`?"),
     "an unknown key": ("[gates]\nclaim = 'never'", "gates.claim", "'claim' is not known", "Did you mean `claims`?"),
     "the spelling of the tools": (
@@ -309,7 +362,7 @@ def test_a_line_names_the_place_where_it_is_known(tmp_path: Path) -> None:
 def test_a_server_without_a_file_does_not_import_what_reads_one(tmp_path: Path) -> None:
     script = (
         "import sys\n"
-        "import interlock.cli.serve, interlock.server.app, interlock.server.transport.stdio\n"
+        "import interlock.cli.top.serve, interlock.server.app, interlock.server.transport.stdio\n"
         "from interlock.config.settings import PlaceArguments, read_settings\n"
         f"read_settings({{}}, PlaceArguments(data_dir={str(tmp_path)!r}))\n"
         "print(sorted({'tomllib', 'interlock.config.form'} & set(sys.modules)))\n"
@@ -344,8 +397,20 @@ def test_every_key_is_told_with_its_value_and_where_it_comes_from(tmp_path: Path
         ("tokens.format", 2, "default"),
         ("workflows.user_dir", "/a", "argument"),
         ("retention.days", RETENTION_DAYS, "default"),
+        ("channels", {}, "default"),
+        ("sources", {}, "default"),
     ]
     assert [one.key for one in applied_keys(settings)] == [key for key, _ in key_schemas()]
+
+
+@pytest.mark.inv("WORLD-7")
+@pytest.mark.parametrize("fault", CHANNEL_FAULTS)
+def test_a_channel_that_contradicts_itself_or_another_is_a_fault(fault: str) -> None:
+    text, key, found, fix = CHANNEL_FAULTS[fault]
+    faults = parse_config(text)
+    assert isinstance(faults, tuple)
+    one = faults[0]
+    assert (one.key, found in one.message, fix in one.fix) == (key, True, True), one
 
 
 @pytest.mark.inv("CFG-4")

@@ -19,7 +19,7 @@ GO_ON: dict[str, Any] = {"op": "loop_control", "loopId": "l", "whenAbsent": "mis
 
 def assignment(key: str, *, value: Any = None, path: str | None = None, when: tuple[str, ...] = ()) -> Assignment:
     payload = Given(op="constant", value=value) if path is None else Read(op="read", var=path)
-    return Assignment(effect=SetKey(kind="set", key=key), payload=payload, when=when)
+    return Assignment(name=key, effect=SetKey(kind="set", key=key), payload=(payload,), when=when)
 
 
 def lowered(*assignments: Assignment, **conditions: dict[str, Any]) -> DecisionGraph:

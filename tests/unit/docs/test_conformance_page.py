@@ -1,13 +1,12 @@
 """The evidence on the conformance page is what its commands print for one recorded run of a bundled workflow."""
 
 import json
-import re
 import shlex
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.history import MovingClock, Place
+from tests.support.history import MovingClock, Place, shown_commands
 
 from interlock.config.settings import BUNDLED
 from interlock.testing.harness import Harness, filled_in
@@ -39,11 +38,6 @@ def record(place: Place) -> None:
         assert not answer.is_error, answer.text
 
 
-def blocks() -> list[tuple[str, str]]:
-    text = PAGE.read_text(encoding="utf-8")
-    return re.findall(r"^```sh run\n(.*?)\n```\n+```text output\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
-
-
 @pytest.mark.inv("LIFE-9")
 def test_each_command_of_the_evidence_prints_what_the_page_shows(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -51,6 +45,6 @@ def test_each_command_of_the_evidence_prints_what_the_page_shows(
     monkeypatch.chdir(tmp_path)
     place = Place(root=tmp_path / "data", clock=MovingClock(), capsys=capsys)
     record(place)
-    assert blocks()
-    for command, shown in blocks():
+    assert shown_commands(PAGE)
+    for command, shown in shown_commands(PAGE):
         assert place.run(*shlex.split(command)[2:]).out == shown, command

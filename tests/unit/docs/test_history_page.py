@@ -5,7 +5,7 @@ import shlex
 from pathlib import Path
 
 import pytest
-from tests.support.history import READ_ONLY_COMMANDS, MovingClock, Place, checkpointed, redone
+from tests.support.history import READ_ONLY_COMMANDS, MovingClock, Place, checkpointed, redone, shown_commands
 from tests.support.modes import NEVER_STOPS
 
 from interlock.testing.harness import linear_workflow
@@ -44,12 +44,6 @@ def record(place: Place) -> None:
     harness.advance(other, None)
 
 
-def blocks() -> list[tuple[str, str]]:
-    """Return each command of the page with the output that follows it."""
-    text = PAGE.read_text(encoding="utf-8")
-    return re.findall(r"^```sh run\n(.*?)\n```\n+```text output\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
-
-
 def as_pattern(shown: str) -> str:
     """Return a pattern for a shown output; an omission is written as `…` at the end of a line."""
     lines = (re.escape(line.removesuffix("…")) + (".*" if line.endswith("…") else "") for line in shown.splitlines())
@@ -62,7 +56,7 @@ def test_each_command_of_the_page_prints_what_the_page_shows(
     monkeypatch.chdir(tmp_path)
     place = Place(root=tmp_path / "data", clock=MovingClock(), capsys=capsys)
     record(place)
-    printed = {command: place.run(*shlex.split(command)[2:]).out for command, _ in blocks()}
+    printed = {command: place.run(*shlex.split(command)[2:]).out for command, _ in shown_commands(PAGE)}
     assert {shlex.split(command)[2] for command in printed} == READ_ONLY_COMMANDS
-    for command, shown in blocks():
+    for command, shown in shown_commands(PAGE):
         assert re.fullmatch(as_pattern(shown), printed[command].rstrip("\n")), f"{command}\n{printed[command]}"

@@ -117,7 +117,7 @@ async def test_a_slow_tool_is_cancelled_three_times_and_its_result_is_a_timeout(
 
 @pytest.mark.asyncio
 @pytest.mark.inv("TOOL-7")
-@pytest.mark.parametrize("output", [object(), {1, 2}, float("nan"), b"bytes"], ids=str)
+@pytest.mark.parametrize("output", [object(), {1, 2}, float("nan"), b"bytes"], ids=["object", "set", "nan", "bytes"])
 async def test_output_that_is_no_json_is_an_error_of_the_tool(output: object) -> None:
     async def invoke(_arguments: Any, _context: Any) -> object:
         return output

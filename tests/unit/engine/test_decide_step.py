@@ -65,7 +65,7 @@ def test_a_step_is_decided_as_a_report_of_it_is_captured(level: int) -> None:
     effects = {one["key"]: one["value"] for one in capture["effects"]}
     assert {one.key: one.value for one in decided.evaluated.effects} == effects
     decisions = [(one["at"], one["conditionId"], one["verdict"], one.get("took")) for one in capture["decisions"]]
-    assert [(one.spot.node_id, one.condition_id, one.verdict, one.took) for one in decided.decided] == decisions
+    assert [(one.point.node_id, one.condition_id, one.verdict, one.took) for one in decided.decided] == decisions
     assert isinstance(decided.state, Running)
     assert decided.state.pending.step.step_id == answer["pending"]["stepId"]
 

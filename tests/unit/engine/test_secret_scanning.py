@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from interlock.cli.demo import GOAL, NOTES, OTHER_NOTES
+from interlock.cli.top.demo import GOAL, NOTES, OTHER_NOTES
 from interlock.config.settings import BUNDLED
 from interlock.engine.answer.secret_scanning import lines_with_secrets, secret_warnings, secrets_in
 from interlock.kernel.budgets import NOTES_INPUT_BYTES_MAX, SECRETS_NAMED_MAX

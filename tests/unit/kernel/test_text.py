@@ -2,7 +2,7 @@ import itertools
 
 import pytest
 
-from interlock.kernel.text import TRUNCATION_MARKER, has_words, one_line, tokens, truncated, utf8_bytes
+from interlock.kernel.text import TRUNCATION_MARKER, one_line, truncated, utf8_bytes
 
 ONE_TO_FOUR_BYTES = "aé€😀"
 
@@ -51,26 +51,3 @@ def test_a_text_on_one_line_has_no_line_break_and_no_run_of_spaces() -> None:
     assert one_line("  a\n\n b\t\u2028c ", 100) == "a b c"
     assert one_line("one two three", 10) == "one two…"
     assert one_line(" \n ", 3) == ""
-
-
-@pytest.mark.inv("RES-5")
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("Fix the LOGIN-flow, twice", {"fix", "the", "login-flow", "twice"}),
-        ("snake_case v2", {"snake_case", "v2"}),
-        ("\uff26\uff29\uff38 \ufb01le", {"fix", "file"}),
-        ("K\u212a", {"kk"}),
-        ("naïve", {"na", "ve"}),
-        ("日本 ... !", set[str]()),
-        ("", set[str]()),
-    ],
-)
-def test_words_are_matched_after_nfkc_and_lower_casing(text: str, words: set[str]) -> None:
-    assert tokens(text) == words
-
-
-@pytest.mark.parametrize("text", ["", "A log-in page", "\uff41bc x", "K\u212a page", "page login"])
-@pytest.mark.parametrize("words", [set[str](), {"page"}, {"log-in", "page"}, {"log"}, {"kk"}, {"abc"}])
-def test_a_text_has_words_as_its_own_words_say(text: str, words: set[str]) -> None:
-    assert has_words(text, frozenset(words)) == (words <= tokens(text))

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from tests.support.flow import Document, declared, document, step
+from tests.support.flow import DECLARED_KINDS, RATING, Document, document, step
 
 from interlock.define.diagnostics import Diagnostics
 from interlock.define.document import WorkflowDocument
@@ -11,20 +11,6 @@ from interlock.define.front import parse_workflow
 from interlock.kernel.budgets import CONDITION_TERMS_MAX, VALUE_DEPTH_MAX
 from interlock.plan.compile.compiler import Compiled, compile_workflow
 
-RATING: Document = {
-    "id": "quality",
-    "purpose": "How good it is.",
-    "dimensions": [{"id": "clear", "purpose": "Is it clear?", "levels": ["low", "high"]}],
-}
-DECLARED = [
-    declared("mode"),
-    declared("level", "number"),
-    declared("is_urgent", "boolean"),
-    declared("things", "list"),
-    declared("box", "object"),
-    declared("speed", choices=["fast", "slow"]),
-    declared("pace", choices=["fast", "slow", "still"]),
-]
 IS_HIGH: Document = {"var": "level", "gt": 1}
 REVIEW: Document = {"outputContract": {"contractRef": "wr.contracts.review_verdict"}}
 OPTIONAL_REVIEW: Document = {"outputContract": {"contractRef": "wr.contracts.review_verdict", "required": False}}
@@ -33,7 +19,7 @@ RATED: Document = {"assessmentRefs": ["quality"]}
 
 def diagnostics(action: Document, **of_step: object) -> Diagnostics:
     assessments = {"assessments": [RATING]} if "assessmentRefs" in of_step else {}
-    parsed = parse_workflow(document(step("a", set=[action], **of_step), inputs=DECLARED, **assessments))
+    parsed = parse_workflow(document(step("a", set=[action], **of_step), inputs=DECLARED_KINDS, **assessments))
     if not isinstance(parsed, WorkflowDocument):
         return parsed
     found = compile_workflow(parsed)
@@ -206,7 +192,7 @@ def test_depth_and_size_are_bounded(action: Document, limit: int) -> None:
 def test_the_values_of_all_actions_count_together() -> None:
     full: Document = {"max": [{"max": [1] * 50}] * 50}
     parsed = parse_workflow(
-        document(*(step(f"s{at}", set=[{"key": "level", "compute": full}]) for at in range(2)), inputs=DECLARED)
+        document(*(step(f"s{at}", set=[{"key": "level", "compute": full}]) for at in range(2)), inputs=DECLARED_KINDS)
     )
     assert not isinstance(parsed, WorkflowDocument)
     assert {one.code for one in parsed} == {"too_many"}

@@ -7,6 +7,7 @@ import json
 from typing import get_args
 
 import pytest
+from tests.support.definitions import OPERATIONS
 from tests.support.flow import a_loop, a_node, a_plan, an_edge
 
 from interlock.define.diagnostics import Diagnostic, DiagnosticCode
@@ -212,7 +213,7 @@ PLANS: dict[str, tuple[Plan, str]] = {
 
 
 def test_the_tables_above_are_the_closed_set_of_codes() -> None:
-    assert sorted([*FILES, *PLANS]) == sorted(get_args(DiagnosticCode))
+    assert sorted([*FILES, *PLANS, *OPERATIONS]) == sorted(get_args(DiagnosticCode))
 
 
 def diagnostics_of(data: bytes, ref: str) -> tuple[Diagnostic, ...]:

@@ -3,7 +3,19 @@
 import json
 
 import pytest
-from tests.support.flow import Document, choose, compiled, compiled_dialect, declared, document, loop, parallel, step
+from tests.support.flow import (
+    DECLARED_KINDS,
+    RATING,
+    Document,
+    choose,
+    compiled,
+    compiled_dialect,
+    declared,
+    document,
+    loop,
+    parallel,
+    step,
+)
 
 from interlock.define.diagnostics import Diagnostics
 from interlock.define.document import WorkflowDocument
@@ -11,21 +23,7 @@ from interlock.define.front import parse_workflow
 from interlock.plan.compile.compiler import Compiled, compile_workflow
 from interlock.testing.harness import Harness
 
-RATING: Document = {
-    "id": "quality",
-    "purpose": "How good it is.",
-    "dimensions": [{"id": "clear", "purpose": "Is it clear?", "levels": ["low", "high"]}],
-}
-DECLARED = [
-    declared("mode"),
-    declared("level", "number"),
-    declared("is_urgent", "boolean"),
-    declared("things", "list"),
-    declared("box", "object"),
-    declared("speed", choices=["fast", "slow"]),
-    declared("pace", choices=["fast", "slow", "still"]),
-    declared("must", required=True),
-]
+DECLARED = [*DECLARED_KINDS, declared("must", required=True)]
 
 
 def diagnostics(*steps: Document, **more: object) -> Diagnostics:

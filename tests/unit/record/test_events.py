@@ -39,7 +39,7 @@ from interlock.record.payloads import SessionCreated, WorkReason
 Path = tuple[str | int, ...]
 Container = dict[str | int, Json]
 
-FREE_FORM = {"context", "metadata", "details"}
+FREE_FORM = {"fields", "context", "metadata", "details"}
 """Objects whose members are the caller's own."""
 OPTIONAL = {
     *("recordedAt", "actor", "metadata", "supersedesOutputId", "suggestedFix", "details"),
@@ -137,10 +137,14 @@ def without(kind: str, path: Path) -> dict[str, Json]:
 
 EVERY_PLACE = [(kind, path) for kind in KINDS for path in places(sample(kind))]
 MEMBERS = [(kind, path) for kind, path in EVERY_PLACE if isinstance(path[-1], str)]
+OPTIONAL_OF_KIND = {
+    ("node_created", "requestDigest"),
+    ("event_received", "intentId"),
+    ("event_received", "nodeId"),
+    ("intent_settled", "channel"),
+}
 OPTIONAL_MEMBERS = [
-    (kind, path)
-    for kind, path in MEMBERS
-    if path[-1] in OPTIONAL or (kind, path[-1]) == ("node_created", "requestDigest")
+    (kind, path) for kind, path in MEMBERS if path[-1] in OPTIONAL or (kind, path[-1]) in OPTIONAL_OF_KIND
 ]
 OBJECTS = [
     (kind, path)
@@ -177,7 +181,7 @@ def refusal_of(event: dict[str, Json] | bytes) -> type[InterlockError]:
 @pytest.mark.inv("EVT-1")
 def test_the_kinds_are_the_closed_set() -> None:
     assert {event_kind(event_class) for event_class in EVENT_CLASSES} == set(KINDS)
-    assert len(KINDS) == len(EVENT_CLASSES) == 14
+    assert len(KINDS) == len(EVENT_CLASSES) == 17
     assert event_kind(event_class_of(SessionCreated)) == "session_created"
 
 
@@ -270,6 +274,10 @@ KEYS = {
     "divergence_recorded": f"divergence_recorded:{SESSION}:{numbered('div', 1)}",
     "decision_trace_appended": f"decision_trace_appended:{SESSION}:{numbered('trace', 1)}",
     "work_recorded": f"work_recorded:{SESSION}:{RUN}",
+    "event_received": f"event_received:{SESSION}:{RUN}:"
+    "sha256:25b799a105bd7fecd33e662a615ee75819010fd02fab54dfcb7d845f6d176490",
+    "intent_recorded": f"intent_recorded:{SESSION}:{numbered('intent', 1)}",
+    "intent_settled": f"intent_settled:{SESSION}:{numbered('intent', 1)}:1:claim",
 }
 
 
@@ -311,13 +319,15 @@ def test_an_identity_that_a_dedupe_key_cannot_carry_is_refused_with_it(identity:
 
 
 @pytest.mark.inv("APP-4")
-def test_only_a_start_an_advance_a_checkpoint_and_an_end_decide_that_a_plan_is_a_replay() -> None:
+def test_only_the_key_events_decide_that_a_plan_is_a_replay() -> None:
     events = {kind: parse_event(canonical_bytes(sample(kind))) for kind in KINDS}
     assert {kind for kind in KINDS if is_key_event(events[kind])} == {
         "run_started",
         "advance_recorded",
         "node_created",
         "work_recorded",
+        "event_received",
+        "intent_settled",
     }
     assert not is_key_event(parse_event(canonical_bytes(work_on_a_node("released"))))
     for node_kind in ("step", "blocked_attempt"):
@@ -375,6 +385,9 @@ CLOSED_SETS: list[tuple[str, Path]] = [
     ("divergence_recorded", ("data", "reason")),
     ("work_recorded", ("data", "work")),
     ("work_recorded", ("data", "reason")),
+    ("event_received", ("data", "assurance")),
+    ("event_received", ("data", "via")),
+    ("intent_settled", ("data", "state")),
     ("decision_trace_appended", ("data", "entries", 0, "kind")),
     ("decision_trace_appended", ("data", "entries", 0, "refs", 0, "kind")),
 ]
@@ -442,8 +455,8 @@ def test_an_index_below_zero_is_malformed() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_event_with_the_scope_of_another_kind_is_refused(kind: str) -> None:
     own: list[Json] = [sample(kind).get("scope")]
-    if kind == "observation_recorded":
-        own.append({"runId": RUN, "nodeId": NODE})
+    if kind in ("observation_recorded", "event_received"):
+        own += [{"runId": RUN}, {"runId": RUN, "nodeId": NODE}]
     scopes: list[Json] = [{"runId": RUN}, {"runId": RUN, "nodeId": NODE}, {"nodeId": NODE}, {}, None]
     for scope in scopes:
         if scope not in own:

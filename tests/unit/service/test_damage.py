@@ -7,8 +7,8 @@ import pytest
 from tests.support.flow import IS_FAST, document, step
 from tests.support.modes import NEVER_STOPS, files_below, with_artifacts
 
+from interlock.cli.session.evidence.show import account_of
 from interlock.cli.session.import_ import restoring
-from interlock.cli.session.show import account_of
 from interlock.kernel.errors import ErrorCode
 from interlock.kernel.ids import SessionId
 from interlock.service.transfer.repair import Repaired, repair_session
@@ -158,7 +158,7 @@ def test_a_lost_artifact_is_named_by_every_view(tmp_path: Path, *, is_lost: bool
     assert ("missing" if is_lost else "wrong bytes") in looked["recap"]
     assert "`interlock doctor --deep`" in looked["recap"]
     assert looked == fresh.rehydrate(second)
-    shown = account_of(LocalStore(tmp_path), str(session_below(tmp_path)))
+    shown = account_of(LocalStore(tmp_path), str(session_below(tmp_path))).view
     (lost,) = [one for step in shown.runs[0].steps for one in step.artifacts]
     assert (lost.digest, lost.is_readable) == (f"sha256:{artifact.name}", False)
     # The evidence of a refused attempt counts for the next one, which therefore needs it.

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from tests.agents.agent import Agent, Task
 
+from interlock.config.ports import local_ports
 from interlock.config.settings import Settings
 from interlock.define.document import WorkflowDocument
 from interlock.kernel.budgets import LIST_ENTRIES_MAX
 from interlock.kernel.errors import ErrorCode
-from interlock.server.app import local_ports
 from interlock.service.catalog import Pinnable
 from interlock.testing.harness import Harness, ToolResult, linear_workflow
 
@@ -82,13 +82,28 @@ def test_what_agents_list_and_inspect_has_no_advice_for_authors(memory: Harness)
         ("team", ["team.code_review", "team.deploy"]),
         ("ops", ["old-one", "team.deploy"]),
         ("workflow", ["old-one", "team.code_review", "team.deploy"]),
-        ("deploy review", []),
-        ("depl", []),
+        ("depl", ["team.deploy"]),
         ("zzz", []),
     ],
 )
-def test_a_query_wants_all_its_words_anywhere(memory: Harness, query: str, expected: list[str]) -> None:
+def test_a_query_finds_the_workflows_that_match_it_best(memory: Harness, query: str, expected: list[str]) -> None:
     assert found(memory, query=query) == expected
+
+
+@pytest.mark.inv("RES-5")
+@pytest.mark.parametrize(
+    ("query", "expected", "said"),
+    [
+        ("deploy review", ["team.code_review", "team.deploy"], "No workflow has all of these words"),
+        ("depoly", ["team.deploy"], "if one letter is wrong"),
+    ],
+)
+def test_workflows_that_match_approximately_are_said_to_do_so(
+    memory: Harness, query: str, expected: list[str], said: str
+) -> None:
+    answer = memory.call("list_workflows", {"query": query})
+    assert [one["workflowId"] for one in answer["workflows"]] == expected
+    assert said in answer["reason"]
 
 
 @pytest.mark.parametrize("query", ["日本", "???", "ü"])

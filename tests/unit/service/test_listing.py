@@ -3,10 +3,11 @@
 from dataclasses import replace
 
 import pytest
-from tests.support.record import NODE, RUN, SESSION
+from tests.support.record import NODE, RUN, SESSION, WORKFLOW_HASH
 
 from interlock.kernel.ids import RunId, SessionId
-from interlock.service.report.run_list import ListFilter, Row, holds_all, moment_of, newest_first, texts_of
+from interlock.kernel.matching import Closeness
+from interlock.service.report.run_list import ListFilter, Row, best_matches, moment_of, newest_first, texts_of
 from interlock.views.summary import RunSummary
 
 TOLD = RunSummary(
@@ -16,6 +17,7 @@ TOLD = RunSummary(
     workflow_name="Ship it",
     goal="Ship 1.0",
     status="in_progress",
+    verdict=None,
     end_reason=None,
     tip=NODE,
     step="Step a",
@@ -30,6 +32,10 @@ TOLD = RunSummary(
     branch="feature/login",
     head_sha=None,
     repo=None,
+    repo_root=None,
+    workflow_hash=WORKFLOW_HASH,
+    source_kind="project",
+    source_ref="ship.json",
 )
 
 
@@ -79,22 +85,36 @@ def test_what_is_not_known_of_a_run_fits_no_wish_for_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "holds"),
+    ("query", "closeness"),
     [
-        ([], True),
-        (["ship"], True),
-        (["SHIP", "built"], True),
-        (["ship it"], True),
-        (["shi"], False),
-        (["team.ship"], True),
-        (["0001"], True),
-        (["ｓｈｉｐ"], True),  # noqa: RUF001 — full width, as NFKC reads it
-        (["…"], False),
-        ([""], True),
+        ("ship", Closeness.WORDS),
+        ("SHIP built", Closeness.WORDS),
+        ("team.ship", Closeness.WORDS),
+        ("run 0001", Closeness.WORDS),
+        ("ｓｈｉｐ", Closeness.WORDS),  # noqa: RUF001 — full width, as NFKC reads it
+        (SESSION, Closeness.WORDS),
+        ("shi", Closeness.BEGINNINGS),
+        ("feat login", Closeness.BEGINNINGS),
+        ("biult", Closeness.SLIPS),
+        ("ship tomorrow", Closeness.SOME),
+        ("…", None),
+        ("elephant", None),
     ],
 )
-def test_words_are_found_as_everywhere_whole_and_all_of_them(words: list[str], *, holds: bool) -> None:
-    assert holds_all(texts_of(Row(session=SESSION, run=TOLD)), words) is holds
+def test_a_run_is_found_by_what_is_printed_of_it(query: str, closeness: Closeness | None) -> None:
+    told = Row(session=SESSION, run=TOLD)
+    rows, found = best_matches([told], [texts_of(told)], query)
+    assert (rows, found) == ([] if closeness is None else [told], closeness)
+
+
+def test_runs_with_the_words_come_before_those_with_their_beginnings() -> None:
+    rows = [replace_goal("r1", "shipping"), replace_goal("r2", "ship"), replace_goal("r3", "boat")]
+    found, _ = best_matches(rows, [(row.run.goal or "",) for row in rows], "ship")
+    assert [row.run.run for row in found] == ["r2", "r1"]
+
+
+def replace_goal(run: str, goal: str) -> Row:
+    return Row(session=SESSION, run=replace(TOLD, run=RunId(run), goal=goal))
 
 
 @pytest.mark.parametrize(

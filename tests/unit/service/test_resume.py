@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.history import begun_at
 
 from interlock.kernel.budgets import CANDIDATE_SNIPPET_BYTES_MAX, CANDIDATES_MAX, QUERY_BYTES_MAX
 from interlock.kernel.errors import ErrorCode
@@ -112,12 +113,27 @@ def test_a_next_call_sent_as_it_stands_shows_the_pending_step(harness: Harness) 
 
 
 @pytest.mark.inv("RES-2", "RES-5")
-def test_all_words_must_occur_whole_after_normalisation(harness: Harness) -> None:
+def test_words_are_found_after_normalisation_and_approximate_matches_are_said_to_be_so(harness: Harness) -> None:
     noted = harness.start("test.abc")
     harness.advance(noted, "\uff3aebra crossing, half-done")
-    assert runs(harness.resume("ZEBRA half-done")) == [run_of(noted)]
-    for query in ("zebr", "zebra unicorn", "half done"):
-        assert why(harness.resume(query)) == [["recency_fallback"]], query
+    harness.start("test.abc", goal="Something else")
+    for query in ("ZEBRA half-done", "zebr", "half done"):
+        found = harness.resume(query)
+        assert (runs(found), "reason" in found.structure) == ([run_of(noted)], False), query
+    for query, said in (("zbera", "one letter is wrong"), ("zebra unicorn", "the most of them")):
+        found = harness.resume(query)
+        assert (runs(found), said in found["reason"]) == ([run_of(noted)], True), query
+    for query in ("unicorn", "ze", "zebra unicorn pink giraffe"):
+        assert why(harness.resume(query))[0] == ["recency_fallback"], query
+
+
+@pytest.mark.inv("RES-5")
+def test_a_commit_is_found_by_its_beginning_if_only_one_commit_has_it(harness: Harness) -> None:
+    first = begun_at(harness, GitAnchors(repo_root=None, branch=None, head_sha="ab12" + "0" * 36)).start("test.abc")
+    begun_at(harness, GitAnchors(repo_root=None, branch=None, head_sha="ab13" + "0" * 36)).start("test.abc")
+    found = harness.resume(gitHeadSha="ab12")
+    assert (runs(found), why(found)) == ([run_of(first)], [["matched_head_sha"]])
+    assert why(harness.resume(gitHeadSha="ab1"))[0] == ["recency_fallback"]
 
 
 def test_words_of_goal_notes_and_name_find_a_run_together(harness: Harness) -> None:
@@ -173,7 +189,7 @@ def test_what_matches_nothing_is_offered_with_that_reason(harness: Harness) -> N
     for query, said in (
         ("unicorn", "Nothing matches"),
         ("¿?", "no searchable word"),
-        ("ログイン", "no searchable word"),
+        ("ログイン", "Nothing matches"),
     ):
         found = harness.resume(query)
         assert why(found) == [["recency_fallback"]]

@@ -5,9 +5,10 @@ from tests.support.record import RUN, SESSION, WORKFLOW_HASH, History, build_sna
 from interlock.kernel.ids import NodeId
 from interlock.record.outcome import OutputContractPointer, build_report
 from interlock.record.snapshot import ExecutionSnapshot
+from interlock.views.evolution import evolve
 from interlock.views.node_position import refusal_of
 from interlock.views.run_graph import leaves, run_graph
-from interlock.views.session import Session, evolve, new_session
+from interlock.views.session import Session, new_session
 from interlock.views.status import run_status
 
 

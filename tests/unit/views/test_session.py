@@ -41,13 +41,8 @@ from interlock.record.base import Preferences
 from interlock.record.context import merge_context
 from interlock.record.events import Actor, Event, parse_event
 from interlock.record.outcome import AdvancedTo, Blocked
-from interlock.views.session import (
-    BASELINE,
-    BrokenHistoryError,
-    Session,
-    evolve,
-    new_session,
-)
+from interlock.views.evolution import evolve
+from interlock.views.session import BASELINE, BrokenHistoryError, Session, new_session
 
 OTHER_RUN = RunId(numbered("run", 2))
 OTHER_NODE = NodeId(numbered("node", 77))

@@ -6,7 +6,8 @@ from tests.support.record import NOTHING, History, Sent, sample
 from interlock.kernel.canonical import canonical_bytes
 from interlock.record.events import EVENT_CLASSES, event_kind, parse_event
 from interlock.record.payloads import WorkRecorded
-from interlock.views.session import Node, Session, evolve, new_session
+from interlock.views.evolution import evolve
+from interlock.views.session import Node, Session, new_session
 from interlock.views.timeline import entry_of
 
 

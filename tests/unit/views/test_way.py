@@ -3,9 +3,10 @@
 from tests.support.record import RUN, History
 
 from interlock.kernel.ids import NodeId
+from interlock.views.evolution import evolve
 from interlock.views.node_position import path_to
 from interlock.views.run_graph import run_graph, walk
-from interlock.views.session import Session, evolve, new_session
+from interlock.views.session import Session, new_session
 
 
 def fold(history: History) -> Session:

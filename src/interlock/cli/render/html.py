@@ -1,5 +1,6 @@
 """Render a page as one HTML file: without scripts, with its style inside, with every text escaped."""
 
+from collections.abc import Iterable
 from html import escape
 from typing import assert_never
 
@@ -8,14 +9,21 @@ from interlock.service.report.document import (
     Block,
     Bullets,
     Drawing,
+    Fold,
     Heading,
     Line,
+    Notes,
     Page,
     Paragraph,
+    Part,
+    Picture,
     Properties,
+    Prose,
     Quote,
+    Table,
     UntrustedText,
 )
+from interlock.service.report.notes import CodePart, ItemPart, NotePart, Span, TextPart, parse_notes, spans_of
 
 _STYLE = """
 :root { color-scheme: light dark; }
@@ -27,6 +35,13 @@ dd { margin: 0; overflow-wrap: anywhere; }
 li { overflow-wrap: anywhere; }
 pre { background: #8881; padding: .7rem; overflow-x: auto; }
 pre.said { white-space: pre-wrap; overflow-wrap: anywhere; }
+table { border-collapse: collapse; width: 100%; }
+th, td { border: 1px solid #8888; padding: .2rem .5rem; text-align: left; vertical-align: top; }
+td { overflow-wrap: anywhere; }
+details { margin: .5rem 0; }
+summary { cursor: pointer; }
+blockquote { border-left: 3px solid #8888; margin: .5rem 0; padding: 0 1rem; }
+svg { max-width: 100%; height: auto; }
 """
 _HEAD = """<!DOCTYPE html>
 <html lang="en">
@@ -48,7 +63,7 @@ def as_html(page: Page) -> str:
     return f"{_HEAD.format(title=escape(title), style=_STYLE)}{body}\n</body>\n</html>\n"
 
 
-def _block(block: Block) -> str:
+def _block(block: Block) -> str:  # noqa: C901, PLR0911 — one for each kind
     match block:
         case Heading():
             return f"<h{block.level}>{_line(block.line)}</h{block.level}>"
@@ -65,16 +80,60 @@ def _block(block: Block) -> str:
             return f'<pre class="said" dir="auto">\n{escape(printable(block.text))}</pre>'
         case Drawing():
             return f"<pre>\n{escape(printable(block.text))}</pre>"
+        case Notes():
+            return f'<blockquote dir="auto">{_notes(parse_notes(block.text))}</blockquote>'
+        case Table():
+            heads = "".join(f"<th>{_part(head)}</th>" for head in block.heads)
+            rows = "\n".join(f"<tr>{''.join(f'<td>{_line(cell)}</td>' for cell in row)}</tr>" for row in block.rows)
+            return f"<table>\n<tr>{heads}</tr>\n{rows}\n</table>"
+        case Picture():
+            return f"<figure>{block.svg}</figure>"
+        case Fold():
+            inner = "\n".join(_block(one) for one in block.blocks)
+            return f"<details><summary>{escape(block.label)}</summary>\n{inner}\n</details>"
         case _:
             assert_never(block)
 
 
 def _line(line: Line) -> str:
-    """Return a line; the direction of untrusted text cannot affect ours."""
-    return "".join(
-        f"<bdi>{escape(flat(part.text))}</bdi>" if isinstance(part, UntrustedText) else escape(part) for part in line
-    )
+    return "".join(map(_part, line))
+
+
+def _part(part: Part) -> str:
+    """Return a part of a line; the direction of untrusted text cannot affect ours."""
+    match part:
+        case str():
+            return escape(part)
+        case UntrustedText():
+            return f"<bdi>{escape(flat(part.text))}</bdi>"
+        case Prose():
+            return f"<bdi>{_spans(spans_of(flat(part.text)))}</bdi>"
+        case _:
+            assert_never(part)
 
 
 def _plain(line: Line) -> str:
-    return "".join(flat(part.text) if isinstance(part, UntrustedText) else part for part in line)
+    return "".join(part if isinstance(part, str) else flat(part.text) for part in line)
+
+
+def _notes(parts: Iterable[NotePart]) -> str:
+    return "\n".join(map(_note, parts))
+
+
+def _note(part: NotePart) -> str:
+    match part:
+        case TextPart():
+            words = _spans(part.spans)
+            return f"<p><strong>{words}</strong></p>" if part.is_heading else f"<p>{words}</p>"
+        case ItemPart():
+            mark = f"{part.number}. " if part.number is not None else ""
+            return f"{'<ul>' * (part.depth + 1)}<li>{mark}{_spans(part.spans)}</li>{'</ul>' * (part.depth + 1)}"
+        case CodePart():
+            return f'<pre class="said">\n{escape(part.text)}</pre>'
+        case _:
+            assert_never(part)
+
+
+def _spans(spans: Iterable[Span]) -> str:
+    tags = {"text": "span", "code": "code", "strong": "strong"}
+    return "".join(f"<{tags[span.kind]}>{escape(span.text)}</{tags[span.kind]}>" for span in spans)

@@ -1,6 +1,7 @@
 """Render a page for a terminal: indented and folded to its width."""
 
 import textwrap
+from collections.abc import Iterator
 from typing import assert_never
 
 from interlock.kernel.budgets import TERMINAL_CHARS_MIN
@@ -9,13 +10,16 @@ from interlock.service.report.document import (
     Block,
     Bullets,
     Drawing,
+    Fold,
     Heading,
     Line,
+    Notes,
     Page,
     Paragraph,
+    Picture,
     Properties,
     Quote,
-    UntrustedText,
+    Table,
 )
 
 
@@ -47,11 +51,16 @@ def _block(block: Block, indent: str, width: int | None) -> list[str]:
             return [line for item in block.items for line in _hanging(f"{indent}- ", _line(item), width)]
         case Paragraph():
             return _folded(_line(block.line), indent, width)
-        case Quote():
+        case Quote() | Notes():
             return [
                 line for each in printable(block.text).expandtabs().split("\n") for line in _folded(each, indent, width)
             ]
-        case Drawing():
+        case Table():
+            return [line for row in block.rows for line in _row(block.heads, row, indent, width)]
+        case Fold():
+            folded = [line for one in block.blocks for line in _block(one, f"{indent}  ", width)]
+            return [f"{indent}{block.label}:", *folded]
+        case Drawing() | Picture():
             return [f"{indent}{line}" for line in printable(block.text).split("\n")]
         case Heading():
             raise AssertionError("headings are placed by their level")
@@ -74,5 +83,17 @@ def _fold(text: str, taken: int, width: int | None) -> list[str]:
     return textwrap.wrap(text, max(TERMINAL_CHARS_MIN, width - taken), break_on_hyphens=False) or [""]
 
 
+def _row(heads: Line, row: tuple[Line, ...], indent: str, width: int | None) -> Iterator[str]:
+    """Yield a row of two cells as `first: second`, a longer one as its first cell and a line for each other cell."""
+    first, *others = (_line(cell) for cell in row)
+    if len(others) == 1:
+        yield from _hanging(f"{indent}{first}: ", others[0], width)
+        return
+    yield from _hanging(f"{indent}- ", first, width)
+    for head, cell in zip(heads[1:], others, strict=True):
+        if cell:
+            yield from _hanging(f"{indent}  {_line((head,))}: ", cell, width)
+
+
 def _line(line: Line) -> str:
-    return "".join(flat(part.text) if isinstance(part, UntrustedText) else part for part in line)
+    return "".join(part if isinstance(part, str) else flat(part.text) for part in line)

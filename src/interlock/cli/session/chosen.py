@@ -18,8 +18,7 @@ from interlock.service.run.history import History, history_of, session_of_node
 from interlock.service.run.plans import Plans
 from interlock.service.run.summaries import Listing, Summaries, Unreadable
 from interlock.store.ports.store import StoreReader
-from interlock.views.session import LABEL_CHARS, LABEL_CHARS_ON_CLASH, Session
-from interlock.views.status import status_words
+from interlock.views.session import LABEL_CHARS, LABEL_CHARS_ON_CLASH, Run, Session
 
 _TOKENS = ("st_", "ack_", "chk_")
 _SESSION = "a session id or its first or last characters, a run label or id, a node id, or a token"
@@ -107,6 +106,25 @@ def read_history(store: StoreReader, chosen: SelectedSession) -> History:
     if history is None:
         raise _not_found(f"The session {chosen.session} has no recorded events.")
     return history
+
+
+def chosen_run(store: StoreReader, plans: Plans, wanted: str | None) -> tuple[Session, Run]:
+    """Select the one run that a name refers to, with its session.
+
+    Raises:
+        StopError: No session or run matches, or more than one.
+        SessionUnhealthyError, StoreFailureError, KeyRingDamagedError: See `answered_by_store`.
+    """
+    chosen = chosen_session(store, plans, wanted)
+    session = read_history(store, chosen).session
+    runs = chosen.runs(session)
+    if not runs:
+        raise _not_found(f"{chosen.session} has no run.")
+    if len(runs) > 1:
+        labels = ", ".join(session.label(one) for one in runs[:NAMED_MAX])
+        fix = f"Name one of them by its label: {labels}."
+        raise StopError(f"{chosen.session} has {len(runs)} runs.", fix, exit_code=2)
+    return session, session.runs[runs[0]]
 
 
 def listing(store: StoreReader, plans: Plans) -> Listing:
@@ -239,7 +257,7 @@ def _candidates(listed: Listing, sessions: Collection[SessionId], runs: Collecti
 def _candidate(row: Row) -> str:
     run = row.run
     what = one_line(run.goal or run.workflow_name, CELL_BYTES_MAX)
-    return f"  {row.session}  run {run.label}  {status_words(run.status)}  {flat(what)}"
+    return f"  {row.session}  run {run.label}  {run.status_text}  {flat(what)}"
 
 
 def _quote(name: str) -> str:

@@ -10,16 +10,18 @@ from typing import get_args
 from interlock.cli.options import add_store_options
 from interlock.cli.render.phrases import ago, step_words
 from interlock.cli.render.progress import with_progress
-from interlock.cli.screen import StopError, say, say_json, say_table
+from interlock.cli.screen import StopError, counted, say, say_json, say_table
 from interlock.cli.session.chosen import listing, short_of
+from interlock.cli.session.place import Place, read_place
 from interlock.cli.store import answered_by_store, open_chosen_reader
 from interlock.kernel.budgets import CELL_BYTES_MAX, CELL_FOUND_BYTES_MAX, ECHO_BYTES_MAX, RUNS_LISTED
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import SessionId
+from interlock.kernel.matching import Closeness
 from interlock.kernel.text import one_line
 from interlock.service.advice import NEWER, advise
 from interlock.service.clock import SystemClock
-from interlock.service.report.run_list import ListFilter, Row, holds_all, moment_of, newest_first, rows_of, texts_of
+from interlock.service.report.run_list import ListFilter, Row, best_matches, moment_of, newest_first, rows_of, texts_of
 from interlock.service.run.context import load_run_context
 from interlock.service.run.plans import Plans
 from interlock.service.run.summaries import Listing, Unreadable
@@ -27,25 +29,34 @@ from interlock.service.transfer.salvage import has_sound_part
 from interlock.store.ports.errors import ContentDamagedError, Health, SessionUnhealthyError
 from interlock.store.ports.store import StoreReader
 from interlock.views.recap import notes_of_attempt, notes_of_checkpoint
-from interlock.views.status import RunStatus, status_words
+from interlock.views.status import RunStatus
 from interlock.views.summary import run_json
 
-_HEADS = ("SESSION", "RUN", "WORKFLOW", "GOAL", "STATUS", "STEP", "WHEN", "CLIENT")
+_HEADS = ("PROJECT", "SESSION", "RUN", "WORKFLOW", "GOAL", "STATUS", "STEP", "WHEN", "CLIENT")
 _IDS = ("SESSION", "RUN", "WORKFLOW")
 _STATUSES: tuple[RunStatus, ...] = get_args(RunStatus)
 _MINUTE = 60_000
 _UNITS = {"m": _MINUTE, "h": 60 * _MINUTE, "d": 24 * 60 * _MINUTE, "w": 7 * 24 * 60 * _MINUTE}
 _SPAN = re.compile(r"(\d{1,6})([mhdw])")
+_APPROXIMATE = {
+    Closeness.SLIPS: "No run matches these words; these match if one letter of a word is wrong.\n",
+    Closeness.SOME: "No run matches all of these words; these match the most of them.\n",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Found:
-    """The runs that match, newest first; how many runs there are; all sessions, and fixes of unreadable ones."""
+    """The runs that match, newest first; how many runs there are; all sessions, and fixes of unreadable ones.
+
+    `closeness` says how well the runs match the words of the search; `elsewhere` counts runs of other projects.
+    """
 
     rows: list[Row]
     total: int
     listed: Listing
     fixes: Mapping[SessionId, str]
+    closeness: Closeness | None
+    elsewhere: int
     short: Callable[[SessionId], str] = field(compare=False)
 
 
@@ -63,6 +74,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--since", metavar="WHEN", help="runs with work since a date, a time (UTC) or a period before now (3d, 12h)"
     )
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument(
+        "--here", dest="is_here", action="store_true", help="runs of this repository only (default inside one)"
+    )
+    where.add_argument("--everywhere", dest="is_everywhere", action="store_true", help="runs of all projects")
+    parser.add_argument("--workspace", default=argparse.SUPPRESS, help="directory of the project (INTERLOCK_WORKSPACE)")
     parser.add_argument("--deep", dest="is_deep", action="store_true", help="search the titles and notes of every step")
     parser.add_argument(
         "--limit", type=int, default=RUNS_LISTED, metavar="N", help=f"at most N runs (default: {RUNS_LISTED})"
@@ -82,14 +99,15 @@ def run(options: argparse.Namespace) -> int:
             "--limit and --page must be at least 1.", "Leave both options out for the first page.", exit_code=2
         )
     since_ms = since(options.since, now_ms) if options.since is not None else None
+    here = read_place(options)
     with answered_by_store():
-        found = _find_runs(store, options, since_ms)
+        found = _find_runs(store, options, since_ms, here)
     first = (options.page - 1) * options.limit
     shown = found.rows[first : first + options.limit]
     if options.as_json:
-        say_json(_json(found, shown, options))
+        say_json(_json(found, shown, options, here))
         return 0
-    _say_rows(found, shown, now_ms)
+    _say_rows(found, shown, now_ms, here)
     _say_rest(found, shown, options)
     _say_unreadable(found)
     return 0
@@ -113,7 +131,7 @@ def since(text: str, now_ms: int) -> int:
     return moment
 
 
-def _find_runs(store: StoreReader, options: argparse.Namespace, since_ms: int | None) -> _Found:
+def _find_runs(store: StoreReader, options: argparse.Namespace, since_ms: int | None, here: Place) -> _Found:
     plans = Plans(store)
     listed = listing(store, plans)
     rows = [row for session in listed.sessions for row in rows_of(session)]
@@ -123,15 +141,25 @@ def _find_runs(store: StoreReader, options: argparse.Namespace, since_ms: int | 
         branch=options.branch,
         since_ms=since_ms,
     )
-    fitting = newest_first(row for row in rows if wanted.fits(row.run))
-    if options.words and options.is_deep:
-        searched = with_progress(fitting, len(fitting), "Searching runs")
-        fitting = [row for row in searched if holds_all(_all_texts(store, plans, row), options.words)]
-    elif options.words:
-        fitting = [row for row in fitting if holds_all(texts_of(row), options.words)]
+    everywhere = newest_first(row for row in rows if wanted.fits(row.run))
+    fitting = [row for row in everywhere if options.is_everywhere or here.holds(row.run, is_strict=options.is_here)]
+    elsewhere = len(everywhere) - len(fitting)
+    closeness: Closeness | None = Closeness.WORDS
+    if options.words:
+        searched = with_progress(fitting, len(fitting), "Searching runs") if options.is_deep else fitting
+        texts = [_all_texts(store, plans, row) if options.is_deep else texts_of(row) for row in searched]
+        fitting, closeness = best_matches(fitting, texts, " ".join(options.words))
     names = [*(one.session for one in listed.sessions), *(one.session for one in listed.unreadable)]
     fixes = {one.session: _fix(store, one) for one in listed.unreadable}
-    return _Found(rows=fitting, total=len(rows), listed=listed, fixes=fixes, short=short_of(names))
+    return _Found(
+        rows=fitting,
+        total=len(rows),
+        listed=listed,
+        fixes=fixes,
+        short=short_of(names),
+        closeness=closeness,
+        elsewhere=elsewhere,
+    )
 
 
 def _all_texts(store: StoreReader, plans: Plans, row: Row) -> Iterable[str]:
@@ -150,9 +178,16 @@ def _all_texts(store: StoreReader, plans: Plans, row: Row) -> Iterable[str]:
     return texts
 
 
-def _json(found: _Found, shown: list[Row], options: argparse.Namespace) -> dict[str, Json]:
+def _json(found: _Found, shown: list[Row], options: argparse.Namespace, here: Place) -> dict[str, Json]:
     runs: list[Json] = [
-        {"session": row.session, "short": found.short(row.session), **run_json(row.run)} for row in shown
+        {
+            "session": row.session,
+            "short": found.short(row.session),
+            "project": here.project_of(row.run),
+            "drift": here.drift_of(row.run),
+            **run_json(row.run),
+        }
+        for row in shown
     ]
     unreadable: list[Json] = [
         {"session": one.session, "health": one.health, "found": one.found, "fix": found.fixes[one.session]}
@@ -161,17 +196,24 @@ def _json(found: _Found, shown: list[Row], options: argparse.Namespace) -> dict[
     return {
         "runs": runs,
         "fitting": len(found.rows),
+        "closeness": found.closeness.name.lower() if options.words and found.closeness is not None else None,
         "total": found.total,
+        "elsewhere": found.elsewhere,
         "page": options.page,
         "limit": options.limit,
         "unreadable": unreadable,
     }
 
 
-def _say_rows(found: _Found, shown: list[Row], now_ms: int) -> None:
+def _say_rows(found: _Found, shown: list[Row], now_ms: int, here: Place) -> None:
+    if shown and found.closeness is not None and found.closeness in _APPROXIMATE:
+        say(_APPROXIMATE[found.closeness])
     if shown:
         is_watched = sys.stdout.isatty()
-        say_table(_HEADS, (_row(row, found, now_ms if is_watched else None) for row in shown), ids=_IDS)
+        rows = [_row(row, found, now_ms if is_watched else None, here) for row in shown]
+        # A recording without git positions has no projects to tell apart.
+        first = 0 if any(row[0] for row in rows) else 1
+        say_table(_HEADS[first:], [row[first:] for row in rows], ids=_IDS)
     elif not found.total and not found.listed.unreadable:
         say(
             "There are no sessions here yet. A session begins when an agent starts a workflow:"
@@ -183,15 +225,17 @@ def _say_rows(found: _Found, shown: list[Row], now_ms: int) -> None:
         say(f"None of the {found.total} runs matches. Leave out words or options; `--deep` searches every step.")
 
 
-def _row(row: Row, found: _Found, now_ms: int | None) -> tuple[str, ...]:
+def _row(row: Row, found: _Found, now_ms: int | None, here: Place) -> tuple[str, ...]:
     run = row.run
     when = ago(run.last_at, now_ms) if now_ms is not None else run.last_at or "unknown"
+    drift = here.drift_of(run)
     return (
+        here.project_of(run),
         found.short(row.session),
         run.label,
         run.workflow_id,
         one_line(run.goal or "-", CELL_BYTES_MAX),
-        status_words(run.status),
+        run.status_text if drift is None else f"{run.status_text}, source {drift}",
         step_words(run),
         when,
         run.client or "-",
@@ -199,6 +243,8 @@ def _row(row: Row, found: _Found, now_ms: int | None) -> tuple[str, ...]:
 
 
 def _say_rest(found: _Found, shown: list[Row], options: argparse.Namespace) -> None:
+    if found.elsewhere:
+        say(f"\n{counted(found.elsewhere, 'run')} of other projects: --everywhere")
     last = options.page * options.limit
     if shown and last < len(found.rows):
         more = len(found.rows) - last

@@ -14,7 +14,6 @@ from interlock.service.report.run_list import Row, newest_first, rows_of
 from interlock.service.run.plans import Plans
 from interlock.service.run.summaries import Unreadable, summary_of
 from interlock.store.ports.store import StoreReader
-from interlock.views.status import status_words
 from interlock.views.summary import run_json
 
 _HEADS = ("RUN", "STATUS", "STEP", "TITLE", "WORKFLOW", "GOAL")
@@ -57,4 +56,4 @@ def _rows(store: StoreReader, plans: Plans, wanted: str | None) -> tuple[list[Ro
 def _row(row: Row) -> tuple[str, ...]:
     run = row.run
     title, goal = one_line(run.step or "-", CELL_BYTES_MAX), one_line(run.goal or "-", CELL_BYTES_MAX)
-    return run.label, status_words(run.status), step_words(run), title, run.workflow_id, goal
+    return run.label, run.status_text, step_words(run), title, run.workflow_id, goal

@@ -1,4 +1,4 @@
-"""`interlock keys status` and `interlock keys rotate`: the keys that sign tokens. No key is printed."""
+"""`interlock keys`: the keys that sign tokens, and those with which sources sign events. No private key is printed."""
 
 import argparse
 import os
@@ -7,6 +7,7 @@ import time
 from interlock.cli.options import add_store_options, chosen_data_dir
 from interlock.cli.screen import StopError, say, say_json
 from interlock.cli.upkeep.failures import answered_by_upkeep, unconfirmed
+from interlock.cli.upkeep.source import add_source_arguments, make_source
 from interlock.kernel.budgets import DAY_S
 from interlock.kernel.canonical import Json
 from interlock.store.opening import open_store
@@ -23,16 +24,21 @@ other key. `interlock keys status` reports whether this is still necessary."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of both commands."""
-    add_store_options(parser)
+    """Add the arguments of one of the commands."""
+    if parser.prog.endswith(" source"):
+        add_source_arguments(parser)
+    else:
+        add_store_options(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     """Run the chosen command and return its exit code.
 
     Raises:
-        StopError: See `_status` and `rotate_and_report`.
+        StopError: See `_status`, `rotate_and_report` and `make_source`.
     """
+    if options.action == "source":
+        return make_source(options)
     ring, as_json = open_store(chosen_data_dir(options)), bool(options.as_json)
     return rotate_and_report(ring, as_json=as_json) if options.action == "rotate" else _status(ring, as_json=as_json)
 

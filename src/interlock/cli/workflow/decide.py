@@ -8,7 +8,14 @@ from typing import cast
 
 from interlock.cli.options import add_json
 from interlock.cli.screen import StopError, say, say_json, say_table
-from interlock.cli.workflow.places import add_place_options, chosen_places, chosen_workflow, given_path, shown
+from interlock.cli.workflow.places import (
+    add_place_options,
+    chosen_places,
+    chosen_workflow,
+    given_path,
+    read_given,
+    shown,
+)
 from interlock.decide.condition import describe_condition
 from interlock.decide.evaluation_pass import PassAborted, PassResult
 from interlock.decide.lowering import trigger_id
@@ -28,7 +35,6 @@ from interlock.kernel.json_bounds import Excess, JsonBounds, find_excess
 from interlock.kernel.text import one_line
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.record.snapshot import Running
-from interlock.store.regular_file import read_regular
 
 _BOUNDS = JsonBounds(values_max=ARGUMENT_VALUES_MAX, depth_max=ARTIFACT_DEPTH_MAX)
 _EXCESS: dict[Excess, str] = {
@@ -93,11 +99,7 @@ def _read_object(name: str, bytes_max: int) -> dict[str, Json]:
         StopError: It cannot be read, is too large, or holds something else.
     """
     path = given_path(name)
-    try:
-        data = read_regular(path, bytes_max)
-    except OSError as error:
-        fix = "Name a file that you can read."
-        raise StopError(f"{shown(path)} cannot be read: {error.strerror}.", fix, exit_code=2) from error
+    data = read_given(path, bytes_max)
     if len(data) > bytes_max:
         raise _unusable(path, f"has more than {bytes_max} bytes", "Use a smaller file.")
     excess = find_excess(data, _BOUNDS)
@@ -168,7 +170,7 @@ def _decision_row(workflow: CompiledWorkflow, one: DecisionRecord) -> tuple[str,
         describe_condition(workflow.graphs.conditions[one.condition_id]) if one.condition_id is not None else "passes"
     )
     result = "undecided" if one.verdict is None else "holds" if one.verdict else "does not hold"
-    return _place(one.spot), described, result, (one.took or "-").replace("_", " ")
+    return _place(one.point), described, result, (one.took or "-").replace("_", " ")
 
 
 def _place(point: DecisionPoint) -> str:
@@ -194,8 +196,8 @@ def _json(workflow: CompiledWorkflow, step_id: str, decided: DecidedStep) -> dic
     ]
     decisions: list[Json] = [
         {
-            "at": one.spot.node_id,
-            "passes": [frame.to_json() for frame in one.spot.frames],
+            "at": one.point.node_id,
+            "passes": [frame.to_json() for frame in one.point.frames],
             "conditionId": one.condition_id,
             "read": dict(one.read),
             "verdict": one.verdict,

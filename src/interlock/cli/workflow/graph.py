@@ -12,14 +12,16 @@ from rich.tree import Tree
 from interlock.cli.render.chart import Dot, Mermaid, Pen
 from interlock.cli.screen import flat, say
 from interlock.cli.workflow.places import add_place_options, chosen_places, chosen_workflow
-from interlock.cli.workflow.shape import ShapeNode, facts_of, shape_of, way_words
 from interlock.kernel.budgets import GRAPH_LABEL_BYTES_MAX, UNFOLDED_CHARS_MAX
 from interlock.kernel.text import one_line
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.outline import loop_words
 from interlock.plan.records import NodeKind, PlanNode
+from interlock.views.picture.plan_picture import plan_chart
+from interlock.views.picture.plan_shape import ShapeNode, facts_of, shape_of, way_words
+from interlock.views.picture.svg import render_svg
 
-GraphForm = Literal["terminal", "mermaid", "dot"]
+GraphForm = Literal["terminal", "mermaid", "dot", "svg"]
 
 _MARKS: dict[NodeKind, str] = {
     "task": "●",
@@ -47,9 +49,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--format",
         dest="form",
-        choices=["terminal", "mermaid", "dot"],
+        choices=["terminal", "mermaid", "dot", "svg"],
         default="terminal",
         help="the form of the drawing (default: terminal)",
+    )
+    parser.add_argument(
+        "--svg", dest="form", action="store_const", const="svg", help="a picture, as `--format svg` prints it"
     )
 
 
@@ -66,6 +71,8 @@ def run(options: argparse.Namespace) -> int:
             say(charted(pinned.workflow, Mermaid()))
         case "dot":
             say(charted(pinned.workflow, Dot()))
+        case "svg":
+            print(render_svg(plan_chart(pinned.workflow)))
         case "terminal":
             width = None if sys.stdout.isatty() else UNFOLDED_CHARS_MAX
             Console(highlight=False, emoji=False, width=width).print(drawn(pinned.workflow))

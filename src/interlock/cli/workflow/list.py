@@ -13,7 +13,7 @@ from interlock.kernel.text import one_line
 from interlock.service.catalog import CatalogView, Entry, RefusedFile
 from interlock.service.tools.list_workflows import (
     ListCommand,
-    matches,
+    matching_entries,
 )
 
 
@@ -33,7 +33,7 @@ def run(options: argparse.Namespace) -> int:
     places = chosen_places(options)
     view = places.catalog.view(places.workspace)
     wanted = ListCommand(workspace=places.workspace, query=options.query, tag=options.tag)
-    matching = [entry for _, entry in sorted(view.entries.items()) if matches(entry, wanted)]
+    matching, _ = matching_entries([entry for _, entry in sorted(view.entries.items())], wanted)
     startable = [entry for entry in matching if not isinstance(entry.compiled, RefusedFile)]
     refused = [*view.refused, *(entry.compiled for entry in matching if isinstance(entry.compiled, RefusedFile))]
     if options.as_json:

@@ -183,6 +183,19 @@ def given_path(text: str) -> Path:
     return Path(text)
 
 
+def read_given(path: Path, bytes_max: int) -> bytes:
+    """Return the bytes of a file that an argument names, at most `bytes_max` and one more, as `read_regular` does.
+
+    Raises:
+        StopError: It cannot be read.
+    """
+    try:
+        return read_regular(path, bytes_max)
+    except OSError as error:
+        fix = "Name a file that you can read."
+        raise StopError(f"{shown(path)} cannot be read: {error.strerror}.", fix, exit_code=2) from error
+
+
 def checked_file(path: Path) -> Path:
     """Check the name of a workflow file.
 

@@ -7,6 +7,7 @@ from interlock.cli.options import add_json
 from interlock.cli.screen import say, say_json, say_table
 from interlock.cli.workflow.places import add_place_options, chosen_places, chosen_workflow
 from interlock.decide.condition import describe_condition
+from interlock.kernel.ids import WorkflowHash
 from interlock.plan.check.plan_file import plan_document
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.outline import constraints_of, gate_after, input_lines, loop_words, outline_lines, profile_lines
@@ -29,11 +30,16 @@ def run(options: argparse.Namespace) -> int:
         StopError: There is no such workflow, or it has faults.
     """
     _, pinned = chosen_workflow(chosen_places(options), options.workflow)
-    compiled = pinned.workflow
     if options.as_json:
-        say_json(plan_document(compiled))
-        return 0
-    say(f"{compiled.name} ({compiled.workflow_id})\n{pinned.workflow_hash}, plan version {compiled.plan.v}\n")
+        say_json(plan_document(pinned.workflow))
+    else:
+        say_plan(pinned.workflow, pinned.workflow_hash)
+    return 0
+
+
+def say_plan(compiled: CompiledWorkflow, workflow_hash: WorkflowHash) -> None:
+    """Print a plan: its outline, its nodes and its loops."""
+    say(f"{compiled.name} ({compiled.workflow_id})\n{workflow_hash}, plan version {compiled.plan.v}\n")
     say("\n".join([*profile_lines(compiled), *input_lines(compiled), *outline_lines(compiled)]) + "\n")
     rows = (row for node in compiled.plan.nodes for row in _rows(compiled, node))
     say_table(_HEADS, rows, ids=("NODE", "IN LOOP"))
@@ -45,7 +51,6 @@ def run(options: argparse.Namespace) -> int:
         say("")
         rows = ((loop.loop_id, loop_words(compiled, loop), loop.on_limit) for loop in compiled.plan.loops)
         say_table(("LOOP", "PASSES", "AT ITS LIMIT"), rows, ids=("LOOP",))
-    return 0
 
 
 def _rows(workflow: CompiledWorkflow, node: PlanNode) -> Iterator[tuple[str, ...]]:

@@ -53,14 +53,14 @@ class Totals:
     errors: int = 0
     warnings: int = 0
 
-    def count(self, checked: Checked) -> None:
+    def count(self, diagnostics: Diagnostics) -> None:
         """Add the result of one file."""
-        errors = sum(one.severity == "error" for one in checked.diagnostics)
+        errors = sum(one.severity == "error" for one in diagnostics)
         self.errors += errors
-        self.warnings += len(checked.diagnostics) - errors
+        self.warnings += len(diagnostics) - errors
         if errors:
             self.refused += 1
-        elif checked.diagnostics:
+        elif diagnostics:
             self.warned += 1
         else:
             self.fine += 1
@@ -124,7 +124,7 @@ def run(options: argparse.Namespace) -> int:
     progress = _Progress(total=len(files), is_shown=has_directory and len(files) > 1 and sys.stderr.isatty())
     totals, results = Totals(), list[dict[str, Json]]()
     for checked in _checked(places, files, progress):
-        totals.count(checked)
+        totals.count(checked.diagnostics)
         if as_json:
             results.append(checked.to_json())
         elif checked.diagnostics:

@@ -9,6 +9,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Discriminator, Field, Tag
 
 from interlock.define.native.condition_forms import ConditionForm, CriteriaForm, SetActionForm
+from interlock.define.native.outside_forms import AwaitForm, EmitForm
+from interlock.define.native.prompt_forms import PromptBlocksForm, PromptFragmentForm, object_or_list
 from interlock.define.parts import (
     Assessment,
     CapabilityName,
@@ -31,57 +33,11 @@ from interlock.define.parts import (
     Title,
     UserNeed,
 )
-from interlock.kernel.budgets import DESCRIPTION_CHARS_MAX, LOOP_PASSES_MAX, STEPS_MAX
-
-
-def _text_or_list(value: object) -> str:
-    return "<list>" if isinstance(value, list | tuple) else "<text>"
-
-
-def _object_or_list(value: object) -> str:
-    return "<list>" if isinstance(value, list | tuple) else "<object>"
+from interlock.kernel.budgets import DESCRIPTION_CHARS_MAX, EMITS_PER_STEP_MAX, LOOP_PASSES_MAX, STEPS_MAX
 
 
 def _text_or_object(value: object) -> str:
     return "<text>" if isinstance(value, str) else "<object>"
-
-
-class ProsePart(Part):
-    """A part of a prompt: a text, the text of a `wr.refs.*` reference, or the text that a slot is bound to."""
-
-    kind: Literal["text", "ref", "binding"] = Field(description="the kind of part")
-    text: LongText | None = Field(default=None, description="of `text`: the text")
-    ref_id: str | None = Field(default=None, description="of `ref`: the reference `wr.refs.*` whose text is inserted")
-    slot_id: str | None = Field(default=None, description="of `binding`: the slot whose bound text is inserted")
-
-
-Value = Annotated[
-    Annotated[LongText, Tag("<text>")]
-    | Annotated[tuple[ProsePart, ...], Field(min_length=1, max_length=50, strict=False), Tag("<list>")],
-    Discriminator(_text_or_list),
-]
-Values = Annotated[tuple[Value, ...], Field(max_length=100, strict=False)]
-
-
-class PromptBlocksForm(Part):
-    """A prompt in parts; each part becomes a section of the rendered prompt."""
-
-    goal: Value | None = Field(default=None, description="what to achieve")
-    constraints: Values = Field(default=(), description="rules to follow")
-    procedure: Values = Field(default=(), description="how to do it, as a numbered list")
-    output_required: Annotated[
-        Annotated[Values, Tag("<list>")] | Annotated[dict[str, Value], Tag("<object>")],
-        Discriminator(_object_or_list),
-    ] = Field(default=(), description="what to produce: a list, or texts by name")
-    verify: Values = Field(default=(), description="what to check before reporting the step")
-
-
-class PromptFragmentForm(Part):
-    """A text that is added to the prompt if its condition is true when the step is given to the agent."""
-
-    id: SafeId = Field(description="its name")
-    text: LongText = Field(description="the text to add; may contain `{{key}}`")
-    when: ConditionForm | None = Field(default=None, description="add it only if this is true; if omitted, always")
 
 
 class OutputContractForm(Part):
@@ -154,7 +110,7 @@ class StepForm(Part):
         Annotated[
             Annotated[CriteriaForm, Tag("<object>")]
             | Annotated[tuple[CriteriaForm, ...], Field(min_length=1, max_length=50, strict=False), Tag("<list>")],
-            Discriminator(_object_or_list),
+            Discriminator(object_or_list),
         ]
         | None
     ) = Field(default=None, description="criteria that the notes must meet; a list is joined by `and`")
@@ -191,6 +147,10 @@ class StepForm(Part):
     set: Annotated[
         tuple[SetActionForm, ...],
         Field(max_length=50, strict=False, description="context keys that are set when the step is done"),
+    ] = ()
+    emit: Annotated[
+        tuple[EmitForm, ...],
+        Field(max_length=EMITS_PER_STEP_MAX, strict=False, description="what is sent outside when the step is done"),
     ] = ()
     needs_user: Annotated[
         tuple[UserNeed, ...], Field(max_length=10, strict=False, description="what only the user can provide")
@@ -234,7 +194,7 @@ class ForEachForm(Part):
     item_var: Name = Field(default="item", description="the name of the current item in the body")
 
 
-_STEP_TAGS = {"loop": "<loop>", "parallel": "<parallel>", "choose": "<choose>", "template": "<template>"}
+_STEP_TAGS = {kind: f"<{kind}>" for kind in ("loop", "parallel", "choose", "template", "await")}
 
 
 def step_tag(value: Any) -> str:  # noqa: ANN401 — untrusted, or a form
@@ -354,7 +314,8 @@ StepUnion = Annotated[
     | Annotated[LoopForm, Tag("<loop>")]
     | Annotated[ParallelForm, Tag("<parallel>")]
     | Annotated[ChooseForm, Tag("<choose>")]
-    | Annotated[TemplateForm, Tag("<template>")],
+    | Annotated[TemplateForm, Tag("<template>")]
+    | Annotated[AwaitForm, Tag("<await>")],
     Discriminator(step_tag),
 ]
 

@@ -12,11 +12,13 @@ from interlock.define.diagnostics import Diagnostic, Diagnostics, fault
 from interlock.define.faults import diagnose_validation_error
 from interlock.define.native import forms as native
 from interlock.define.native.conditions import ConditionLowering
-from interlock.define.parts import SetAction
+from interlock.define.native.outside_forms import AwaitForm, EmitFieldForm, EmitForm, seconds_of
+from interlock.define.native.prompt_forms import PromptBlocksForm, ProsePart
+from interlock.define.parts import AwaitEvent, EmitAction, EmitField, SetAction
 from interlock.define.patterns import PatternChecker
 from interlock.define.recovery import recover_document
 from interlock.define.workflow_ids import classify_id
-from interlock.kernel.budgets import DIAGNOSTICS_FOUND_MAX, WORKFLOW_ID_CHARS_MAX
+from interlock.kernel.budgets import AWAIT_S_MAX, DAY_S, DIAGNOSTICS_FOUND_MAX, WORKFLOW_ID_CHARS_MAX
 from interlock.kernel.canonical import Json
 
 _REQUIRED: Mapping[str, Json] = {"id": "stand.in", "name": "-", "steps": [{"id": "a", "title": "-", "prompt": "-"}]}
@@ -164,6 +166,8 @@ class _Lowering:
                 )
             case native.ChooseForm():
                 return self._lower_choice(form, at)
+            case AwaitForm():
+                return self._lower_await(form, at)
             case _:
                 assert isinstance(form, native.TemplateForm), "the forms of a step are closed"
                 return self._lower_template(form, at)
@@ -200,6 +204,7 @@ class _Lowering:
             produces=tuple(one if isinstance(one, str) else one.key for one in form.produces),
             declares=tuple(one for one in form.produces if not isinstance(one, str)),
             sets=tuple(self._lower_set(one, f"{at}.set[{number}]") for number, one in enumerate(form.set)),
+            emits=tuple(self._lower_emit(one, f"{at}.emit[{number}]") for number, one in enumerate(form.emit)),
             needs_user=form.needs_user,
             capabilities=(*form.capabilities, *(("delegation",) if form.delegate else ())),
             owner="verifier" if form.verifies else "agent",
@@ -210,21 +215,56 @@ class _Lowering:
         )
 
     def _lower_set(self, form: native.SetActionForm, at: str) -> SetAction:
-        given = form.model_fields_set & {"value", "source", "compute"}
-        if len(given) != 1:
-            message = "The action must have exactly one of `value`, `from` and `compute`."
-            self.faults.append(fault(at, "wrong_value", message, "Write one of them."))
-        parts: dict[str, object] = {"key": form.key, "value": form.value, "from": form.source}
-        if form.compute is not None:
-            parts["compute"] = self._conditions.lower_value(form.compute, f"{at}.compute")
+        parts: dict[str, object] = {"key": form.key, **self._lower_payload(form, at, "action")}
         if form.when is not None:
             parts["when"] = self._conditions.lower_condition(form.when, f"{at}.when")
         return SetAction.model_validate(parts)
 
+    def _lower_payload(self, form: native.SetActionForm | EmitFieldForm, at: str, what: str) -> dict[str, object]:
+        given = form.model_fields_set & {"value", "source", "compute"}
+        if len(given) != 1:
+            message = f"The {what} must have exactly one of `value`, `from` and `compute`."
+            self.faults.append(fault(at, "wrong_value", message, "Write one of them."))
+        parts: dict[str, object] = {"value": form.value, "from": form.source}
+        if form.compute is not None:
+            parts["compute"] = self._conditions.lower_value(form.compute, f"{at}.compute")
+        return parts
+
+    def _lower_emit(self, form: EmitForm, at: str) -> EmitAction:
+        fields = {
+            name: EmitField.model_validate(self._lower_payload(one, f"{at}.fields.{name}", "field"))
+            for name, one in sorted(form.fields.items())
+        }
+        parts: dict[str, object] = {"kind": form.kind, "fields": fields, "once": form.once, "mirror": form.mirror}
+        if form.when is not None:
+            parts["when"] = self._conditions.lower_condition(form.when, f"{at}.when")
+        return EmitAction.model_validate(parts)
+
+    def _lower_await(self, form: AwaitForm, at: str) -> doc.AgentStep:
+        seconds = seconds_of(form.timeout) if form.timeout is not None else None
+        if seconds is not None and seconds > AWAIT_S_MAX:
+            message = f"The timeout is {seconds} seconds; the limit is {AWAIT_S_MAX}."
+            fix = f"Write at most `{AWAIT_S_MAX // DAY_S}d`, or leave it out."
+            self.faults.append(fault(f"{at}.timeout", "wrong_value", message, fix))
+            seconds = AWAIT_S_MAX
+        awaits = {"event": form.event, "fields": dict(sorted(form.fields.items())), "assurance": form.assurance}
+        return doc.AgentStep(
+            at=at,
+            id=form.id,
+            title=form.title,
+            prompt=doc.to_prose(form.prompt or f"{doc.WAITS_TEXT} `{form.event}`."),
+            owner="plugin",
+            when=self._lower_when(form.when, at),
+            evidence=doc.EvidenceRequirements(notes="optional"),
+            sets=tuple(self._lower_set(one, f"{at}.set[{number}]") for number, one in enumerate(form.set)),
+            emits=tuple(self._lower_emit(one, f"{at}.emit[{number}]") for number, one in enumerate(form.emit)),
+            awaits=AwaitEvent.model_validate(awaits | ({"timeoutS": seconds} if seconds is not None else {})),
+        )
+
     def _lower_prompt(self, form: native.StepForm, at: str) -> doc.Prose | doc.PromptBlocks:
         if form.prompt is not None:
             return doc.to_prose(form.prompt)
-        blocks = form.prompt_blocks or native.PromptBlocksForm()
+        blocks = form.prompt_blocks or PromptBlocksForm()
         at = f"{at}.promptBlocks"
         return doc.PromptBlocks(
             goal=self._lower_prose(blocks.goal, f"{at}.goal") if blocks.goal is not None else None,
@@ -247,10 +287,10 @@ class _Lowering:
     def _lower_prose(self, value: object, at: str) -> doc.Prose:
         if isinstance(value, str):
             return doc.to_prose(value)
-        parts = cast("tuple[native.ProsePart, ...]", value)
+        parts = cast("tuple[ProsePart, ...]", value)
         return tuple(self._lower_part(part, f"{at}[{number}]") for number, part in enumerate(parts))
 
-    def _lower_part(self, part: native.ProsePart, at: str) -> doc.TextPart | doc.SnippetPart | doc.BindingPart:
+    def _lower_part(self, part: ProsePart, at: str) -> doc.TextPart | doc.SnippetPart | doc.BindingPart:
         members = {"text": part.text, "refId": part.ref_id, "slotId": part.slot_id}
         key = {"text": "text", "ref": "refId", "binding": "slotId"}[part.kind]
         content = members.pop(key)

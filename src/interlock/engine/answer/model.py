@@ -137,6 +137,8 @@ def evidence_outline(step: PendingStepView, blockers: BlockerReport | None = Non
     is_of_artifact = bool(contracts - {NOTES_CONTRACT}) or len(keys) < len(wanted)
     artifacts = step.artifacts if not is_refused or is_of_artifact or not (contracts or wanted) else ()
     wants_notes = NOTES_CONTRACT in contracts if is_refused else step.needs_notes or not step.artifacts
+    if step.waiting is not None:
+        wants_notes = False
     output: dict[str, Outline] = {"notesMarkdown": _notes_blank(step)} if wants_notes else {}
     claims = (step.claim,) if step.claim is not None else ()
     if artifacts or claims:
@@ -192,6 +194,7 @@ def _data(facts: AnswerModel, call: NextCall | None) -> ExecutionAnswer:
         kind="blocked" if blockers is not None else "ok",
         run=facts.run.identity(_position(facts.step), is_full=facts.occasion != "advance"),
         next_call=call,
+        waiting=facts.step.waiting if facts.step is not None else None,
         state_token=facts.state_token,
         ack_token=facts.ack_token,
         checkpoint_token=facts.checkpoint_token,
@@ -338,6 +341,8 @@ def _next_call_line(facts: AnswerModel) -> str:
         return _approval_line(facts.awaited)
     if facts.blockers is not None:
         return f"Do what is missing. Then call `{CONTINUE_TOOL}` with:"
+    if facts.step is not None and facts.step.waiting is not None:
+        return f"{facts.step.waiting.how} Then call `{CONTINUE_TOOL}` with:"
     return f"Do this step now. Then call `{CONTINUE_TOOL}` with:"
 
 

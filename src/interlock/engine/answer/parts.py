@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from interlock.engine.answer.structure import LoopPass, RunIdentity, StepPosition
+from interlock.engine.answer.structure import LoopPass, RunIdentity, StepPosition, WaitingOut
 from interlock.kernel.blanks import Blank, Outline
 from interlock.kernel.budgets import HEADER_GOAL_BYTES_MAX, HEADER_TITLE_BYTES_MAX, TITLES_KEPT_MAX
 from interlock.kernel.canonical import Json
@@ -57,7 +57,8 @@ class PendingStepView:
 
     `artifacts` are outlines of the smallest valid artifacts, `context` has the keys that the step must set; a blank
     replaces each value that the caller supplies. `parallel_with` are the unfinished steps that do not depend on it.
-    `claim` is the artifact with which the agent claims that a person approved, if no one can be asked.
+    `claim` is the artifact with which the agent claims that a person approved, if no one can be asked. `waiting` says
+    what the step waits for, if no agent works on it.
     """
 
     number: int
@@ -73,3 +74,4 @@ class PendingStepView:
     context: Mapping[str, Blank] = field(default_factory=dict[str, Blank])
     parallel_with: tuple[str, ...] = ()
     claim: Mapping[str, Outline] | None = None
+    waiting: WaitingOut | None = None

@@ -113,6 +113,8 @@ WarningCode = Literal[
     "LOOKS_LIKE_SECRET",
     "WORKFLOW_SOURCE_CHANGED",
     "WORKFLOW_SOURCE_REMOVED",
+    "EVENT_CONTENT_IGNORED",
+    "EVENT_NOT_RECORDED",
 ]
 """Derivable from the log. Closed here and open as published: a new one must not break a client that validates."""
 
@@ -206,6 +208,15 @@ class EndedOut(Published):
     note: str | None = None
 
 
+class WaitingOut(Published):
+    """What the step waits for. Until it is there, the same call gives the same answer and records nothing."""
+
+    for_: Annotated[str, Field(alias="for", description="`event`")]
+    event: str
+    since: str | None = None
+    how: str
+
+
 NextIntent = Literal["perform_pending_then_continue", "await_user_confirmation", "rehydrate_only", "complete"]
 
 
@@ -215,6 +226,7 @@ class ExecutionAnswer(Published):
     kind: Literal["ok", "blocked"]
     run: RunIdentity
     next_call: NextCall | None
+    waiting: WaitingOut | None = None
     state_token: str
     ack_token: str | None = None
     checkpoint_token: str | None = None

@@ -6,7 +6,8 @@ from typing import TypeAlias
 
 from interlock.engine.gates import Question
 from interlock.engine.request import Request
-from interlock.kernel.ids import AttemptId, NodeId, RunId, SessionId
+from interlock.kernel.canonical import Json
+from interlock.kernel.ids import AttemptId, EventId, NodeId, RunId, SessionId
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.record.append_plan import AppendPlan
 from interlock.record.base import Preferences
@@ -18,12 +19,26 @@ from interlock.record.snapshot import ExecutionSnapshot, Running
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AwaitedEvent:
+    """The event that a waiting step takes: its fields, or that the time for it has passed (WORLD-4)."""
+
+    event_id: EventId
+    fields: Mapping[str, Json]
+    is_expired: bool = False
+
+    def values(self) -> dict[str, Json]:
+        """Return what `set` and `emit` of the step read below `event`."""
+        return {**self.fields, "expired": self.is_expired}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
     """One attempt to advance a node.
 
     `context` is that of the node; `earlier` is the request of the refused attempt that made the node, if there is one;
     `open_gaps` are the gaps that earlier attempts on the same step left; `earlier_notes` are
-    the notes of the steps before. `actor` makes the attempt; None if it is
+    the notes of the steps before; `event` is the one that a waiting step takes, and `emitted` are the numbers of the
+    step's intents that its run has recorded before. `actor` makes the attempt; None if it is
     not known. `reporters` are those of the steps that this one verifies, if another actor must have reported them.
     """
 
@@ -43,6 +58,8 @@ class Attempt:
     open_gaps: tuple[tuple[AttemptId, GapRecorded], ...] = ()
     reporters: Mapping[str, Actor | None] = field(default_factory=dict[str, "Actor | None"])
     earlier_notes: tuple[str, ...] = ()
+    event: AwaitedEvent | None = None
+    emitted: frozenset[int] = frozenset()
 
     @property
     def evidence(self) -> Request:
@@ -100,4 +117,9 @@ class ApprovalMissing:
     takes_claims: bool
 
 
-Decision: TypeAlias = Advanced | Refused | AttemptLimitReached | ApprovalMissing
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """The event that the step waits for is not there. The attempt records nothing and is not used up (WORLD-3)."""
+
+
+Decision: TypeAlias = Advanced | Refused | AttemptLimitReached | ApprovalMissing | Waiting

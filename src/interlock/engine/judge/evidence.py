@@ -74,8 +74,8 @@ def judge(
             rated[ref] = levels
     if rated:
         values["assessments"] = rated
-    findings += _notes(node, task, request, context)
     title = rendered_line(node.title, context)
+    findings += _notes(title, task, request, context)
     findings += [reasons.unfit_value(title, key, mismatch) for key, mismatch in mismatches.items()]
     findings += [
         reasons.missing_key(title, key)
@@ -92,12 +92,17 @@ def artifact_outlines(workflow: CompiledWorkflow, node: PlanNode) -> tuple[dict[
     wanted: list[dict[str, Outline]] = []
     ref = node.evidence_schema_ref or ""
     schema = workflow.packs[ref].artifact_schema if ref in workflow.packs else None
-    is_rated = ref == ASSESSMENT_CONTRACT and bool(task.evidence.assessments)
-    if schema is not None and task.evidence.artifact_required and not is_rated:
+    if schema is not None and task.evidence.artifact_required and not _is_rated(node):
         wanted.append(artifact_outline(schema) | _particulars(workflow, node))
     ratings = workflow.packs[ASSESSMENT_CONTRACT].artifact_schema if task.evidence.assessments else None
     wanted += [_rating_outline(workflow.ratings[name], ratings or {}) for name in task.evidence.assessments]
     return tuple(wanted)
+
+
+def _is_rated(node: PlanNode) -> bool:
+    """Say whether the ratings of a step take the place of the artifact of its contract."""
+    assert node.task is not None, "only a task has evidence"
+    return node.evidence_schema_ref == ASSESSMENT_CONTRACT and bool(node.task.evidence.assessments)
 
 
 def _particulars(workflow: CompiledWorkflow, node: PlanNode) -> dict[str, Outline]:
@@ -141,8 +146,7 @@ def _contracted(
     assert node.task is not None, "as judged by the caller"
     ref = node.evidence_schema_ref or ""
     pack = workflow.packs[ref]
-    is_rated = ref == ASSESSMENT_CONTRACT and bool(node.task.evidence.assessments)
-    if pack.artifact_kind is None or pack.artifact_schema is None or is_rated:
+    if pack.artifact_kind is None or pack.artifact_schema is None or _is_rated(node):
         return None
     found = [artifact for artifact in request.artifacts if artifact.get("kind") == pack.artifact_kind]
     outlines = artifact_outlines(workflow, node)
@@ -213,10 +217,10 @@ def schema_fault(artifact: Mapping[str, Json], schema: Mapping[str, Json]) -> st
     return "; ".join(faults[:ARTIFACT_FAULTS_MAX]) + more if faults else None
 
 
-def _notes(node: PlanNode, task: Task, request: Request, context: Context) -> Iterator[Violation]:
+def _notes(title: str, task: Task, request: Request, context: Context) -> Iterator[Violation]:
     wanted = task.evidence
     if wanted.notes == "required" and not request.has_notes():
-        yield reasons.missing_notes(rendered_line(node.title, context))
+        yield reasons.missing_notes(title)
     elif request.has_notes() and (copied := _copied(request.notes or "", task, context)) is not None:
         yield reasons.copied_notes(copied)
     elif wanted.criteria is not None and (request.has_notes() or wanted.notes == "required"):

@@ -3,7 +3,7 @@
 Texts are compared as words, without regard to case and spaces. No prose is rated: a text of few words always passes.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from interlock.kernel.budgets import (
     COPIED_RUN_WORDS,
@@ -16,17 +16,17 @@ from interlock.kernel.budgets import (
 from interlock.kernel.canonical import Json
 
 
-def words_of(text: str) -> list[str]:
+def _words_of(text: str) -> tuple[str, ...]:
     """Return the words of a text as they are compared."""
-    return text.casefold().split()
+    return tuple(text.casefold().split())
 
 
 def is_copy(text: str, source: str) -> bool:
     """Say whether most words of a text are in runs of words that a source has, too."""
-    words, size = words_of(text), COPIED_RUN_WORDS
+    words, size = _words_of(text), COPIED_RUN_WORDS
     if len(words) < REPEATED_WORDS_MIN:
         return False
-    known = set(_runs(words_of(source), size))
+    known = set(_runs(_words_of(source), size))
     copied: set[int] = set()
     for at, run in enumerate(_runs(words, size)):
         if run in known:
@@ -36,33 +36,29 @@ def is_copy(text: str, source: str) -> bool:
 
 def repeats_itself(text: str) -> bool:
     """Say whether a text has so few different words that it says the same over and over."""
-    words = words_of(text)
+    words = _words_of(text)
     wanted = min(DISTINCT_WORDS_ENOUGH, DISTINCT_WORDS_SHARE_MIN * len(words))
     return len(words) >= LONG_NOTES_WORDS_MIN and len(set(words)) < wanted
 
 
-def is_long(text: str) -> bool:
-    """Say whether a text is too long to be the same as another one by chance."""
-    return len(words_of(text)) >= LONG_NOTES_WORDS_MIN
-
-
-def is_same_text(text: str, other: str) -> bool:
-    """Say whether two texts have the same words."""
-    return words_of(text) == words_of(other)
+def is_sent_again(text: str, earlier: Iterable[str]) -> bool:
+    """Say whether a text has the words of an earlier one, and is too long for this to be chance."""
+    words = _words_of(text)
+    return len(words) >= LONG_NOTES_WORDS_MIN and any(_words_of(one) == words for one in earlier)
 
 
 def text_in_two_fields(artifact: Mapping[str, Json]) -> tuple[str, str] | None:
     """Return two fields of an artifact that hold the same text, by their names; None if there are none."""
-    first: dict[str, str] = {}
+    first: dict[tuple[str, ...], str] = {}
     for name, text in _texts(dict(artifact), ""):
-        said = " ".join(words_of(text))
-        if len(words_of(text)) >= REPEATED_WORDS_MIN and first.setdefault(said, name) != name:
-            return first[said], name
+        words = _words_of(text)
+        if len(words) >= REPEATED_WORDS_MIN and first.setdefault(words, name) != name:
+            return first[words], name
     return None
 
 
-def _runs(words: list[str], size: int) -> Iterator[tuple[str, ...]]:
-    return (tuple(words[at : at + size]) for at in range(len(words) - size + 1))
+def _runs(words: tuple[str, ...], size: int) -> Iterator[tuple[str, ...]]:
+    return (words[at : at + size] for at in range(len(words) - size + 1))
 
 
 def _texts(value: Json, name: str) -> Iterator[tuple[str, str]]:

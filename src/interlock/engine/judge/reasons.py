@@ -5,7 +5,7 @@ Each docstring begins with the category and detail of its row in `violations.REA
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from interlock.decide.evaluate import EVIDENCE_ROOTS, Undecided
+from interlock.decide.evaluate import EVIDENCE_ROOTS, NOT_SET, Undecided
 from interlock.decide.evaluation_pass import PassAborted
 from interlock.define.declared import TypeMismatch
 from interlock.engine.gates import QuestionItem
@@ -35,6 +35,9 @@ from interlock.record.payloads import GapDetail
 
 _USE_FRESH = " Use the tokens of this answer, not the earlier ones."
 _KEPT = " The other parts that you sent are kept."
+_CORRECT_READ = (
+    "Correct the context values that it reads. If they are correct, report to the user that the workflow is wrong."
+)
 
 
 def missing_notes(step_title: str) -> Violation:
@@ -163,17 +166,39 @@ def unfit_computed(step_id: str, key: str, why: Undecided) -> Violation:
     wanted = one_line(why.expected, WANTED_BYTES_MAX)
     return _finding(
         "invalid_required_output",
-        WorkflowStepPointer(kind="workflow_step", step_id=step_id),
+        _step(step_id),
         f"The step sets the context key {_named(key)!r} to a computed value, which is {why.found}; {_named(key)!r} is"
         f" declared as {wanted}.",
-        "Correct the context values that it reads. If they are correct, report to the user that the workflow is wrong."
-        + _USE_FRESH,
+        _CORRECT_READ + _USE_FRESH,
         {"key": key, "found": why.found, "wanted": wanted},
     )
 
 
+def unfit_intent(step_id: str, sends: str, why: Undecided) -> Violation:
+    """`contract_violation:invalid_required_output` for a field of an intent that cannot be sent (WORLD-5)."""
+    return _finding(
+        "invalid_required_output",
+        WorkflowStepPointer(kind="workflow_step", step_id=step_id),
+        f"The step sends `{sends}`, but found {_share(why.found)}; expected {why.expected}.",
+        "Correct the context values or the evidence that the fields read. If they are correct, report to the user that"
+        " the workflow is wrong." + _USE_FRESH,
+        {"sends": sends, "found": _share(why.found), "wanted": why.expected},
+    )
+
+
+def expired(step_id: str, event: str) -> Violation:
+    """`contract_violation:missing_required_output` for an event that did not come in time (WORLD-4)."""
+    return _finding(
+        "missing_required_output",
+        WorkflowStepPointer(kind="workflow_step", step_id=step_id),
+        f"The event `{event}` did not arrive before the timeout of its step.",
+        "Find out why it did not arrive. Redo the step before it on a new branch to wait again.",
+        {"event": event},
+    )
+
+
 def undecided(found: Undecided, what: str) -> Violation:
-    """Return the violation for a condition that cannot be decided (WALK-4); `what` is the title of its decision."""
+    """`contract_violation:*` for a condition that cannot be decided (WALK-4); `what` is the title of its decision."""
     if found.path is None:
         return _finding(
             "missing_required_output",
@@ -181,7 +206,7 @@ def undecided(found: Undecided, what: str) -> Violation:
             f"{_quoted(what)} depends on an artifact of kind `wr.loop_control`; none was sent for this loop.",
             'Send {"kind": "wr.loop_control", "decision": "stop"}, or "continue", in `output.artifacts`.' + _USE_FRESH,
         )
-    is_missing = found.found == "not set"
+    is_missing = found.found == NOT_SET
     return _finding(
         "missing_required_output" if is_missing else "invalid_required_output",
         _key(found.path),
@@ -193,7 +218,7 @@ def undecided(found: Undecided, what: str) -> Violation:
 
 
 def loop_limit(loop_id: str, iteration: int, max_iterations: int) -> Violation:
-    """Return the violation for one more pass of a loop whose passes are used up (WALK-7)."""
+    """`unexpected:invariant_violation` for one more pass of a loop whose passes are used up (WALK-7)."""
     return _finding(
         "invariant_violation",
         _contract(LOOP_CONTROL_CONTRACT),
@@ -210,20 +235,19 @@ def aborted(step_id: str, failed: PassAborted) -> Violation:
     what, detail = ("value of the context key", "key") if failed.is_value else ("condition", "conditionId")
     return _finding(
         "invariant_violation",
-        WorkflowStepPointer(kind="workflow_step", step_id=step_id),
+        _step(step_id),
         f"The {what} {name!r} could not be computed: found {failed.found}, expected"
         f" {failed.expected}. Nothing that you sent was applied.",
-        "Correct the context values that it reads. If they are correct, report to the user that the workflow is wrong."
-        + _USE_FRESH,
+        _CORRECT_READ + _USE_FRESH,
         {detail: name},
     )
 
 
 def endless(node_id: str) -> Violation:
-    """Return the violation for a walk over more than `WALK_NODES_MAX` nodes: the workflow is wrong."""
+    """`unexpected:invariant_violation` for a walk over more than `WALK_NODES_MAX` nodes: the workflow is wrong."""
     return _finding(
         "invariant_violation",
-        WorkflowStepPointer(kind="workflow_step", step_id=node_id),
+        _step(node_id),
         f"The run would skip more than {WALK_NODES_MAX} parts of the plan without reaching a step.",
         "Report to the user: the workflow's loops skip all their steps. Other context values may change that."
         + _USE_FRESH,
@@ -231,7 +255,7 @@ def endless(node_id: str) -> Violation:
 
 
 def context_too_large(measured: int, maximum: int) -> Violation:
-    """Return the violation for `set` actions that would make the context too large."""
+    """`unexpected:invariant_violation` for `set` actions that would make the context too large."""
     return _finding(
         "invariant_violation",
         ContextBudgetPointer(kind="context_budget"),
@@ -263,7 +287,7 @@ def needs_user(step_id: str, number: int, ask: QuestionItem, *, unheard: str | N
         )
     return _finding(
         ask.reason,
-        WorkflowStepPointer(kind="workflow_step", step_id=step_id),
+        _step(step_id),
         f"This step still needs the user's {ask.subject}. Ask: {_share(ask.ask)}{words}",
         fix,
         _ask_details(number, ask),
@@ -274,7 +298,7 @@ def not_asked(step_id: str, number: int, ask: QuestionItem) -> Violation:
     """`user_only_dependency:*` in a run that never stops: what the agent decided in the user's place (MODE-8)."""
     return _finding(
         ask.reason,
-        WorkflowStepPointer(kind="workflow_step", step_id=step_id),
+        _step(step_id),
         f"The run continued without the user's {ask.subject}. The question, which was not asked: {_share(ask.ask)}",
         "Redo the step on a new branch once the user has answered.",
         _ask_details(number, ask),
@@ -286,7 +310,7 @@ def declined(step_id: str, ask: QuestionItem, client: str, words: str | None) ->
     comment = f" They said: {_share(words)}" if words else ""
     return _finding(
         "needs_user_approval",
-        WorkflowStepPointer(kind="workflow_step", step_id=step_id),
+        _step(step_id),
         f"The user was asked (through {_named(client)}) and declined: {_share(ask.ask)}{comment}",
         "Ask the user what to change, and do it. Then make the call that this answer shows; the user is asked again."
         + _USE_FRESH,
@@ -294,14 +318,14 @@ def declined(step_id: str, ask: QuestionItem, client: str, words: str | None) ->
 
 
 def corrupted(where: str, found: str) -> Violation:
-    """Return the violation `unexpected:storage_corruption_detected`.
+    """`unexpected:storage_corruption_detected` for stored data that is damaged.
 
     It is only answered, and never appended to the damaged log of the session (MODE-6). Its step is `unknown`, because
     the data that names the step is damaged.
     """
     return _finding(
         "storage_corruption_detected",
-        WorkflowStepPointer(kind="workflow_step", step_id="unknown"),
+        _step("unknown"),
         f"The stored data of this run is damaged ({_share(where)}: {_share(found)}), so the run cannot continue.",
         "Report this to the user. To continue the work, start a new run with `start_workflow`.",
     )
@@ -311,7 +335,7 @@ def claimed(step_id: str, confirmed_by: str, statement: str) -> Violation:
     """`user_only_dependency:needs_user_approval` that rests on the agent's own word (GATE-6)."""
     return _finding(
         "needs_user_approval",
-        WorkflowStepPointer(kind="workflow_step", step_id=step_id),
+        _step(step_id),
         f"The agent claims that {_share(confirmed_by)} confirmed: {_share(statement)}",
         "If this is true, confirm it to the agent. If not, redo the step on a new branch.",
         {"claim": True},
@@ -355,6 +379,10 @@ def _named(key: str) -> str:
 
 def _contract(ref: str) -> OutputContractPointer:
     return OutputContractPointer(kind="output_contract", contract_ref=ref)
+
+
+def _step(step_id: str) -> WorkflowStepPointer:
+    return WorkflowStepPointer(kind="workflow_step", step_id=step_id)
 
 
 def _key(key: str) -> ContextKeyPointer:

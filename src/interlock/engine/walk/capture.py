@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from interlock.decide.catalogue import catalogue_digest
-from interlock.decide.evaluation_pass import Outcome
+from interlock.decide.evaluation_pass import EmitEffect, Outcome
 from interlock.engine.walk.trace import DecisionRecord
 from interlock.kernel.budgets import CAPTURE_BYTES_MAX, CAPTURE_FRAME_BYTES_MAX, CAPTURED_VALUE_BYTES_MAX
 from interlock.kernel.canonical import Json, canonical_bytes, digest_of_bytes
@@ -43,14 +43,17 @@ class Gate:
 class StepPass:
     """The pass over the actions of a step.
 
-    `triggers` says by name whether each trigger emitted; None: it could not be decided, and emitted nothing. `outcomes`
-    and `effects` are by key.
+    `triggers` says by name whether each trigger emitted; None: it could not be decided, and emitted nothing. `effects`
+    are by key, `outcomes` by the name of the action: the key, or that of an intent. `intents` are those to send, and
+    `mirrored` names those of them that set keys.
     """
 
     read: Context = field(default_factory=dict[str, Json])
     triggers: Mapping[str, bool | None] = field(default_factory=dict[str, bool | None])
     outcomes: Mapping[str, Outcome] = field(default_factory=dict[str, Outcome])
     effects: Context = field(default_factory=dict[str, Json])
+    intents: Mapping[str, EmitEffect] = field(default_factory=dict[str, EmitEffect])
+    mirrored: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +79,8 @@ class DecisionCapture:
             "read": _read(step.read),
             "decisions": list(map(_decision, self.decided)),
         }
+        if step.intents:
+            parts["intents"] = [_intent(name, one) for name, one in sorted(step.intents.items())]
         body: dict[str, Json] = {"kind": "capture", "v": CAPTURE_VERSIONS[-1], "catalogue": catalogue_digest()}
         room, left_out = CAPTURE_BYTES_MAX - CAPTURE_FRAME_BYTES_MAX, 0
         for name, listed in parts.items():
@@ -92,18 +97,22 @@ class DecisionCapture:
 
 def _decision(one: DecisionRecord) -> dict[str, Json]:
     body: dict[str, Json] = {
-        "at": one.spot.node_id,
+        "at": one.point.node_id,
         "read": cast("list[Json]", _read(one.read)),
         "verdict": one.verdict,
     }
-    if one.spot.frames:
-        body["passes"] = [frame.to_json() for frame in one.spot.frames]
+    if one.point.frames:
+        body["passes"] = [frame.to_json() for frame in one.point.frames]
     if one.condition_id is not None:
         body["conditionId"] = one.condition_id
         body["emitted"] = one.verdict is True
     if one.took is not None:
         body["took"] = one.took
     return body
+
+
+def _intent(name: str, one: EmitEffect) -> dict[str, Json]:
+    return {"key": name, "sends": one.sends} | _value(dict(one.fields))
 
 
 def _read(read: Context) -> list[dict[str, Json]]:

@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Literal, TypeAlias, cast
 
 from interlock.decide.condition import describe_condition, reads_loop_control
-from interlock.decide.evaluate import ABSENT, ConditionInputs, LoopDecision, Undecided, describe_kind, value_at
+from interlock.decide.evaluate import ABSENT, NOT_SET, ConditionInputs, LoopDecision, Undecided, describe_kind, value_at
 from interlock.decide.evaluation_pass import PassAborted, PassResult, run_pass
 from interlock.decide.lowering import trigger_id
 from interlock.engine.template import rendered_line
-from interlock.engine.walk.flow import Truth
+from interlock.engine.walk.flow import Decider, Truth
 from interlock.engine.walk.trace import DecisionPoint, DecisionRecord, DecisionTrace
 from interlock.kernel.canonical import Json
 from interlock.plan.graph import Graphs
@@ -20,7 +20,7 @@ Observer: TypeAlias = Callable[[DecisionPoint, str, PassResult | PassAborted], N
 """Receives each pass over the graph of a condition: its place, the condition, and the results of all nodes."""
 
 
-class Evaluating:
+class Evaluating(Decider):
     """Evaluates decisions, and collects their trace."""
 
     def __init__(
@@ -33,7 +33,6 @@ class Evaluating:
         self._observe = observe
         self._decisions = tuple(loop_decisions)
         self._trace = DecisionTrace()
-        self.is_continue_asked = False
 
     def holds(self, point: DecisionPoint, condition_id: str, seen: Context) -> Truth:
         """Evaluate a condition in one pass over its graph.
@@ -105,4 +104,4 @@ def _read(path: str, found: object) -> dict[str, Json]:
 
 
 def _mismatch(path: str, found: object, wanted: str) -> Undecided:
-    return Undecided(path=path, found="not set" if found is ABSENT else describe_kind(found), expected=wanted)
+    return Undecided(path=path, found=NOT_SET if found is ABSENT else describe_kind(found), expected=wanted)

@@ -5,11 +5,12 @@ the same decisions give the same moves. If a decision cannot be made, the reason
 nothing changes. A run that never stops takes the cautious way instead and discloses what is missing (MODE-2).
 """
 
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, Protocol, TypeAlias, cast
 
-from interlock.decide.evaluate import LoopDecision, Undecided, value_at
+from interlock.decide.evaluate import NOT_SET, LoopDecision, Undecided, value_at
 from interlock.decide.evaluation_pass import PassAborted
 from interlock.engine.template import with_loop_variables
 from interlock.engine.walk.trace import GOES_ON, LEAVES, DecisionPoint, DecisionRecord
@@ -50,7 +51,8 @@ class Suspended:
 class Move(NamedTuple):
     """One move of a walk. `prefix` names the loop passes around the node, as in the keys of a snapshot.
 
-    A node is reached when the walk stands before it, unless it is skipped. `edge` is the chosen edge of a decision.
+    A node is reached when it becomes the current node of the walk; a skipped node is not reached. `edge` is the edge
+    that a decision chose.
     """
 
     kind: Literal["reached", "completed", "skipped"]
@@ -79,46 +81,46 @@ Truth: TypeAlias = bool | Undecided | PassAborted
 
 
 class Decider(Protocol):
-    """Makes the decisions of a walk, and keeps what it needs to explain them."""
+    """Makes the decisions of a walk. The methods that have a default keep nothing and report nothing."""
 
-    is_continue_asked: bool
+    is_continue_asked: bool = False
     """Whether an artifact of this call asked for another pass of the last loop that read one."""
 
+    @abstractmethod
     def holds(self, point: DecisionPoint, condition_id: str, seen: Context) -> Truth:
         """Decide a condition."""
         ...
 
+    @abstractmethod
     def has_pass(self, point: DecisionPoint, loop: Loop, outer: Context) -> Truth:
         """Decide whether a counting loop has the pass of the innermost frame. `outer` is the context around it."""
         ...
 
     def has_first_pass(self, point: DecisionPoint) -> None:
         """Note that a loop begins its first pass without a decision: it decides after each pass."""
-        ...
 
     def missing_needs(self, node: PlanNode, seen: Context) -> Iterable[str]:
         """Return the keys that a step needs and that are not set."""
-        ...
+        del node, seen
+        return ()
 
     def took(self, way: str) -> None:
         """Note what the last decision chose: an edge, or what a loop does."""
-        ...
 
     def noted(self, kind: Literal["entered_loop", "exited_loop"], loop_id: str, iteration: int, words: str) -> None:
         """Note that a loop began a pass, or ended."""
-        ...
 
     def lacked(self, node: PlanNode, key: str) -> None:
         """Note that an agent receives a step without a key that it needs."""
-        ...
 
     def records(self) -> tuple[DecisionRecord, ...]:
         """Return the decisions made so far."""
-        ...
+        return ()
 
     def explained(self, node: PlanNode | None, seen: Context) -> tuple[TraceEntry, ...]:
         """Return the reasons, with the step that they led to."""
-        ...
+        del node, seen
+        return ()
 
 
 def run_to_next_task(
@@ -230,7 +232,7 @@ class Walk:
         assert node.task is not None, "a task has a prompt"
         if node.task.needs:
             for key in self.decider.missing_needs(node, self._seen()):
-                suspended = self._suspend(Undecided(path=key, found="not set", expected="a value"), node)
+                suspended = self._suspend(Undecided(path=key, found=NOT_SET, expected="a value"), node)
                 if suspended is not None:
                     return suspended
                 self.decider.lacked(node, key)
@@ -246,8 +248,8 @@ class Walk:
         for frame in reversed(self.marks.stack):
             loop = self.graphs.loops[frame.loop_id]
             if loop.items is not None and loop.item_var == key:
-                where = f"a list whose item {frame.iteration + 1} is {'without ' if found.found == 'not set' else ''}"
-                reported = f"{where}{member!r}" if found.found == "not set" else f"{where}{found.found}"
+                what = f"without {member!r}" if found.found == NOT_SET else found.found
+                reported = f"a list whose item {frame.iteration + 1} is {what}"
                 wanted = f"a list whose items all have {member!r}, {found.expected}" if member else found.expected
                 return Undecided(path=loop.items, found=reported, expected=wanted)
         return found
@@ -354,7 +356,7 @@ class Walk:
                 return self._holds(loop, frames)
 
     def _holds(self, loop: Loop, frames: list[LoopFrame]) -> Truth:
-        """Decide by a loop's condition whether it goes on."""
+        """Decide by a loop's condition whether it continues."""
         assert loop.condition_id is not None, "`while` and `until` have a condition"
         verdict = self.decider.holds(self._point(loop.loop_id, frames), loop.condition_id, self._seen(frames))
         if isinstance(verdict, Undecided | PassAborted):

@@ -1,19 +1,18 @@
 """The decider of a recorded walk: repeats the decisions of a capture, and evaluates nothing (WALK-9)."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, cast
+from typing import cast
 
 from interlock.decide.evaluate import Undecided
-from interlock.engine.walk.flow import Move, Truth, Walk, WalkResult
-from interlock.engine.walk.trace import DecisionPoint, DecisionRecord
+from interlock.engine.walk.flow import Decider, Move, Suspended, Truth, Walk, WalkResult
+from interlock.engine.walk.trace import DecisionPoint
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import InterlockError
 from interlock.plan.compiled import CompiledWorkflow
-from interlock.plan.records import Loop, PlanNode
+from interlock.plan.records import Loop
 from interlock.plan.walk import ExecutionState
 from interlock.record.context import Context
-from interlock.record.payloads import TraceEntry
 
 _UNDECIDED = Undecided(path=None, found="recorded as undecided", expected="a value")
 
@@ -44,18 +43,17 @@ def repeat_walk(
     try:
         result = walk.run()
     except _DecisionMissingError:
-        return Repeated(moves=tuple(walk.moves), result=None, is_left_out=decider.has_left_out)
-    assert isinstance(result, WalkResult), "a walk that never stops is never suspended"
-    return Repeated(moves=result.moves, result=result)
+        result = None
+    assert not isinstance(result, Suspended), "a walk that never stops is never suspended"
+    is_left_out = result is None and decider.has_left_out
+    return Repeated(moves=tuple(walk.moves), result=result, is_left_out=is_left_out)
 
 
 class _DecisionMissingError(InterlockError):
     """The next recorded decision is left out, or is another one."""
 
 
-class _Recorded:
-    is_continue_asked = False
-
+class _Recorded(Decider):
     def __init__(self, capture: Mapping[str, Json]) -> None:
         self._left = iter(cast("Sequence[Mapping[str, Json]]", capture.get("decisions", ())))
         self.has_left_out = bool(capture.get("leftOut"))
@@ -70,26 +68,6 @@ class _Recorded:
 
     def has_first_pass(self, point: DecisionPoint) -> None:
         self._next(point, None)
-
-    def missing_needs(self, node: PlanNode, seen: Context) -> Iterator[str]:
-        del node, seen
-        return iter(())
-
-    def took(self, way: str) -> None:
-        """Nothing to keep: the capture holds it."""
-
-    def noted(self, kind: Literal["entered_loop", "exited_loop"], loop_id: str, iteration: int, words: str) -> None:
-        """Nothing to keep: the log holds it."""
-
-    def lacked(self, node: PlanNode, key: str) -> None:
-        """Nothing to keep: the log holds it."""
-
-    def records(self) -> tuple[DecisionRecord, ...]:
-        return ()
-
-    def explained(self, node: PlanNode | None, seen: Context) -> tuple[TraceEntry, ...]:
-        del node, seen
-        return ()
 
     def _next(self, point: DecisionPoint, condition_id: str | None) -> Truth:
         recorded = next(self._left, None)

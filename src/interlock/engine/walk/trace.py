@@ -34,7 +34,7 @@ class DecisionRecord:
     did; None if a later decision of the same node chose the edge.
     """
 
-    spot: DecisionPoint
+    point: DecisionPoint
     condition_id: str | None
     read: Mapping[str, Json]
     verdict: bool | None
@@ -50,7 +50,7 @@ class DecisionTrace:
 
     def evaluated(
         self,
-        spot: DecisionPoint,
+        point: DecisionPoint,
         condition_id: str,
         described: str,
         read: Mapping[str, Json],
@@ -59,25 +59,25 @@ class DecisionTrace:
         """Add an evaluated condition with the values that its evaluation read."""
         known = verdict if isinstance(verdict, bool) else None
         words = {True: "holds", False: "does not hold", None: "cannot be decided"}[known]
-        refs = (ConditionRef(kind="condition_id", condition_id=condition_id), *_loop_refs(spot))
+        refs = (ConditionRef(kind="condition_id", condition_id=condition_id), *_loop_refs(point))
         self._add("evaluated_condition", f"{described}: {words}", *refs)
-        self.decided.append(DecisionRecord(spot=spot, condition_id=condition_id, read=read, verdict=known))
+        self.decided.append(DecisionRecord(point=point, condition_id=condition_id, read=read, verdict=known))
 
-    def began(self, spot: DecisionPoint) -> None:
+    def began(self, point: DecisionPoint) -> None:
         """Add to the trace the start of a loop that decides after each pass."""
-        self.decided.append(DecisionRecord(spot=spot, condition_id=None, read={}, verdict=True, took=GOES_ON))
+        self.decided.append(DecisionRecord(point=point, condition_id=None, read={}, verdict=True, took=GOES_ON))
 
-    def counted(self, spot: DecisionPoint, read: Mapping[str, Json], *, passes: float | None) -> bool:
+    def counted(self, point: DecisionPoint, read: Mapping[str, Json], *, passes: float | None) -> bool:
         """Add the decision whether a counting loop has another pass, and return it.
 
         `passes` is the number of passes of the loop; None if the number cannot be decided.
         """
-        frame = spot.frames[-1]
+        frame = point.frames[-1]
         goes_on = None if passes is None else frame.iteration < passes
         count_words = "cannot be decided" if passes is None else f"{passes:g} in total, {frame.iteration} done"
-        self._add("evaluated_condition", f"Passes of `{frame.loop_id}`: {count_words}", *_loop_refs(spot))
+        self._add("evaluated_condition", f"Passes of `{frame.loop_id}`: {count_words}", *_loop_refs(point))
         took = GOES_ON if goes_on else LEAVES
-        self.decided.append(DecisionRecord(spot=spot, condition_id=None, read=read, verdict=goes_on, took=took))
+        self.decided.append(DecisionRecord(point=point, condition_id=None, read=read, verdict=goes_on, took=took))
         return bool(goes_on)
 
     def took(self, way: str) -> None:
@@ -104,10 +104,10 @@ class DecisionTrace:
         self.trace.append(TraceEntry.model_validate({"kind": kind, "summary": summary, "refs": refs}))
 
 
-def _loop_refs(spot: DecisionPoint) -> tuple[LoopRef | IterationRef, ...]:
+def _loop_refs(point: DecisionPoint) -> tuple[LoopRef | IterationRef, ...]:
     """Return the loop and the pass of a decision; nothing if it is not the decision of a loop."""
-    frame = spot.frames[-1] if spot.frames else None
-    return _pass(frame.loop_id, frame.iteration) if frame is not None and frame.loop_id == spot.node_id else ()
+    frame = point.frames[-1] if point.frames else None
+    return _pass(frame.loop_id, frame.iteration) if frame is not None and frame.loop_id == point.node_id else ()
 
 
 def _pass(loop_id: str, iteration: int) -> tuple[LoopRef | IterationRef, ...]:

@@ -139,6 +139,12 @@ _ALL = (
         ),
     ),
     Pack(
+        contract_ref="wr.contracts.event",
+        title="Event",
+        purpose="An event from outside, which a step waits for: it is recorded in the log and not reported.",
+        lines=("Nothing to send: the event is recorded when it arrives.",),
+    ),
+    Pack(
         contract_ref="wr.contracts.gate_verdict",
         title="Gate verdict",
         purpose="Whether a gate opens, and why.",

@@ -15,6 +15,7 @@ from interlock.plan.builtins.packs import PACKS
 from interlock.plan.check.blanks import check_blanks
 from interlock.plan.check.declarations import check_declarations
 from interlock.plan.check.kinds import unanswerable_reads
+from interlock.plan.check.outside_checks import check_outside
 from interlock.plan.check.placeholders import check_placeholders
 from interlock.plan.check.reads import guards, read_paths
 from interlock.plan.check.set_checks import check_sets
@@ -40,6 +41,7 @@ def check_document(document: doc.WorkflowDocument) -> Iterator[Diagnostic]:
         yield from _keys(document, steps)
         yield from check_sets(document)
         yield from check_sources(document)
+        yield from check_outside(document)
         yield from unanswerable_reads(document)
 
 

@@ -12,7 +12,7 @@ from interlock.decide.value import Given, Operation, Value
 from interlock.define import document as doc
 from interlock.define.diagnostics import Diagnostic, fault
 from interlock.kernel.canonical import Json
-from interlock.plan.check.reads import guards, has_blank_part, read_paths
+from interlock.plan.check.reads import action_comparisons, guards, has_blank_part, read_paths
 
 Kind: TypeAlias = Literal["string", "number", "boolean", "list", "object"]
 Kinds: TypeAlias = Mapping[str, frozenset[Kind] | None]
@@ -90,12 +90,9 @@ def unanswerable_reads(document: doc.WorkflowDocument) -> Iterator[Diagnostic]:
         for guard in (*guards(step), *turning):
             for term in iter_comparisons(guard.condition):
                 yield from _check_comparison(term, guard.at, kinds)
-        for number, action in enumerate(step.sets if isinstance(step, doc.AgentStep) else ()):
-            for condition in action.conditions:
-                at = f"{step.at}.set[{number}].{'when' if condition is action.when else 'compute'}"
-                for term in iter_comparisons(condition):
-                    if term.key not in EVIDENCE_ROOTS:
-                        yield from _check_operator(term, at, kinds)
+        for at, term in action_comparisons(step):
+            if term.key not in EVIDENCE_ROOTS:
+                yield from _check_operator(term, at, kinds)
         for at, path in read_paths(step):
             yield from path_faults(at, path, kinds)
             if "." not in path and not at.endswith("]"):

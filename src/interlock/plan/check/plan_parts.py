@@ -3,12 +3,13 @@
 import re
 from collections.abc import Callable, Iterator, Mapping
 
-from interlock.decide.condition import AllOf, AnyOf, Compare, Condition, Not
+from interlock.decide.condition import Compare, Condition, iter_terms
 from interlock.decide.criteria import Criteria, Length, Matches, iter_rule_conditions, iter_rules
 from interlock.decide.evaluate import is_number
 from interlock.define import document as doc
 from interlock.define.diagnostics import Diagnostic, fault, has_errors
 from interlock.define.faults import check_length
+from interlock.define.parts import DECLARED_KEY_PATTERN, NAME_PATTERN
 from interlock.define.patterns import PatternChecker
 from interlock.define.workflow_ids import classify_id
 from interlock.kernel.budgets import (
@@ -30,8 +31,6 @@ from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.graph import Graphs, find_meetings
 from interlock.plan.records import Loop, PlanNode, Task
 
-_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _OPERANDS: Mapping[str, Callable[[object], bool]] = {
     "in": lambda value: isinstance(value, list),
     "exists": lambda value: isinstance(value, bool),
@@ -85,6 +84,8 @@ def _declarations(workflow: CompiledWorkflow) -> Iterator[Diagnostic]:
             prompt=(),
             produces=node.task.produces,
             sets=node.task.sets,
+            emits=node.task.emits,
+            awaits=node.task.awaits,
             needs_user=node.task.needs_user,
         )
         for number, node in enumerate(workflow.plan.nodes)
@@ -105,7 +106,7 @@ def _declarations(workflow: CompiledWorkflow) -> Iterator[Diagnostic]:
 def _conditions(workflow: CompiledWorkflow) -> Iterator[Diagnostic]:
     terms = 0
     for at, condition in _all_conditions(workflow):
-        for term in _iter_terms(condition):
+        for term in iter_terms(condition):
             terms += 1
             if isinstance(term, Compare):
                 yield from _comparison(term, at)
@@ -131,18 +132,6 @@ def _all_conditions(workflow: CompiledWorkflow) -> Iterator[tuple[str, Condition
                 yield f"{at}.evidence.criteria", condition
 
 
-def _iter_terms(condition: Condition) -> Iterator[Condition]:
-    yield condition
-    match condition:
-        case AllOf() | AnyOf():
-            for part in condition.of:
-                yield from _iter_terms(part)
-        case Not():
-            yield from _iter_terms(condition.of)
-        case _:
-            return
-
-
 def _comparison(term: Compare, at: str) -> Iterator[Diagnostic]:
     yield from _path(at, term.var)
     fits = _OPERANDS.get(term.op)
@@ -162,7 +151,7 @@ def _path(at: str, path: str) -> Iterator[Diagnostic]:
 def _task(workflow: CompiledWorkflow, task: Task, at: str, patterns: PatternChecker) -> Iterator[Diagnostic]:
     yield from _texts(task, at)
     for number, key in enumerate(task.produces):
-        yield from _word(f"{at}.produces[{number}]", key, _KEY, CONTEXT_KEY_BYTES_MAX)
+        yield from _word(f"{at}.produces[{number}]", key, DECLARED_KEY_PATTERN, CONTEXT_KEY_BYTES_MAX)
     for number, path in enumerate(task.needs):
         yield from _path(f"{at}.needs[{number}]", path)
     for number, ref in enumerate(task.evidence.assessments):
@@ -200,8 +189,8 @@ def _criteria(criteria: Criteria, at: str, patterns: PatternChecker) -> Iterator
             yield from check_length(rule, at, is_negated=True)
 
 
-def _word(at: str, text: str, pattern: re.Pattern[str], most: int) -> Iterator[Diagnostic]:
-    if not pattern.fullmatch(text) or len(text) > most:
+def _word(at: str, text: str, pattern: str, most: int) -> Iterator[Diagnostic]:
+    if not re.fullmatch(pattern, text) or len(text) > most:
         yield fault(at, "wrong_value", f"{text!r} is not a name.", f"Write a name of at most {most} characters.")
 
 
@@ -210,9 +199,9 @@ def _loop(loop: Loop, at: str) -> Iterator[Diagnostic]:
         message = f"Found {loop.max_iterations} passes, at most {LOOP_PASSES_MAX}."
         yield fault(f"{at}.maxIterations", "wrong_value", message, f"Write {LOOP_PASSES_MAX} or less.")
     for name, variable in (("iterationVar", loop.iteration_var), ("indexVar", loop.index_var)):
-        yield from _word(f"{at}.{name}", variable, _NAME, STEP_ID_CHARS_MAX)
+        yield from _word(f"{at}.{name}", variable, NAME_PATTERN, STEP_ID_CHARS_MAX)
     if loop.item_var is not None:
-        yield from _word(f"{at}.itemVar", loop.item_var, _NAME, STEP_ID_CHARS_MAX)
+        yield from _word(f"{at}.itemVar", loop.item_var, NAME_PATTERN, STEP_ID_CHARS_MAX)
     for name, path in (("count", loop.count), ("items", loop.items)):
         if isinstance(path, str):
             yield from _path(f"{at}.{name}", path)

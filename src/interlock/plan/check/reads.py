@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from interlock.decide.condition import iter_comparisons
+from interlock.decide.condition import Compare, iter_comparisons
 from interlock.decide.criteria import iter_rule_conditions
 from interlock.decide.value import iter_reads
 from interlock.define import document as doc
-from interlock.define.parts import SetAction
+from interlock.define.parts import EmitAction, SetAction
 
 
 def guards(step: doc.Step) -> Iterator[doc.Guard]:
@@ -44,6 +44,38 @@ def set_reads(action: SetAction) -> Iterator[tuple[str, str]]:
         part = "when" if condition is action.when else "compute"
         paths += [(part, term.var) for term in iter_comparisons(condition)]
     yield from dict.fromkeys(paths)
+
+
+def action_reads(step: doc.Step) -> Iterator[tuple[str, str]]:
+    """Yield the place and the path of each value that the actions of a step read: what it sets, and what it sends."""
+    if not isinstance(step, doc.AgentStep):
+        return
+    for number, action in enumerate(step.sets):
+        yield from ((f"{step.at}.set[{number}].{part}", path) for part, path in set_reads(action))
+    for number, action in enumerate(step.emits):
+        at = f"{step.at}.emit[{number}]"
+        for name, one in sorted(action.fields.items()):
+            part = "from" if one.compute is None else "compute"
+            yield from ((f"{at}.fields.{name}.{part}", path) for path in dict.fromkeys(iter_reads(one.payload)))
+        yield from ((f"{where}", term.var) for where, term in _terms_of(action, at))
+
+
+def _terms_of(action: EmitAction, at: str) -> Iterator[tuple[str, Compare]]:
+    for condition in action.conditions:
+        part = "when" if condition is action.when else "fields"
+        yield from ((f"{at}.{part}", term) for term in iter_comparisons(condition))
+
+
+def action_comparisons(step: doc.Step) -> Iterator[tuple[str, Compare]]:
+    """Yield the place of each comparison in the actions of a step, and the comparison."""
+    if not isinstance(step, doc.AgentStep):
+        return
+    for number, action in enumerate(step.sets):
+        for condition in action.conditions:
+            at = f"{step.at}.set[{number}].{'when' if condition is action.when else 'compute'}"
+            yield from ((at, term) for term in iter_comparisons(condition))
+    for number, action in enumerate(step.emits):
+        yield from _terms_of(action, f"{step.at}.emit[{number}]")
 
 
 def has_blank_part(path: str) -> bool:

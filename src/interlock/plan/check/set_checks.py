@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from interlock.decide.evaluate import EVIDENCE_ROOTS, is_same_value
+from interlock.decide.evaluate import EVENT, EVIDENCE_ROOTS, is_same_value
 from interlock.decide.value import Choose, Given, Operation, Read, Value
 from interlock.define import document as doc
 from interlock.define.declared import describe_choices, describe_type, infer_type, type_mismatch
@@ -139,7 +139,12 @@ class _Sets:
         root, *members = path.split(".")
         if root == "assessments":
             return self._level(step, path)
+        if root == EVENT and step.awaits is not None and len(members) == 1:
+            kind = "boolean" if members == ["expired"] else step.awaits.fields.get(members[0])
+            return _Source(type=kind)
         if members:
+            return _UNKNOWN
+        if root == EVENT:
             return _UNKNOWN
         if root == "artifact":
             return _Source(type="object") if step.evidence.contract_ref is not None else _UNKNOWN

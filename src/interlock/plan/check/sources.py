@@ -4,14 +4,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import cast
 
 from interlock.decide.condition import Compare, Condition, Not
+from interlock.decide.evaluate import EVENT
 from interlock.decide.value import Given, Value
 from interlock.define import document as doc
 from interlock.define.diagnostics import Diagnostic, fault, suggest_name
-from interlock.define.parts import Assessment
+from interlock.define.parts import Assessment, AwaitEvent
 from interlock.kernel.canonical import Json
 from interlock.plan.builtins.packs import PACKS
 from interlock.plan.check.kinds import Kinds, declared_kinds, path_faults
-from interlock.plan.check.reads import has_blank_part, read_paths, set_reads
+from interlock.plan.check.reads import action_reads, has_blank_part, read_paths
 from interlock.plan.records import ASSESSMENT_CONTRACT
 
 _NEEDS_VALUE = "but `from` needs a value that always exists"
@@ -22,12 +23,11 @@ def check_sources(document: doc.WorkflowDocument) -> Iterator[Diagnostic]:
     kinds = declared_kinds(document)
     ratings = {assessment.id: assessment for assessment in document.assessments}
     for step in doc.walk_steps(document.steps):
-        for number, action in enumerate(step.sets if isinstance(step, doc.AgentStep) else ()):
-            assert isinstance(step, doc.AgentStep), "only these set anything"
-            for part, path in set_reads(action):
-                found = _source(step, path, f"{step.at}.set[{number}].{part}", kinds, ratings)
-                # A condition can ask whether the value exists; `from` alone always needs it.
-                yield from (one for one in found if part == "from" or _NEEDS_VALUE not in one.message)
+        for at, path in action_reads(step):
+            assert isinstance(step, doc.AgentStep), "only these have actions"
+            found = _source(step, path, at, kinds, ratings)
+            # A condition can ask whether the value exists; `from` alone always needs it.
+            yield from (one for one in found if at.endswith(".from") or _NEEDS_VALUE not in one.message)
     yield from _removed_and_read(document.steps)
 
 
@@ -42,10 +42,22 @@ def _source(
         yield from _check_artifact(wanted, members, at)
     elif head == "assessments" and wanted.assessments:
         yield from _check_rating(wanted, members, at, ratings)
+    elif head == EVENT and step.awaits is not None:
+        yield from _check_event(step.awaits, members, at)
     elif head not in kinds:
         yield _undeclared(head, at, kinds)
     else:
         yield from path_faults(at, path, kinds)
+
+
+def _check_event(awaits: AwaitEvent, members: list[str], at: str) -> Iterator[Diagnostic]:
+    """Check a path into the event of a step: it has the declared fields, and says whether the time has passed."""
+    known = [*awaits.fields, "expired"]
+    if len(members) == 1 and members[0] in known:
+        return
+    named = ", ".join(f"`{EVENT}.{one}`" for one in known)
+    fix = _suggest(members[0] if members else "", known, f"{EVENT}.", f"Read one of {named}.")
+    yield fault(at, "undeclared_key", f"The event `{awaits.event}` has no field {'.'.join(members)!r}.", fix)
 
 
 def _undeclared(key: str, at: str, kinds: Kinds) -> Diagnostic:
@@ -59,6 +71,9 @@ def _undeclared(key: str, at: str, kinds: Kinds) -> Diagnostic:
             "The step asks for no assessment.",
             "Name the assessment in the step's `assessmentRefs`.",
         )
+    if key == EVENT:
+        fix = "Read it in the step of `type: await` that waits for the event, and set a declared key to it."
+        return fault(at, "undeclared_key", "The step waits for no event.", fix)
     otherwise = "Declare it in `inputs`, or in `produces` of this step or an earlier one."
     fix = _suggest(key, [*kinds, "artifact", "assessments"], "", otherwise)
     return fault(at, "undeclared_key", f"The key {key!r} is not declared.", fix)

@@ -15,8 +15,10 @@ _SAFE = re.compile(r"[a-z0-9_-]+")
 _SAFE_EDGE = re.compile(r"[a-z0-9_>-]+")
 _NEEDS_INPUT = frozenset({"agent", "plugin"})
 _HARNESS: frozenset[Owner] = frozenset({"harness"})
+_NO_WORK: frozenset[Owner] = frozenset({"harness", "plugin"})
+"""Owners whose nodes end without an agent or a person: a loop of such nodes alone would run by itself."""
 _OWNERS: Mapping[NodeKind, frozenset[Owner]] = {
-    "task": frozenset({"agent", "verifier"}),
+    "task": frozenset({"agent", "verifier", "plugin"}),
     "decision": _HARNESS,
     "fan_out": _HARNESS,
     "fan_in": _HARNESS,
@@ -43,6 +45,7 @@ def validate_plan(plan: Plan, contracts: Iterable[str] | None = None) -> Diagnos
         *_loops(plan, graphs),
         *_parts(plan, graphs),
         *_verified(plan),
+        *_waiting(plan),
     ]
     for scope in graphs.members:
         faults += _shape(scope, graphs)
@@ -182,7 +185,7 @@ def _has_work(loop_id: str, graphs: Graphs, above: frozenset[str]) -> bool:
         node = graphs.nodes.get(node_id)
         if node is None or node_id in above:
             continue
-        if node.owner != "harness":
+        if node.owner not in _NO_WORK:
             return True
         if node_id in graphs.loops and _has_work(node_id, graphs, above | {loop_id}):
             return True
@@ -211,6 +214,15 @@ def _parts(plan: Plan, graphs: Graphs) -> Iterator[Diagnostic]:
         if edge.kind == "conditional" and source is not None and source.kind != "decision":
             message = f"The edge's condition is never read: {edge.source!r} is not a decision."
             yield _edge(edge, "unfit_node", message, "Put a decision before it.")
+
+
+def _waiting(plan: Plan) -> Iterator[Diagnostic]:
+    """Check that the steps of the owner `plugin` are those that wait for an event."""
+    for node in plan.nodes:
+        waits = node.task is not None and node.task.awaits is not None
+        if node.task is not None and (node.owner == "plugin") != waits:
+            message = f"{node.node_id!r} has the owner `{node.owner}` and {'an' if waits else 'no'} event to wait for."
+            yield _node(node.node_id, "unfit_node", message, "Only steps of the owner `plugin` have `awaits`.")
 
 
 def _verified(plan: Plan) -> Iterator[Diagnostic]:

@@ -134,6 +134,8 @@ class Builder:
         self.steps[step.id] = step
         wanted = step.evidence
         evidence_ref = wanted.contract_ref or (plan.ASSESSMENT_CONTRACT if wanted.assessments else plan.NOTES_CONTRACT)
+        if step.awaits is not None:
+            evidence_ref = plan.EVENT_CONTRACT
         fields: dict[str, object] = {
             "owner": step.owner,
             "input_schema_ref": plan.STEP_INPUT,
@@ -166,6 +168,8 @@ class Builder:
             "needs": step.needs,
             "produces": step.produces,
             "sets": tuple(map(drop_defaults, step.sets)),
+            "emits": tuple(map(drop_defaults, step.emits)),
+            "awaits": drop_defaults(step.awaits) if step.awaits is not None else None,
             "needs_user": tuple(map(drop_defaults, step.needs_user)),
             "injections": injections,
             "verifies": step.verifies,

@@ -42,7 +42,7 @@ class ContinueArguments(Arguments):
         """See `Arguments.faults`."""
         if self.ack_token is None:
             yield from self._faults_without_ack()
-        yield from evidence_faults(self.output, caller.artifact_bytes_max, RUN_WORKS)
+        yield from evidence_faults(self.output, caller.artifact_bytes_max, RUN_WORKS, takes_events=True)
         yield from self._faults_beside_end()
 
     def call(self, caller: Caller) -> Call:

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 from pydantic import Field, JsonValue
 
 from interlock.engine.ends import WORK_KIND, WorkFault, parse_work
+from interlock.engine.outside import EVENT_KIND, EventFault, parse_event_artifact
 from interlock.engine.request import PreferenceDelta, is_sample
 from interlock.kernel.budgets import ARTIFACT_DEPTH_MAX, ARTIFACTS_MAX, NOTES_INPUT_BYTES_MAX
 from interlock.kernel.canonical import Json, NotCanonicalError, canonical_bytes, nests_deeper_than
@@ -54,7 +55,9 @@ def preference_delta(argument: PreferencesArgument | None) -> PreferenceDelta:
     return PreferenceDelta(autonomy=argument.autonomy, risk_policy=argument.risk_policy)
 
 
-def evidence_faults(output: OutputArgument | None, artifact_bytes_max: int, works: Sequence[Work]) -> Iterator[Fault]:
+def evidence_faults(
+    output: OutputArgument | None, artifact_bytes_max: int, works: Sequence[Work], *, takes_events: bool = False
+) -> Iterator[Fault]:
     """Yield the faults of notes and artifacts that do not depend on the step. A work record may be one of `works`."""
     if output is None:
         return
@@ -68,6 +71,7 @@ def evidence_faults(output: OutputArgument | None, artifact_bytes_max: int, work
     for at, artifact in enumerate(artifacts):
         yield from _artifact_faults(f"output.artifacts[{at}]", artifact, artifact_bytes_max)
     yield from _work_faults(artifacts, works)
+    yield from _event_faults(artifacts, takes_events=takes_events)
 
 
 def _work_faults(artifacts: list[dict[str, Json]], works: Sequence[Work]) -> Iterator[Fault]:
@@ -79,6 +83,19 @@ def _work_faults(artifacts: list[dict[str, Json]], works: Sequence[Work]) -> Ite
     if len(records) > 1:
         path = f"output.artifacts[{records[1]}]"
         yield Fault(path, f"This is the second `{WORK_KIND}` of the call.", "Send one.")
+
+
+def _event_faults(artifacts: list[dict[str, Json]], *, takes_events: bool) -> Iterator[Fault]:
+    for at, artifact in enumerate(artifacts):
+        if artifact.get("kind") != EVENT_KIND:
+            continue
+        if not takes_events:
+            fix = "Send it with `continue_workflow`."
+            yield Fault(f"output.artifacts[{at}]", f"A checkpoint records no `{EVENT_KIND}`.", fix)
+            continue
+        found = parse_event_artifact(artifact)
+        if isinstance(found, EventFault):
+            yield Fault(f"output.artifacts[{at}].{found.member}", found.found, found.fix)
 
 
 def _artifact_faults(path: str, artifact: dict[str, Json], bytes_max: int) -> Iterator[Fault]:

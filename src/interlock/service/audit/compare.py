@@ -24,7 +24,7 @@ _DECISIONS = frozenset(
     {"run_started", "advance_recorded", "node_created", "edge_created", "decision_trace_appended", "work_recorded"}
 )
 """Kinds that record decisions; the other kinds record their effects."""
-_EFFECTS = frozenset({"effects", "outcomes"})
+_EFFECTS = frozenset({"effects", "outcomes", "intents"})
 """The members of a captured record that record effects; the others record decisions."""
 _OBSERVED_KINDS = frozenset({"observation_recorded"})
 """Kinds that come from outside and cannot be replayed from the log."""

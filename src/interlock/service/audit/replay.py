@@ -8,7 +8,7 @@ from typing import assert_never, get_args
 from interlock.engine.advance import decide_advance
 from interlock.engine.ends import Ended, EndNotAgreed, RunComplete, decide_end, without_answer
 from interlock.engine.gates import ApprovalContext, GateClaims, Reply
-from interlock.engine.judge.attempt import Advanced, Refused
+from interlock.engine.judge.attempt import Advanced, Refused, Waiting
 from interlock.engine.request import CONFIRMATION_KIND, PreferenceDelta, Request
 from interlock.engine.start import Start, plan_start
 from interlock.kernel.budgets import UNREPORTED_EVIDENCE_MAX
@@ -19,7 +19,6 @@ from interlock.record import events as ev
 from interlock.record.append_plan import AppendPlan
 from interlock.record.base import Autonomy
 from interlock.record.outcome import Blocked
-from interlock.record.snapshot import Complete
 from interlock.service.run.attempts import answered_at, attempt_on, brought_by, ending_of, reply_stored
 from interlock.service.run.context import load_run_context
 from interlock.service.run.plans import Plans
@@ -159,6 +158,7 @@ def _replay_start(
                 preferences=_chosen_preferences(recorded) if is_of_user else PreferenceDelta(),
             ),
             baseline=changed.effective if changed is not None else BASELINE,
+            config_hash=key.data.applied_config_hash,
         )
     )
     return plan if isinstance(plan, AppendPlan) else plan.message
@@ -169,7 +169,7 @@ def _replay_advance(
 ) -> AppendPlan | str:
     child, before = recorded.after.nodes[recorded.node], recorded.before
     node, run_context = before.nodes[key.scope.node_id], load_run_context(before, before.runs[child.run], plans)
-    if isinstance(run_context.snapshot(node).state, Complete):
+    if run_context.pending(node) is None:
         raise BrokenChainError(key, "the run is already complete at its node")
     evidence, answered = brought_by(reader, child), answered_at(reader, child)
     request = Request(
@@ -189,6 +189,8 @@ def _replay_advance(
         autonomy = request.preferences.autonomy or "full_auto_never_stop"
         request = replace(request, preferences=replace(request.preferences, autonomy=autonomy), asking=declined)
     decision = decide_advance(attempt_on(reader, run_context, (node, key.data.attempt_id), request, key.actor))
+    if isinstance(decision, Waiting):
+        return "the event that the step waits for is not in the log"
     return decision.plan if isinstance(decision, Advanced | Refused) else decision.blockers[0].message
 
 

@@ -17,7 +17,7 @@ from interlock.kernel.canonical import Json
 from interlock.kernel.ids import Digest, NodeId, SessionId
 from interlock.record.append_plan import AppendPlan
 from interlock.record.base import UnknownVersionError
-from interlock.record.events import DecisionTraceAppendedEvent, Event, WorkRecordedEvent
+from interlock.record.events import DecisionTraceAppendedEvent, Event, EventReceivedEvent, WorkRecordedEvent
 from interlock.record.payloads import DecisionTraceAppended
 from interlock.service.advice import NEWER, advise
 from interlock.service.audit.compare import compared_captures, compared_events
@@ -29,12 +29,14 @@ from interlock.service.audit.replay import (
     is_as_sent,
     recorded_plan,
 )
+from interlock.service.outside.signatures import has_signature
 from interlock.service.run.attempts import stored_object
 from interlock.service.run.plans import Plans
 from interlock.service.transfer.salvage import has_sound_part, health_words
 from interlock.store.ports.errors import ContentDamagedError, Health, SessionUnhealthyError
 from interlock.store.ports.reader import SessionReader, UnfinishedAppend
-from interlock.views.session import BrokenHistoryError, Session, evolve, new_session
+from interlock.views.evolution import evolve
+from interlock.views.session import BrokenHistoryError, Session, new_session
 
 Code = Literal[
     "hash_mismatch",
@@ -108,6 +110,7 @@ class _Check:
                 if recorded is not None:
                     found = partial(self._find_mismatch, recorded)
                     yield from self._checked(recorded.node, _recorded_capture(recorded), found)
+                yield from self._checked_signatures(events)
                 for end in (event for event in events if isinstance(event, WorkRecordedEvent) and event.is_end):
                     yield from self._checked(None, None, partial(self._find_end_mismatch, before, end))
             except BrokenChainError as error:
@@ -145,6 +148,14 @@ class _Check:
             found = self.mismatch(code, node, f"{what} {error.digest}", error.found, self._restore)
         if found is not None:
             yield found
+
+    def _checked_signatures(self, events: Sequence[Event]) -> Iterator[Mismatch]:
+        """Yield each event whose signature is not one over what the log holds of it (WORLD-10)."""
+        for event in events:
+            if isinstance(event, EventReceivedEvent) and event.data.signed is not None and not has_signature(event):
+                where = f"{event.kind} at {event.event_index}"
+                found = f"the signature of {event.data.signed.source!r} is not one over this event"
+                yield self.mismatch("hash_mismatch", None, where, found, _ASK)
 
     def _find_end_mismatch(self, before: Session, end: WorkRecordedEvent) -> Mismatch | None:
         """Return why a recorded end of a run does not follow again, or None if it does (END-8)."""

@@ -14,7 +14,15 @@ class UntrustedText:
     text: str
 
 
-Line: TypeAlias = tuple[str | UntrustedText, ...]
+@dataclass(frozen=True, slots=True)
+class Prose:
+    """Untrusted text of one line that people read as prose: in Markdown it is escaped text, not code."""
+
+    text: str
+
+
+Part: TypeAlias = str | UntrustedText | Prose
+Line: TypeAlias = tuple[Part, ...]
 """One line: Interlock's own text (`str`) and untrusted text."""
 
 
@@ -61,5 +69,36 @@ class Drawing:
     text: str
 
 
-Block: TypeAlias = Heading | Properties | Bullets | Paragraph | Quote | Drawing
+@dataclass(frozen=True, slots=True)
+class Notes:
+    """Untrusted Markdown of an agent: paragraphs, lists and code are rendered, everything else is text."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """A table; every row has a cell for each of the heads."""
+
+    heads: Line
+    rows: tuple[tuple[Line, ...], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Picture:
+    """A drawing as SVG of our own, and as the text that replaces it where no picture can be shown."""
+
+    svg: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fold:
+    """Blocks that are folded away under a line of Interlock's own text until a reader opens them."""
+
+    label: str
+    blocks: tuple["Block", ...]
+
+
+Block: TypeAlias = Heading | Properties | Bullets | Paragraph | Quote | Drawing | Notes | Table | Picture | Fold
 Page: TypeAlias = tuple[Block, ...]

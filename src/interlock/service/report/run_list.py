@@ -1,12 +1,11 @@
 """The rows of run lists: which runs match a filter, and in which order."""
 
-import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from interlock.kernel.ids import SessionId
-from interlock.kernel.text import tokens
+from interlock.kernel.matching import Closeness, Words, match_texts
 from interlock.views.status import RunStatus
 from interlock.views.summary import RunSummary, SessionSummary
 
@@ -57,29 +56,24 @@ def newest_first(rows: Iterable[Row]) -> list[Row]:
 
 
 def texts_of(row: Row) -> tuple[str, ...]:
-    """Return the texts of a row that are searched: label, workflow, goal, and the notes of the tip."""
+    """Return the texts of a row that are searched: ids, label, workflow, goal, branch, and the notes of the tip."""
     run = row.run
-    return run.label, run.workflow_id, run.workflow_name, run.goal or "", run.notes or ""
+    named = (f"run {run.label}", run.run, row.session, run.workflow_id, run.workflow_name)
+    return *named, run.goal or "", run.branch or "", run.notes or ""
 
 
-def holds_all(texts: Iterable[str], words: Iterable[str]) -> bool:
-    """Say whether the texts together contain every word.
-
-    Words are compared as in every search (RES-5). A word without any searchable character, for example in another
-    script, matches as a substring.
-    """
-    whole = "\n".join(texts)
-    found, plain = tokens(whole), _plain(whole)
-    return all(tokens(word) <= found if tokens(word) else _plain(word) in plain for word in words)
+def best_matches(rows: Sequence[Row], texts: Iterable[Iterable[str]], query: str) -> tuple[list[Row], Closeness | None]:
+    """Return the rows whose texts match a query best, in their order, and how well they match."""
+    found = match_texts(Words.of(query), ["\n".join(one) for one in texts])
+    best = min((one for one in found if one is not None), default=None)
+    kept = {Closeness.WORDS, Closeness.BEGINNINGS} if best in (Closeness.WORDS, Closeness.BEGINNINGS) else {best}
+    matching = [(one, row) for one, row in zip(found, rows, strict=True) if one is not None and one in kept]
+    return [row for _, row in sorted(matching, key=lambda pair: pair[0])], best
 
 
 def _age(row: Row) -> float:
     last_at = moment_of(row.run.last_at)
     return float("inf") if last_at is None else -last_at
-
-
-def _plain(text: str) -> str:
-    return unicodedata.normalize("NFKC", text).lower()
 
 
 def moment_of(text: str | None) -> int | None:

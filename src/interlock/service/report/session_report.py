@@ -1,62 +1,29 @@
 """The report of a session for people: its runs, their current step, the finished steps, and what is open."""
 
-import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast, get_args
+from typing import get_args
 
-from interlock.engine.published import Published
-from interlock.engine.request import TURN_CONTENT_TYPE, WHOLE_NOTES_CONTENT_TYPE
+from interlock.kernel.canonical import Json
 from interlock.kernel.ids import Digest, NodeId, RunId, SessionId, SourceKind, WorkflowHash
 from interlock.record.base import Preferences
-from interlock.record.events import NodeCreatedEvent
+from interlock.record.events import RunStartedEvent
 from interlock.record.outcome import Blocker
-from interlock.record.payloads import ArtifactPayload, GapRecorded, ObservationKey, WorkRecorded
+from interlock.record.payloads import GapRecorded, ObservationKey
+from interlock.record.snapshot import PendingStep, Running
+from interlock.service.report.step_report import ContextChange, StepReader, StepReport, context_changes
 from interlock.service.run.context import RunContext, StepLabel, load_run_context
 from interlock.service.run.history import History
 from interlock.service.run.plans import Plans
 from interlock.service.run.summaries import summary_of
-from interlock.store.ports.errors import ContentDamagedError
+from interlock.service.run.verdicts import verdicts_at
 from interlock.store.ports.reader import SessionReader
 from interlock.views.node_position import PathStep, path_to, refusal_of
-from interlock.views.recap import notes_of_attempt, notes_of_checkpoint
 from interlock.views.run_graph import GraphNode, leaves, run_graph
 from interlock.views.session import Node, RunEnd
 from interlock.views.status import open_gaps, remedy
 from interlock.views.summary import RunSummary
-
-
-class Artifact(Published):
-    """An artifact of an attempt. `kind` is the kind that its content states; None if it states none."""
-
-    digest: Digest
-    kind: str | None
-    content_type: str
-    bytes: int
-    is_readable: bool
-
-
-_NOT_EVIDENCE = frozenset({TURN_CONTENT_TYPE, WHOLE_NOTES_CONTENT_TYPE})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepReport:
-    """A step on the path to the current one. `at` is the time when it was done.
-
-    `refused` holds the blockers of each refused attempt; `checkpoint` the notes of the step's last checkpoint.
-    `artifacts` are those of the attempt that finished it, and what else it stored that cannot be read. `left` says how
-    work on it was left before it was done (END-7).
-    """
-
-    node: NodeId
-    place: StepLabel
-    is_done: bool
-    at: str | None
-    notes: str | None
-    checkpoint: str | None
-    refused: tuple[tuple[Blocker, ...], ...]
-    artifacts: tuple[Artifact, ...]
-    left: tuple[WorkRecorded, ...] = ()
+from interlock.views.verdicts import Verdict, in_effect
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,11 +48,44 @@ class GapReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class VerdictReport:
+    """A verdict and the step that stated it. A later verdict replaced it unless it `is_in_effect` (EVD-2)."""
+
+    verdict: Verdict
+    step: StepLabel
+    at: str | None
+    is_in_effect: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextEntry:
+    """A context key at a node. `step` set it last; None if it was sent with the start."""
+
+    key: str
+    value: Json
+    step: StepLabel | None
+    at: str | None
+    is_computed: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepNotDone:
+    """A step of the plan that was not done on the path: it was skipped, or the run has not come to it."""
+
+    step_id: str
+    title: str
+    number: int
+    is_skipped: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunReport:
     """The report of a run. `steps` go from the first to the current one, without the `left_out` earliest steps.
 
-    `blockers` say why it is blocked; `context_keys` are those at its preferred tip; `ended` says how it ended
-    if its last step was not done (END-1); `observed` is the git position at which it began.
+    `verdicts` are those of all steps, the latest first; `not_done` are the steps of the plan that are not on the path.
+    `blockers` say why it is blocked; `context` is that at its preferred tip, by key; `ended` says how it ended
+    if its last step was not done (END-1); `observed` is the git position at which it began, and `config_hash`
+    identifies the configuration of the server that began it (CFG-5).
     """
 
     summary: RunSummary
@@ -95,14 +95,17 @@ class RunReport:
     preferences: Preferences
     steps: tuple[StepReport, ...]
     left_out: int
+    verdicts: tuple[VerdictReport, ...]
+    not_done: tuple[StepNotDone, ...]
     branches: tuple[Branch, ...]
     graph: GraphNode
     run_context: RunContext
     blockers: tuple[Blocker, ...]
     gaps: tuple[GapReport, ...]
-    context_keys: tuple[str, ...]
+    context: tuple[ContextEntry, ...]
     ended: RunEnd | None
     observed: Mapping[ObservationKey, str]
+    config_hash: Digest | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,10 +121,11 @@ class SessionReporter:
     """Makes reports of one session. Writes nothing."""
 
     def __init__(self, reader: SessionReader, plans: Plans, history: History) -> None:
-        self._reader = reader
         self._plans = plans
         self._session = history.session
-        self._times = _times(history)
+        self._steps = StepReader(reader, history)
+        started = (event for plan in history.appended for event in plan if isinstance(event, RunStartedEvent))
+        self._configs = {event.scope.run_id: event.data.applied_config_hash for event in started}
 
     def session(self, runs: Sequence[RunId], *, steps_max: int | None = None) -> SessionReport:
         """Return the report of these runs, each with at most its last `steps_max` steps.
@@ -135,6 +139,15 @@ class SessionReporter:
             events=self._session.next_index,
             runs=tuple(self._run(summary, steps_max) for summary in selected.values()),
         )
+
+    def branch(self, run_context: RunContext, tip: Node) -> tuple[StepReport, ...]:
+        """Return the reports of the steps on the path to a node, without the end of a complete run.
+
+        Raises:
+            ContentDamagedError: A snapshot is missing or damaged.
+        """
+        path = path_to(self._session, tip)
+        return tuple(self._steps.step(run_context, one) for one in path if run_context.place(one.at) is not None)
 
     def gaps(self, run: RunId) -> tuple[GapReport, ...]:
         """Return the open gaps of a run.
@@ -159,84 +172,26 @@ class SessionReporter:
             source_kind=run.source_kind,
             source_ref=run.source_ref,
             preferences=tip.preferences,
-            steps=tuple(self._step(run_context, path_step) for path_step in shown),
+            steps=tuple(self._steps.step(run_context, path_step) for path_step in shown),
             left_out=len(done) - len(shown),
+            verdicts=tuple(self._verdicts(run_context, path)),
+            not_done=tuple(_not_done(run_context, path)),
             branches=tuple(self._branch(run_context, leaf) for leaf in leaves(graph)),
             graph=graph,
             run_context=run_context,
             blockers=refusal.blockers if refusal is not None else (),
             gaps=self._gaps(run_context),
-            context_keys=tuple(sorted(self._session.context(tip.node))),
+            context=tuple(self._context(run_context, path)),
             ended=run.ended,
             observed=self._observed(run.run),
-        )
-
-    def _step(self, run_context: RunContext, path_step: PathStep) -> StepReport:
-        place = run_context.place(path_step.at)
-        assert place is not None, "only a pending step can be followed by another"
-        successor = path_step.passed_to
-        stored = self._artifacts(successor) if successor is not None else ()
-        artifacts = (*stored, *self._lost(path_step, {one.digest for one in stored}))
-        refusals = [refusal_of(run_context.session, node) for node in path_step.refused]
-        held = [notes_of_checkpoint(node) for node in (path_step.at, *path_step.refused)]
-        return StepReport(
-            node=path_step.at.node,
-            place=place,
-            is_done=successor is not None,
-            at=self._times.get(successor.node) if successor is not None else None,
-            notes=self._notes(successor) if successor is not None else None,
-            checkpoint=next((notes for notes in reversed(held) if notes is not None), None),
-            refused=tuple(one.blockers for one in refusals if one is not None),
-            artifacts=artifacts,
-            left=tuple(one for node in (path_step.at, *path_step.refused) for one in node.left),
-        )
-
-    def _notes(self, node: Node) -> str | None:
-        """Return the full notes of an attempt; long notes are stored whole in an artifact."""
-        for digest, payload in _payloads(node):
-            if payload.content_type == WHOLE_NOTES_CONTENT_TYPE:
-                try:
-                    return self._reader.artifact(digest).decode("utf-8", "replace")
-                except ContentDamagedError:
-                    break
-        return notes_of_attempt(node)
-
-    def _artifacts(self, node: Node) -> tuple[Artifact, ...]:
-        found = [one for one in _payloads(node) if one[1].content_type not in _NOT_EVIDENCE]
-        return tuple(self._artifact(digest, payload) for digest, payload in found)
-
-    def _lost(self, path_step: PathStep, shown: Collection[Digest]) -> Iterator[Artifact]:
-        """Yield what cannot be read of the other artifacts of a step: of refused attempts, checkpoints, whole notes."""
-        later = [*path_step.refused, *([path_step.passed_to] if path_step.passed_to is not None else [])]
-        outputs = [output for output in path_step.at.outputs if output.is_of_checkpoint]
-        outputs += [output for node in later for output in node.outputs]
-        payloads = {one.payload.sha256: one.payload for one in outputs if isinstance(one.payload, ArtifactPayload)}
-        for digest, payload in payloads.items():
-            artifact = self._artifact(digest, payload)
-            if digest not in shown and not artifact.is_readable:
-                yield artifact
-
-    def _artifact(self, digest: Digest, payload: ArtifactPayload) -> Artifact:
-        kind: object = None
-        is_readable = True
-        try:
-            body: object = json.loads(self._reader.artifact(digest))
-            kind = cast("dict[str, object]", body).get("kind") if isinstance(body, dict) else None
-        except ContentDamagedError:
-            is_readable = False
-        except (ValueError, RecursionError):
-            kind = None
-        return Artifact(
-            digest=digest,
-            kind=kind if isinstance(kind, str) else None,
-            content_type=payload.content_type,
-            bytes=payload.byte_length,
-            is_readable=is_readable,
+            config_hash=self._configs.get(run.run),
         )
 
     def _branch(self, run_context: RunContext, leaf: GraphNode) -> Branch:
         node = leaf.node
-        return Branch(node=node.node, place=run_context.place(node), is_tip=leaf.is_tip, at=self._times.get(node.node))
+        return Branch(
+            node=node.node, place=run_context.place(node), is_tip=leaf.is_tip, at=self._steps.time_of(node.node)
+        )
 
     def _gaps(self, run_context: RunContext) -> tuple[GapReport, ...]:
         return tuple(
@@ -244,11 +199,42 @@ class SessionReporter:
                 gap=one.gap,
                 node=one.node.node,
                 step=run_context.place(one.step) if one.step is not None else None,
-                at=self._times.get(one.node.node),
+                at=self._steps.time_of(one.node.node),
                 remedy=remedy(one.gap.reason, is_of_start=one.step is None),
             )
             for one in open_gaps(run_context.session, run_context.run.run)
         )
+
+    def _verdicts(self, run_context: RunContext, path: Sequence[PathStep]) -> Iterator[VerdictReport]:
+        """Yield the verdicts of the steps of a path, the latest first."""
+        at = {one.passed_to.node: one.at for one in path if one.passed_to is not None}
+        nodes = [one.passed_to for one in path if one.passed_to is not None]
+        found = [verdict for node in nodes for verdict in verdicts_at(run_context, node)]
+        effective = list(in_effect(found, run_context.workflow.graphs.parallel_to))
+        for one in reversed(found):
+            place = run_context.place(at[one.node])
+            assert place is not None, "a step with a verdict was pending"
+            yield VerdictReport(
+                verdict=one.verdict, step=place, at=self._steps.time_of(one.node), is_in_effect=one in effective
+            )
+
+    def _context(self, run_context: RunContext, path: Sequence[PathStep]) -> Iterator[ContextEntry]:
+        """Yield the context at the end of a path, each key with the step that set it last."""
+        last: dict[str, tuple[PathStep, ContextChange]] = {}
+        for path_step in path:
+            if path_step.passed_to is not None:
+                last.update((one.key, (path_step, one)) for one in context_changes(run_context, path_step))
+        for key, value in sorted(self._session.context(path[-1].at.node).items()):
+            path_step, change = last.get(key, (None, None))
+            made = path_step.passed_to if path_step is not None else path[0].at
+            assert made is not None, "only a finished step changes the context"
+            yield ContextEntry(
+                key=key,
+                value=value,
+                step=run_context.place(path_step.at) if path_step is not None else None,
+                at=self._steps.time_of(made.node),
+                is_computed=change is not None and change.is_computed,
+            )
 
     def _observed(self, run: RunId) -> Mapping[ObservationKey, str]:
         keys: tuple[ObservationKey, ...] = get_args(ObservationKey)
@@ -260,13 +246,22 @@ class SessionReporter:
         return observed
 
 
-def _payloads(node: Node) -> list[tuple[Digest, ArtifactPayload]]:
-    """Return the artifacts that the attempt stored which made a node, with their digests."""
-    own = [output.payload for output in node.outputs if not output.is_of_checkpoint]
-    return [(one.sha256, one) for one in own if isinstance(one, ArtifactPayload)]
+def _not_done(run_context: RunContext, path: Sequence[PathStep]) -> Iterator[StepNotDone]:
+    """Yield the steps of the plan that no step of a path is, in plan order."""
+    state = run_context.snapshot(path[-1].at).state
+    done = {one.step_id for one in _positions(run_context, path)}
+    skipped = {key.rpartition("::")[2] for key in state.skipped.values} if isinstance(state, Running) else None
+    for step_id, node in run_context.workflow.steps.items():
+        if step_id not in done:
+            is_skipped = skipped is None or step_id in skipped
+            number = run_context.workflow.numbers[step_id]
+            # The values of a template are known only when the step is pending.
+            title = node.title if "{{" not in node.title else step_id
+            yield StepNotDone(step_id=step_id, title=title, number=number, is_skipped=is_skipped)
 
 
-def _times(history: History) -> Mapping[NodeId, str]:
-    """Return the time at which each node was made, if it is recorded."""
-    made = (event for plan in history.appended for event in plan if isinstance(event, NodeCreatedEvent))
-    return {event.scope.node_id: event.recorded_at for event in made if event.recorded_at is not None}
+def _positions(run_context: RunContext, path: Sequence[PathStep]) -> Iterator[PendingStep]:
+    for one in path:
+        state = run_context.snapshot(one.at).state
+        if isinstance(state, Running):
+            yield state.pending.step

@@ -8,8 +8,9 @@ from typing import cast
 from pydantic import ValidationError
 
 from interlock.engine.ends import RunEnding
+from interlock.engine.event_drafts import intent_id
 from interlock.engine.gates import Answered, Reply
-from interlock.engine.judge.attempt import Attempt
+from interlock.engine.judge.attempt import Attempt, AwaitedEvent
 from interlock.engine.request import (
     ARTIFACT_CONTENT_TYPE,
     REPLY_CONTENT_TYPE,
@@ -20,9 +21,10 @@ from interlock.engine.request import (
 from interlock.kernel.budgets import EARLIER_NOTES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import AttemptId, Digest, ack_attempt, derived_id
+from interlock.plan.records import Task
 from interlock.record.events import Actor
 from interlock.record.payloads import ArtifactPayload, GapRecorded, NotesPayload, WorkRecorded
-from interlock.record.snapshot import Complete, Running
+from interlock.record.world import EXPIRED
 from interlock.service.run.context import RunContext
 from interlock.store.ports.errors import ContentDamagedError
 from interlock.store.ports.reader import SessionReader
@@ -61,7 +63,47 @@ def attempt_on(
         open_gaps=tuple(_open_gaps(session, node)),
         reporters=dict(_reporters(run_context, node)),
         earlier_notes=tuple(_earlier_notes(session, node)),
+        event=awaited_event(run_context, node),
+        emitted=_emitted(run_context, node),
     )
+
+
+def awaited_event(run_context: RunContext, node: Node) -> AwaitedEvent | None:
+    """Return the event that the step of a node takes, if it waits for one that is there (WORLD-4)."""
+    awaits = pending_task(run_context, node).awaits
+    if awaits is None:
+        return None
+    here = chain_head(run_context.session, node).node
+    outside = run_context.session.outside
+    found = outside.first_match(node.run, awaits.event, awaits.assurance, here, node.taken)
+    if found is None:
+        return None
+    return AwaitedEvent(event_id=found.event_id, fields=found.data.fields, is_expired=found.data.event == EXPIRED)
+
+
+def _emitted(run_context: RunContext, node: Node) -> frozenset[int]:
+    """Return the numbers of the step's intents that are sent once in a run and that this run has recorded."""
+    pending = run_context.pending(node)
+    assert pending is not None, "a node with an attempt is not complete"
+    intents = run_context.session.outside.intents
+    return frozenset(
+        number
+        for number, one in enumerate(pending_task(run_context, node).emits)
+        if one.once is not None and intent_id(node.run, None, pending.step_id, number) in intents
+    )
+
+
+def pending_task(run_context: RunContext, node: Node) -> Task:
+    """Return the task that is pending at a node with an attempt.
+
+    Raises:
+        ContentDamagedError: The node's snapshot is missing or damaged.
+    """
+    pending = run_context.pending(node)
+    assert pending is not None, "a node with an attempt is not complete"
+    task = run_context.workflow.steps[pending.step_id].task
+    assert task is not None, "a pending step is a task"
+    return task
 
 
 def _reporters(run_context: RunContext, node: Node) -> Iterator[tuple[str, Actor | None]]:
@@ -70,8 +112,7 @@ def _reporters(run_context: RunContext, node: Node) -> Iterator[tuple[str, Actor
     Raises:
         ContentDamagedError: A snapshot is missing or damaged.
     """
-    task = run_context.workflow.steps[_pending(run_context, node)].task
-    assert task is not None, "a pending step is a task"
+    task = pending_task(run_context, node)
     wanted = set(task.verifies if task.by is not None else ())
     here = chain_head(run_context.session, node)
     # A step node was made by the report of the step that was pending at the node before it.
@@ -85,9 +126,9 @@ def _reporters(run_context: RunContext, node: Node) -> Iterator[tuple[str, Actor
 
 
 def _pending(run_context: RunContext, node: Node) -> str:
-    state = run_context.snapshot(node).state
-    assert isinstance(state, Running), "a node with an attempt is not complete"
-    return state.pending.step.step_id
+    pending = run_context.pending(node)
+    assert pending is not None, "a node with an attempt is not complete"
+    return pending.step_id
 
 
 def ending_of(run_context: RunContext, work: WorkRecorded, actor: Actor | None, reply: Reply | None) -> RunEnding:
@@ -102,7 +143,7 @@ def ending_of(run_context: RunContext, work: WorkRecorded, actor: Actor | None, 
         session=session.session,
         run=run.run,
         title=f"{run_context.workflow.name}: run {view.label}",
-        is_complete=isinstance(run_context.snapshot(session.nodes[run.tip]).state, Complete),
+        is_complete=run_context.pending(session.nodes[run.tip]) is None,
         work=work,
         actor=actor,
         reply=reply,

@@ -66,6 +66,15 @@ class RunContext:
             error.session = self.session.session
             raise
 
+    def pending(self, node: Node) -> PendingStep | None:
+        """Return the step that is pending at a node; None if the run is complete there.
+
+        Raises:
+            ContentDamagedError: The node's snapshot is missing or damaged.
+        """
+        state = self.snapshot(node).state
+        return state.pending.step if isinstance(state, Running) else None
+
     def passing(self, path: tuple[LoopFrame, ...]) -> LoopPass | None:
         """Return the current pass of the innermost loop around a step; None if it is in no loop."""
         if not path:
@@ -75,8 +84,8 @@ class RunContext:
 
     def title(self, node: Node) -> str:
         """Return the title of the step that is pending at a node, rendered with the node's context."""
-        state = self.snapshot(node).state
-        return self._title(node, state.pending.step) if isinstance(state, Running) else "Complete"
+        pending = self.pending(node)
+        return self._title(node, pending) if pending is not None else "Complete"
 
     def _title(self, node: Node, pending: PendingStep) -> str:
         """Render a pending step's title. A recap renders hundreds, so plain ones skip the context."""
@@ -88,10 +97,9 @@ class RunContext:
 
     def place(self, node: Node) -> StepLabel | None:
         """Return the step that is pending at a node as lists name it; None if it is complete."""
-        state = self.snapshot(node).state
-        if not isinstance(state, Running):
+        pending = self.pending(node)
+        if pending is None:
             return None
-        pending = state.pending.step
         number = self.workflow.numbers[self.workflow.steps[pending.step_id].node_id]
         return StepLabel(title=self._title(node, pending), number=number, loop=self.passing(pending.loop_path))
 

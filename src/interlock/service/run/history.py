@@ -20,8 +20,8 @@ class History:
 def history_of(reader: SessionReader, session: SessionId) -> History | None:
     """Load a session's history; None if there is no such session or its log is empty.
 
-    Every view of one session reads it here, so this is the one place that decides what is shown of a damaged session
-    (HIS-2). Today nothing is shown: the damage is raised.
+    Every view of one session reads it here. Nothing of a damaged session is returned
+    (HIS-2): commands catch the damage that is raised here, and show the sound beginning (HIS-8).
 
     Raises:
         SessionUnhealthyError: Its log does not verify.

@@ -1,4 +1,4 @@
-"""Reads what the lifecycle of a run is derived from: pinned plan, captures and snapshots."""
+"""Reads what the lifecycle and the executions of a run are derived from: pinned plan, captures and snapshots."""
 
 from collections.abc import Mapping
 
@@ -8,6 +8,7 @@ from interlock.service.run.attempts import stored_object
 from interlock.service.run.context import RunContext
 from interlock.store.ports.errors import ContentDamagedError
 from interlock.store.ports.reader import SessionReader
+from interlock.views.executions.projection import Executions, project_executions, recorded_facts
 from interlock.views.lifecycle.projection import Lifecycle, Sources, lifecycle_of
 from interlock.views.session import Node
 
@@ -27,3 +28,15 @@ def read_lifecycle(reader: SessionReader, run_context: RunContext, tip: Node) ->
 
     sources = Sources(capture=capture, snapshot=run_context.snapshot)
     return lifecycle_of(run_context.session, tip, run_context.workflow, sources)
+
+
+def read_executions(reader: SessionReader, run_context: RunContext, tip: Node) -> Executions:
+    """Return the executions of a branch of a run, to a node of it.
+
+    Raises:
+        ContentDamagedError: A snapshot is needed that is missing or damaged.
+    """
+    session = run_context.session
+    facts = recorded_facts(event for part in reader.history(session.session) for event in part)
+    lifecycle = read_lifecycle(reader, run_context, tip)
+    return project_executions(session, run_context.run, run_context.workflow, lifecycle, facts)

@@ -1,7 +1,9 @@
-"""A cache of pinned workflows and snapshots, which are verified when they are loaded."""
+"""A cache of pinned workflows, snapshots and verdicts, which are verified when they are loaded."""
 
-from interlock.kernel.budgets import SNAPSHOTS_KEPT_MAX, WORKFLOWS_KEPT_MAX
-from interlock.kernel.ids import SnapshotRef, WorkflowHash
+import json
+
+from interlock.kernel.budgets import SNAPSHOTS_KEPT_MAX, VERDICTS_KEPT_MAX, WORKFLOWS_KEPT_MAX
+from interlock.kernel.ids import Digest, SnapshotRef, WorkflowHash
 from interlock.plan.compiled import CompiledWorkflow, parse_compiled
 from interlock.plan.fit import snapshot_fault
 from interlock.record.append_plan import AppendPlan
@@ -10,15 +12,17 @@ from interlock.record.snapshot import ExecutionSnapshot, parse_snapshot
 from interlock.service.recent import Recent
 from interlock.store.ports.errors import ContentDamagedError
 from interlock.store.ports.reader import SessionReader
+from interlock.views.verdicts import Verdict, verdict_of
 
 
 class Plans:
-    """Loads pinned workflows and snapshots, and keeps the most recent ones; they are immutable."""
+    """Loads pinned workflows, snapshots and verdicts, and keeps the most recent ones; they are immutable."""
 
     def __init__(self, reader: SessionReader) -> None:
         self._reader = reader
         self._workflows: Recent[WorkflowHash, CompiledWorkflow] = Recent(WORKFLOWS_KEPT_MAX)
         self._snapshots: Recent[tuple[SnapshotRef, WorkflowHash], ExecutionSnapshot] = Recent(SNAPSHOTS_KEPT_MAX)
+        self._verdicts: Recent[Digest, tuple[Verdict | None]] = Recent(VERDICTS_KEPT_MAX)
 
     def workflow(self, workflow_hash: WorkflowHash) -> CompiledWorkflow:
         """Return a pinned workflow.
@@ -35,6 +39,14 @@ class Plans:
             ContentDamagedError: It is missing, damaged, of another workflow, or impossible in its plan.
         """
         return self._snapshots.get((ref, workflow_hash), lambda: self._load_snapshot(ref, workflow_hash))
+
+    def verdict(self, digest: Digest) -> Verdict | None:
+        """Return the verdict that a stored artifact states; None if it states none or is not JSON.
+
+        Raises:
+            ContentDamagedError: It is missing or damaged.
+        """
+        return self._verdicts.get(digest, lambda: (self._load_verdict(digest),))[0]
 
     def keep(self, ref: SnapshotRef, snapshot: ExecutionSnapshot) -> None:
         """Keep a snapshot that this process is about to append, so that it need not be read back."""
@@ -54,6 +66,12 @@ class Plans:
             return parse_compiled(data)
         except MalformedRecordError as error:
             raise ContentDamagedError(what="pinned workflow", digest=workflow_hash, found=error.found) from error
+
+    def _load_verdict(self, digest: Digest) -> Verdict | None:
+        try:
+            return verdict_of(json.loads(self._reader.artifact(digest)))
+        except (ValueError, RecursionError):
+            return None
 
     def _load_snapshot(self, ref: SnapshotRef, workflow_hash: WorkflowHash) -> ExecutionSnapshot:
         snapshot = self._reader.snapshot(ref)

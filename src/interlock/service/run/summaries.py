@@ -8,10 +8,11 @@ from interlock.kernel.progress import Progress, report_nothing
 from interlock.record.base import UnknownVersionError
 from interlock.service.run.context import RunContext, load_run_context
 from interlock.service.run.plans import Plans
+from interlock.service.run.verdicts import run_standing
 from interlock.store.ports.errors import ContentDamagedError, Health, SessionUnhealthyError
 from interlock.store.ports.reader import LogVersion, SessionReader
 from interlock.views.recap import latest_notes
-from interlock.views.session import Session
+from interlock.views.session import Node, Session
 from interlock.views.status import run_status
 from interlock.views.summary import RunSummary, SessionSummary, parse_summary
 
@@ -85,6 +86,13 @@ def _read(reader: SessionReader, plans: Plans, session: SessionId) -> SessionSum
         return unreadable_by(session, error)
 
 
+def _waiting(run_context: RunContext, tip: Node) -> str | None:
+    """Return the event that the step of a tip waits for, if it waits for one."""
+    pending = run_context.pending(tip)
+    task = run_context.workflow.steps[pending.step_id].task if pending is not None else None
+    return task.awaits.event if task is not None and task.awaits is not None else None
+
+
 def unreadable_by(
     session: SessionId, error: SessionUnhealthyError | UnknownVersionError | ContentDamagedError
 ) -> Unreadable:
@@ -121,6 +129,7 @@ def _run(run_context: RunContext) -> RunSummary:
         workflow_name=run_context.workflow.name,
         goal=view.goal,
         status=run_status(session, tip, run_context.snapshot(tip)),
+        verdict=run_standing(run_context, tip),
         end_reason=run.ended.work.reason if run.ended is not None else None,
         tip=tip.node,
         step=place.title if place is not None else None,
@@ -135,4 +144,10 @@ def _run(run_context: RunContext) -> RunSummary:
         branch=session.observed(run.run, "git_branch"),
         head_sha=session.observed(run.run, "git_head_sha"),
         repo=session.observed(run.run, "repo_root_hash"),
+        repo_root=session.observed(run.run, "repo_root"),
+        workflow_hash=run.workflow_hash,
+        source_kind=run.source_kind,
+        source_ref=run.source_ref,
+        waiting=_waiting(run_context, tip) if run.ended is None else None,
+        intents=sum(one.run == run.run for one in session.outside.intents.values()),
     )

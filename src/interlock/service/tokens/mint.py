@@ -49,6 +49,11 @@ class Mint:
             return self._short(ShortKind.FORK, node, number)
         return self._attempt(TokenKind.ACK, node, fork_attempt(node, number))
 
+    def retry(self, node: NodeId, attempt: AttemptId) -> str:
+        """Return the token that makes an unrecorded attempt on a node again: its ack, or that of its next fork."""
+        is_ack = attempt == ack_attempt(node)
+        return self.ack(node) if is_ack else self.fork(node, self.session.nodes[node].forks)
+
     def checkpoint(self, node: NodeId, number: int) -> str:
         """Return the token that makes the checkpoint of a node with this number, counted from 0."""
         if self._is_short(node):

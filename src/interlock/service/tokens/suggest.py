@@ -16,7 +16,7 @@ from interlock.record.base import UnknownVersionError
 from interlock.record.short_tokens import decode_token
 from interlock.service.ports import ReadPorts
 from interlock.service.run.context import RunContext, load_run_context
-from interlock.service.tokens.mint import Argument, Mint
+from interlock.service.tokens.mint import Argument, Mint, minting
 from interlock.store.ports.errors import ContentDamagedError, SessionUnhealthyError
 from interlock.views.node_position import node_position
 from interlock.views.session import Node, Run, Session
@@ -80,7 +80,7 @@ def place_of(ports: ReadPorts, session: Session, run: Run) -> RunTokens | None:
         run_context = load_run_context(session, run, ports.plans)
     except _UNREADABLE:
         return None
-    return RunTokens(run_context=run_context, mint=Mint(ring=ring, session=session, run=run, form=ports.token_format))
+    return RunTokens(run_context=run_context, mint=minting(ports, ring, session, run))
 
 
 def place_of_run(ports: ReadPorts, session: SessionId, run: RunId) -> RunTokens | None:

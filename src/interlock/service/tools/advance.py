@@ -20,31 +20,39 @@ from interlock.engine.answer.parts import PendingStepView
 from interlock.engine.answer.secret_scanning import secret_warnings
 from interlock.engine.answer.structure import Fork, Warned
 from interlock.engine.ends import Ended, EndNotAgreed, RunComplete, decide_end, work_in
-from interlock.engine.judge.attempt import Advanced, ApprovalMissing, AttemptLimitReached, Refused
+from interlock.engine.judge.attempt import Advanced, ApprovalMissing, AttemptLimitReached, Refused, Waiting
 from interlock.engine.judge.confirmation import CLAIM
+from interlock.engine.outside import SentEvent, events_in
 from interlock.engine.request import Request
 from interlock.kernel.budgets import ATTEMPTS_PER_STEP_MAX, FORKS_PER_NODE_MAX, PROMPT_REPEATED_BYTES_MAX
 from interlock.kernel.canonical import NotCanonicalError
 from interlock.kernel.errors import ErrorCode, Refusal
-from interlock.kernel.ids import AttemptId, ack_attempt, fork_attempt, node_of_attempt
+from interlock.kernel.ids import AttemptId, NodeId, ack_attempt, fork_attempt, node_of_attempt
 from interlock.kernel.text import utf8_bytes
 from interlock.record.events import Actor
 from interlock.record.outcome import Blocked, Blocker, BlockerReport
 from interlock.record.payloads import WorkRecorded
-from interlock.record.snapshot import Complete, Running
+from interlock.service.outside.receive import (
+    BY_CLAIM,
+    checked_event,
+    content_warnings,
+    expiry_of,
+    find_event,
+    record_event,
+)
 from interlock.service.ports import Ports
-from interlock.service.run.attempts import answered_at, attempt_on, ending_of, whole_notes
+from interlock.service.run.attempts import answered_at, attempt_on, awaited_event, ending_of, whole_notes
 from interlock.service.run.context import RunContext
 from interlock.service.run.context_limits import context_refusal, set_key_refusal
 from interlock.service.tokens.mint import Mint, minting
 from interlock.service.tokens.resolve import lost_history
 from interlock.service.tools import warnings
-from interlock.service.tools.append import append_plan
 from interlock.service.tools.end_run import answer_after_end, ask_to_end, refuse_complete, render_end
 from interlock.service.tools.pending_step import render_pending_step
 from interlock.service.tools.target import Target
 from interlock.service.unanswered import after_append
 from interlock.store.ports.keys import KeyRing
+from interlock.store.ports.writer import SessionLock
 from interlock.views import session as fold_types
 from interlock.views.node_position import attempts_on, chain_head, node_position, refusal_of, tip_below
 from interlock.views.recap import notes_of_attempt
@@ -53,13 +61,17 @@ from interlock.views.session import Node, Session
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Call:
-    """An attempt on its target, the request, who makes it, and the keys that sign the answer."""
+    """An attempt on its target, the request, who makes it, and the keys that sign the answer.
+
+    `sent` are the events that came with it.
+    """
 
     target: Target
     attempt: AttemptId
     request: Request
     actor: Actor | None
     ring: KeyRing
+    sent: tuple[SentEvent, ...] = ()
 
 
 def advance(
@@ -76,8 +88,10 @@ def advance(
     """
     attempt = target.attempt
     assert attempt is not None, "an advance has an attempt"
+    sent, request = events_in(request)
     # The keys are read before the append: after it, nothing may prevent the answer.
-    call = _Call(target=target, attempt=attempt, request=request, actor=actor, ring=ports.key_ring.ensure_keys())
+    ring = ports.key_ring.ensure_keys()
+    call = _Call(target=target, attempt=attempt, request=request, actor=actor, ring=ring, sent=sent)
     # Recorded outcomes never change, so a hit needs no lock; a miss is checked again under the lock (ADV-5, ADV-6).
     recorded = target.run_context.session.advance(target.node.node, attempt)
     if recorded is not None:
@@ -93,19 +107,57 @@ def advance(
         if session is None or target.node.node not in session.nodes:
             return lost_history("ackToken", run=target.run_context.view())
         recorded = session.advance(target.node.node, attempt)
-        if recorded is None:
-            outcome = answer_after_end(ports, call.ring, target.run_context.at(session), work)
-            outcome = outcome or _decide(ports, call, session)
-            if isinstance(outcome, Answer | Refusal | HumanInputRequired):
+        is_ours = recorded is None
+        if is_ours:
+            outcome = _record(ports, lock, call, session)
+            if not isinstance(outcome, Session):
                 return outcome
-            if isinstance(outcome, Advanced):
-                [(reference, _)] = outcome.plan.snapshots
-                ports.read.plans.keep(reference, outcome.snapshot)
-            session = append_plan(ports, lock, outcome.plan, actor)
+            session = outcome
             recorded = session.advance(target.node.node, attempt)
     if recorded is None:
         return render_end(ports, call.ring, target.run_context.at(session))
+    if is_ours:
+        # Who recorded an intent sends it, and nobody else by itself (WORLD-6).
+        ports.outbox.offer(session.session, session.outside.of_node(node_of_attempt(attempt)))
     return _render_outcome(ports, call, session, recorded)
+
+
+def _record(
+    ports: Ports, lock: SessionLock, call: _Call, session: Session
+) -> Session | Answer | Refusal | HumanInputRequired:
+    """Record the events of the call, decide the attempt, and append its plan; or return what prevents it."""
+    work, _ = work_in(call.request)
+    closed = answer_after_end(ports, call.ring, call.target.run_context.at(session), work)
+    if closed is not None:
+        return closed
+    received = _receive(ports, lock, call, session)
+    if isinstance(received, Refusal):
+        return received
+    outcome = _decide(ports, call, received)
+    if isinstance(outcome, Answer | Refusal | HumanInputRequired):
+        return outcome
+    if isinstance(outcome, Advanced):
+        [(reference, _)] = outcome.plan.snapshots
+        ports.read.plans.keep(reference, outcome.snapshot)
+    return ports.append(lock, outcome.plan, call.actor)
+
+
+def _receive(ports: Ports, lock: SessionLock, call: _Call, session: Session) -> Session | Refusal:
+    """Record the events that came with the call, and that the step waited too long if it did (WORLD-3, WORLD-4)."""
+    run_context = call.target.run_context.at(session)
+    for sent in call.sent:
+        checked = checked_event(run_context, sent, BY_CLAIM, ports.sources)
+        if isinstance(checked, Refusal):
+            return checked
+        recorded = record_event(ports, lock, run_context, (checked, sent.node), call.actor)
+        if isinstance(recorded, Refusal):
+            return recorded
+        run_context = run_context.at(recorded)
+    node = run_context.session.nodes[call.target.node.node]
+    expired = expiry_of(run_context, node, ports.clock)
+    if expired is None or awaited_event(run_context, node) is not None:
+        return run_context.session
+    return record_event(ports, lock, run_context, (expired, NodeId(expired.sent_id)), call.actor)
 
 
 def _context_refusal(target: Target, request: Request) -> Refusal | None:
@@ -137,14 +189,16 @@ def _attempt_refusal(target: Target, session: Session) -> Refusal | None:
     return None
 
 
-def _decide(ports: Ports, call: _Call, session: Session) -> Advanced | Refused | Ended | Refusal | HumanInputRequired:
+def _decide(
+    ports: Ports, call: _Call, session: Session
+) -> Advanced | Refused | Ended | Answer | Refusal | HumanInputRequired:
     """Decide the attempt from the session as loaded under the lock; an attempt may ask for the end of its run."""
     run_context, node = call.target.run_context, session.nodes[call.target.node.node]
     refusal = _attempt_refusal(call.target, session)
     if refusal is not None:
         return refusal
     with ports.read.trace.span("decide"):
-        if isinstance(run_context.snapshot(node).state, Complete):
+        if run_context.pending(node) is None:
             return lost_history("ackToken", run=run_context.view(node))
         run_context = run_context.at(session)
         work, _ = work_in(call.request)
@@ -161,6 +215,8 @@ def _decide(ports: Ports, call: _Call, session: Session) -> Advanced | Refused |
             )
         case ApprovalMissing():
             return _require_person(ports, call, run_context, node, decision)
+        case Waiting():
+            return _render_waiting(ports, call, run_context, node)
         case _:
             assert_never(decision)
 
@@ -187,17 +243,31 @@ def _require_person(
 ) -> HumanInputRequired:
     """Return the question for a person, and the answer for a client that cannot ask. This records nothing."""
     mint = minting(ports.read, call.ring, run_context.session, run_context.run)
-    is_ordinary = call.attempt == ack_attempt(node.node)
     facts = AnswerModel(
         occasion="advance",
         run=run_context.view(node),
         state_token=mint.state(node.node),
-        ack_token=mint.ack(node.node) if is_ordinary else mint.fork(node.node, node.forks),
+        ack_token=mint.retry(node.node, call.attempt),
         step=render_pending_step(run_context, node, call.request.asking),
         blockers=BlockerReport(blockers=found.blockers),
         awaited=PendingApproval(claim=CLAIM if found.takes_claims else None),
     )
     return HumanInputRequired(question=found.question, subject=call.attempt, answer=render_answer(facts))
+
+
+def _render_waiting(ports: Ports, call: _Call, run_context: RunContext, node: Node) -> Answer:
+    """Render what the step waits for, with the tokens of the call: nothing was recorded (WORLD-3)."""
+    mint = minting(ports.read, call.ring, run_context.session, run_context.run)
+    is_ordinary = call.attempt == ack_attempt(node.node)
+    return render_answer(
+        AnswerModel(
+            occasion="advance",
+            run=run_context.view(node),
+            state_token=mint.state(node.node),
+            ack_token=mint.ack(node.node) if is_ordinary else mint.fork(node.node, node.forks),
+            step=render_pending_step(run_context, node, call.request.asking),
+        )
+    )
 
 
 def _refuse_further_attempts(mint: Mint, run_context: RunContext, node: Node, blockers: tuple[Blocker, ...]) -> Refusal:
@@ -245,6 +315,7 @@ def _render_outcome(ports: Ports, call: _Call, session: Session, recorded: fold_
                 blockers=blockers,
                 warnings=(
                     *_warnings(request, run_context, recorded, child),
+                    *_event_warnings(run_context, call.sent),
                     *secret_warnings(
                         session.deltas.get(child.node), whole_notes(ports.read.reader, child, recorded.attempt)
                     ),
@@ -263,9 +334,9 @@ def _without_repetition(
     run_context: RunContext, before: Node, step: PendingStepView, *, is_refused: bool
 ) -> PendingStepView:
     """Leave out what the answer before has said: the same role, a long unchanged prompt (ANS-27)."""
-    state = run_context.snapshot(before).state
-    assert isinstance(state, Running), "an attempt is on a pending step"
-    reported = run_context.workflow.steps[state.pending.step.step_id].task
+    pending = run_context.pending(before)
+    assert pending is not None, "an attempt is on a pending step"
+    reported = run_context.workflow.steps[pending.step_id].task
     if reported is not None and reported.agent_role == step.agent_role:
         step = replace(step, agent_role=None)
     if is_refused and utf8_bytes(step.prompt) > PROMPT_REPEATED_BYTES_MAX:
@@ -310,8 +381,21 @@ def _warnings(request: Request, run_context: RunContext, recorded: fold_types.Ad
     yield from warnings.claimed(child)
     if child.preferences != run_context.session.nodes[recorded.node].preferences:
         yield from warnings.beyond_advice(run_context.workflow, child.preferences)
-    if isinstance(run_context.snapshot(child).state, Complete):
+    if run_context.pending(child) is None:
         yield from warnings.open_at_the_end(run_context.session, child)
+
+
+def _event_warnings(run_context: RunContext, sent: tuple[SentEvent, ...]) -> Iterator[Warned]:
+    """Yield what became of events that came with the call, unless they are recorded as they were sent."""
+    for one in sent:
+        recorded = find_event(run_context, one.event, one.id)
+        if recorded is None:
+            message = (
+                f"The attempt is already recorded, so the event `{one.event}` was not. Send it with the next call."
+            )
+            yield Warned(code="EVENT_NOT_RECORDED", message=message)
+        else:
+            yield from content_warnings(recorded, one)
 
 
 def _is_branch(session: Session, recorded: fold_types.Advance) -> bool:

@@ -14,13 +14,11 @@ from interlock.kernel.ids import AttemptId, ack_attempt, checkpoint_attempt, der
 from interlock.record.append_plan import AppendPlan
 from interlock.record.events import Actor
 from interlock.record.payloads import NotesPayload
-from interlock.record.snapshot import Running
 from interlock.service.ports import Ports
 from interlock.service.run.attempts import whole_notes
 from interlock.service.tokens.mint import Argument, minting
 from interlock.service.tokens.resolve import SentTokens, lost_history
 from interlock.service.tools import warnings
-from interlock.service.tools.append import append_plan
 from interlock.service.tools.end_run import refuse_ended
 from interlock.service.tools.pending_step import render_pending_step
 from interlock.service.tools.target import Target, load_target
@@ -93,7 +91,7 @@ def checkpoint_workflow(ports: Ports, command: CheckpointCommand) -> Answer | Re
             refusal = _refusal(call, session, attempt)
             if refusal is not None:
                 return refusal
-            session = append_plan(ports, lock, _plan(call, session, attempt), command.actor)
+            session = ports.append(lock, _plan(call, session, attempt), command.actor)
     return _render_recorded(ports, call, session, attempt)
 
 
@@ -105,7 +103,7 @@ def _refusal(call: _Call, session: Session, attempt: AttemptId) -> Refusal | Non
     if ended is not None:
         return ended
     is_next = attempt == checkpoint_attempt(node.node, node.checkpoints)
-    if not is_next or not isinstance(run_context.snapshot(node).state, Running):
+    if not is_next or run_context.pending(node) is None:
         return lost_history(call.argument, run=run_context.view(node))
     if node.checkpoints < CHECKPOINTS_PER_NODE_MAX:
         return None

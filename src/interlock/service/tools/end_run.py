@@ -6,9 +6,8 @@ from typing import assert_never
 from interlock.engine.answer.model import Answer, AnswerModel, EndedOut, HumanInputRequired, render_answer
 from interlock.engine.answer.secret_scanning import secret_warnings
 from interlock.engine.ends import Ended, EndNotAgreed, RunComplete, decide_end, is_same_end
-from interlock.kernel.canonical import Json
 from interlock.kernel.errors import ErrorCode, Refusal
-from interlock.kernel.ids import AttemptId, RunId, SessionId, ack_attempt
+from interlock.kernel.ids import AttemptId, RunId, SessionId
 from interlock.record.events import Actor
 from interlock.record.outcome import Blocker, WorkflowStepPointer, build_report
 from interlock.record.payloads import WorkRecorded
@@ -16,7 +15,6 @@ from interlock.service.ports import AppendPorts, Ports
 from interlock.service.run.attempts import ending_of
 from interlock.service.run.context import RunContext, load_run_context
 from interlock.service.tokens.mint import Mint, minting
-from interlock.service.tools.append import append_plan
 from interlock.service.tools.pending_step import render_pending_step
 from interlock.service.unanswered import after_append
 from interlock.store.ports.keys import KeyRing
@@ -33,10 +31,9 @@ class EndedRun:
     is_new: bool
 
 
-def ended_json(ended: RunEnd) -> dict[str, Json]:
+def ended_out(ended: RunEnd) -> EndedOut:
     """Return how a run ended, as answers and refusals say it."""
-    fields: dict[str, Json] = {"status": ended.kind, "reason": ended.work.reason, "at": ended.at}
-    return fields | ({"note": ended.work.note} if ended.work.note is not None else {})
+    return EndedOut(status=ended.kind, reason=ended.work.reason, at=ended.at, note=ended.work.note)
 
 
 def refuse_ended(run_context: RunContext) -> Refusal | None:
@@ -50,7 +47,7 @@ def refuse_ended(run_context: RunContext) -> Refusal | None:
         " Nothing more of it is recorded.",
         suggestion="Stop working on this run and tell the user how it ended. To do the work after all, begin a new run"
         " with `start_workflow`, if the user wants it. A `stateToken` alone still shows what was done.",
-        details={"run": view.to_json(), "ended": ended_json(ended)},
+        details={"run": view.to_json(), "ended": ended_out(ended).to_json()},
     )
 
 
@@ -86,7 +83,7 @@ def end_run(
         decision = decide_end(ending_of(run_context, work, actor, None))
         match decision:
             case Ended():
-                after = append_plan(ports, lock, decision.plan, actor)
+                after = ports.append(lock, decision.plan, actor)
                 return replace(_ended_run(after, run_id), is_new=True)
             case RunComplete():
                 return refuse_complete(run_context)
@@ -100,11 +97,6 @@ def _ended_run(session: Session, run_id: RunId) -> EndedRun:
     run = session.runs[run_id]
     assert run.ended is not None, "the run ended"
     return EndedRun(label=session.label(run_id), workflow_id=run.workflow_id, ended=run.ended, is_new=False)
-
-
-def ended_out(ended: RunEnd) -> EndedOut:
-    """Return how a run ended, as answers carry it."""
-    return EndedOut(status=ended.kind, reason=ended.work.reason, at=ended.at, note=ended.work.note)
 
 
 def answer_after_end(
@@ -142,7 +134,6 @@ def ask_to_end(
     node, attempt_id = attempt
     step, view = render_pending_step(run_context, node), run_context.view(node)
     assert step is not None, "an ack is of a pending step"
-    is_ordinary = attempt_id == ack_attempt(node.node)
     command = (
         f"interlock session {'cancel' if work.work == 'cancelled' else 'fail'} {view.label} --reason {work.reason}"
     )
@@ -160,7 +151,7 @@ def ask_to_end(
                 occasion="advance",
                 run=view,
                 state_token=mint.state(node.node),
-                ack_token=mint.ack(node.node) if is_ordinary else mint.fork(node.node, node.forks),
+                ack_token=mint.retry(node.node, attempt_id),
                 step=step,
                 blockers=build_report([blocker]),
             )

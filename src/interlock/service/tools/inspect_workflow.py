@@ -9,6 +9,7 @@ from pydantic import JsonValue
 
 from interlock.define.parts import ContextInput
 from interlock.define.workflow_ids import classify_id
+from interlock.engine.answer.links import plan_link
 from interlock.engine.answer.model import Answer
 from interlock.engine.answer.structure import ReferenceOut
 from interlock.engine.published import Published
@@ -20,7 +21,6 @@ from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.outline import input_lines, outline_lines, step_lines
 from interlock.plan.records import NOTES_CONTRACT, PlanNode
 from interlock.service.catalog import Catalog, Entry, Pinnable
-from interlock.service.links import plan_link
 from interlock.service.tools.start_workflow import find_startable
 
 Detail = Literal["summary", "plan", "source"]

@@ -1,5 +1,6 @@
 """`list_workflows`: the workflows that can be started, and the refused files with the reason. Writes nothing."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
@@ -11,7 +12,8 @@ from interlock.engine.answer.model import Answer
 from interlock.engine.answer.structure import DiagnosticOut
 from interlock.engine.published import Published
 from interlock.kernel.budgets import LIST_DESCRIPTION_BYTES_MAX, LIST_ENTRIES_MAX
-from interlock.kernel.text import one_line, tokens
+from interlock.kernel.matching import Closeness, Words, match_texts
+from interlock.kernel.text import one_line
 from interlock.service.catalog import Catalog, Entry, RefusedFile
 
 
@@ -62,8 +64,8 @@ def list_workflows(catalog: Catalog, command: ListCommand, *, entries_max: int =
     """
     view = catalog.view(command.workspace)
     every = [entry for _, entry in sorted(view.entries.items())]
-    matching = [entry for entry in every if matches(entry, command)]
-    reason = _NO_MATCH if every and not matching else None
+    matching, closeness = matching_entries(every, command)
+    reason = _NO_MATCH if every and not matching else _APPROXIMATE.get(closeness) if closeness is not None else None
     matching = matching or every
     shown, more = matching[:entries_max], max(0, len(matching) - entries_max)
     refused, unshown = view.refused[:entries_max], max(0, len(view.refused) - entries_max)
@@ -78,26 +80,37 @@ def list_workflows(catalog: Catalog, command: ListCommand, *, entries_max: int =
     return Answer(data=data, text="\n".join([*head, _text(list(map(_line, shown)), more, refused, unshown)]))
 
 
+_APPROXIMATE = {
+    Closeness.SLIPS: "No workflow has these words; these have them if one letter is wrong.",
+    Closeness.SOME: "No workflow has all of these words; these have the most of them.",
+}
 _NO_MATCH = "No workflow matches; these are all workflows."
 
 
-def matches(entry: Entry, command: ListCommand) -> bool:
-    """Say whether a workflow matches the call's query and tag."""
-    if command.tag is not None and command.tag not in entry.tags:
-        return False
+def matching_entries(entries: Sequence[Entry], command: ListCommand) -> tuple[list[Entry], Closeness | None]:
+    """Return the workflows that match the call's query and tag, the best matches first, and how well they match.
+
+    Names, ids, tags, descriptions and examples are searched.
+    """
+    tagged = [entry for entry in entries if command.tag is None or command.tag in entry.tags]
     if command.query is None:
-        return True
-    words = " ".join(
-        (
-            entry.workflow_id.replace(".", " ").replace("_", " "),
-            entry.workflow_id,
-            entry.content.name,
-            entry.content.description,
-        )
-    )
-    have = tokens(words) | set(entry.tags)
-    wanted = tokens(command.query)
-    return bool(wanted) and wanted <= have
+        return tagged, Closeness.WORDS
+    query = Words.of(command.query)
+    named = match_texts(query, [" ".join((entry.workflow_id, entry.content.name, *entry.tags)) for entry in tagged])
+    whole = match_texts(query, [_searched_text(entry) for entry in tagged])
+    # What a workflow is called says more than a word of its description.
+    ranks = [
+        (close, name is None, at)
+        for at, (close, name) in enumerate(zip(whole, named, strict=True))
+        if close is not None
+    ]
+    ranks.sort()
+    return [tagged[at] for _, _, at in ranks], ranks[0][0] if ranks else None
+
+
+def _searched_text(entry: Entry) -> str:
+    named = (entry.workflow_id.replace(".", " "), entry.content.name, entry.content.description)
+    return "\n".join((*named, *entry.tags, *entry.examples))
 
 
 def _entry(entry: Entry) -> ListedWorkflow:

@@ -1,19 +1,24 @@
 """The pending step of a node as answers show it: its prompt, and what a call that reports it must contain."""
 
+import json
 from collections.abc import Iterable
 
 from interlock.define.declared import declared_blank
 from interlock.engine.answer.parts import PendingStepView
 from interlock.engine.answer.prompt import prompt_of
+from interlock.engine.answer.structure import WaitingOut
 from interlock.engine.gates import NO_APPROVAL, ApprovalContext, asks_of, needs_confirmation
 from interlock.engine.judge.confirmation import CLAIM
 from interlock.engine.judge.evidence import artifact_outlines
+from interlock.engine.outside import EVENT_KIND
 from interlock.engine.template import rendered_line, with_loop_variables
 from interlock.kernel.blanks import Blank
 from interlock.plan.compiled import CompiledWorkflow
+from interlock.plan.records import Task
 from interlock.plan.walk import ExecutionState
-from interlock.record.snapshot import LoopFrame, Running
+from interlock.record.snapshot import LoopFrame
 from interlock.service.run.context import RunContext
+from interlock.views.node_position import chain_head
 from interlock.views.session import Node
 
 
@@ -27,10 +32,9 @@ def render_pending_step(
     Raises:
         ContentDamagedError: The node's snapshot is missing or damaged.
     """
-    state = run_context.snapshot(node).state
-    if not isinstance(state, Running):
+    pending = run_context.pending(node)
+    if pending is None:
         return None
-    pending = state.pending.step
     return render_step_at(run_context, node, pending.step_id, pending.loop_path, asking)
 
 
@@ -52,7 +56,7 @@ def render_step_at(
     seen = with_loop_variables(graphs, run_context.session.context(node.node), loop_path)
     marks = ExecutionState(graphs, run_context.snapshot(node).state)
     marks.stack = list(loop_path)
-    parallel = tuple(other for other in graphs.parallel_to(step.node_id) if not marks.is_resolved(other))
+    parallel = marks.open_parallel_to(step.node_id)
     return PendingStepView(
         number=run_context.workflow.numbers[step.node_id],
         total=len(run_context.workflow.numbers),
@@ -66,8 +70,29 @@ def render_step_at(
         artifacts=artifact_outlines(run_context.workflow, step),
         context=_key_blanks(run_context.workflow, step.task.produces),
         parallel_with=parallel,
+        waiting=_waiting(run_context, node, step.task),
         claim=CLAIM if asking.needs_claim and not never_stops and asks_of(step, seen) else None,
     )
+
+
+def _waiting(run_context: RunContext, node: Node, task: Task) -> WaitingOut | None:
+    """Return what a step waits for: always the same words, so that repeated answers are equal."""
+    awaits = task.awaits
+    if awaits is None:
+        return None
+    fields = {name: f"<{kind}>" for name, kind in sorted(awaits.fields.items())}
+    sent = {"kind": EVENT_KIND, "event": awaits.event, "id": "<unique id>", "fields": fields}
+    label = run_context.session.label(run_context.run.run)
+    word = {"signed": "a configured source signs and sends it", "executed": "Interlock itself records it"}
+    command = f"`interlock event send {awaits.event} --run {label}`"
+    by = word.get(awaits.assurance, f"a person or CI sends it with {command}")
+    how = f"The run waits for the event `{awaits.event}`: {by}. Nothing is to be done until it is there."
+    if awaits.assurance == "claimed":
+        how += f" If you know that it happened, add the artifact {json.dumps(sent)} to the call."
+    if awaits.timeout_s is not None:
+        how += f" It waits at most {awaits.timeout_s} seconds."
+    since = chain_head(run_context.session, node).at
+    return WaitingOut(for_="event", event=awaits.event, since=since, how=how)
 
 
 def _key_blanks(workflow: CompiledWorkflow, keys: Iterable[str]) -> dict[str, Blank]:

@@ -25,7 +25,6 @@ from interlock.kernel.ids import Digest
 from interlock.kernel.text import in_code, one_line, quoted, truncated, utf8_bytes
 from interlock.plan.records import PlanNode
 from interlock.record.payloads import ArtifactPayload
-from interlock.record.snapshot import Running
 from interlock.service.run.context import RunContext
 from interlock.store.ports.errors import ContentDamagedError
 from interlock.store.ports.reader import SessionReader
@@ -133,11 +132,11 @@ class Recap:
 
     def _step(self, node: Node) -> list[PlanNode]:
         try:
-            state = self.run_context.snapshot(node).state
+            pending = self.run_context.pending(node)
         except ContentDamagedError as error:
             self.lost[error.digest] = error
             return []
-        return [self.run_context.workflow.steps[state.pending.step.step_id]] if isinstance(state, Running) else []
+        return [self.run_context.workflow.steps[pending.step_id]] if pending is not None else []
 
     def _stored_names(self) -> Iterator[str]:
         """Yield the names of artifacts and context keys, without values (REC-1). The goal has its own place."""

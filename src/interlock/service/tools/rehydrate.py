@@ -11,7 +11,7 @@ from interlock.kernel.budgets import ATTEMPTS_PER_STEP_MAX, CHECKPOINTS_PER_NODE
 from interlock.kernel.ids import WorkflowHash
 from interlock.service.ports import ReadPorts
 from interlock.service.run.context import RunContext
-from interlock.service.tokens.mint import Mint
+from interlock.service.tokens.mint import Mint, minting
 from interlock.service.tools import warnings
 from interlock.service.tools.end_run import ended_out
 from interlock.service.tools.pending_step import render_pending_step
@@ -51,7 +51,7 @@ def rehydrate(
         run_context=run_context,
         node=node,
         position=node_position(run_context.session, node.node),
-        mint=Mint(ring=ring, session=run_context.session, run=run_context.run, form=ports.token_format),
+        mint=minting(ports, ring, run_context.session, run_context.run),
         asking=asking,
     )
     with ports.trace.span("render"):
@@ -114,7 +114,10 @@ def _add_redirect(view: _View, answer_model: AnswerModel) -> AnswerModel:
     return replace(
         answer_model,
         redirect=view.mint.state(tip.node),
-        fork=_fork(view, "To redo this step on a new branch (the old branch stays),"),
+        # A step that waits has nothing to redo: its predecessor can be forked (WORLD-4).
+        fork=None
+        if answer_model.step.waiting is not None
+        else _fork(view, "To redo this step on a new branch (the old branch stays),"),
         where=where,
         warnings=(
             Warned(code="STEP_ALREADY_DONE", message=f"The step {title_in_code(answer_model.step.title)} is {where}."),

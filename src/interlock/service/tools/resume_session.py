@@ -20,13 +20,14 @@ from interlock.kernel.budgets import (
     NAMED_MAX,
 )
 from interlock.kernel.ids import RunId, SessionId
-from interlock.kernel.text import in_code, one_line, printable, quoted, tokens, truncated
+from interlock.kernel.matching import Closeness, Words
+from interlock.kernel.text import in_code, one_line, printable, quoted, truncated
 from interlock.record.base import UnknownVersionError
 from interlock.service.ports import ReadPorts
 from interlock.service.run.context import load_run_context
 from interlock.service.run.observations import repo_root_hash
 from interlock.service.run.summaries import Unreadable, unreadable_by
-from interlock.service.tokens.mint import Mint
+from interlock.service.tokens.mint import minting
 from interlock.store.ports.errors import ContentDamagedError, KeyRingDamagedError, SessionUnhealthyError
 from interlock.store.ports.keys import KeyRing
 from interlock.store.ports.workspace import NOWHERE
@@ -126,7 +127,7 @@ def _describe(one: Unreadable) -> str:
 def _build_query(ports: ReadPorts, command: ResumeCommand) -> RunQuery:
     """Build the query. If the call says nothing, it is the git position of the caller's workspace."""
     run_query = RunQuery(
-        words=tokens(command.query or ""),
+        words=Words.of(command.query or ""),
         branch=command.git_branch,
         head_sha=command.git_head_sha,
         session=command.session,
@@ -177,7 +178,7 @@ def _make_token(ports: ReadPorts, ring: KeyRing, candidate: Candidate) -> str | 
     if session is None or run is None or run.tip is None:
         return None
     load_run_context(session, run, ports.plans).snapshot(session.nodes[run.tip])
-    return Mint(ring=ring, session=session, run=run, form=ports.token_format).state(run.tip)
+    return minting(ports, ring, session, run).state(run.tip)
 
 
 def _reasons(
@@ -194,12 +195,16 @@ def _reasons(
         return
     if command.query is not None and not run_query.words:
         said = one_line(command.query, ECHO_BYTES_MAX)
-        yield f"The query {said!r} has no searchable word (letters a to z, digits, `_`, `-`)."
+        yield f"The query {said!r} has no searchable word (letters, digits, `_`, `-`)."
     if not found and is_damaged:
         yield "No stored run can be continued."
     elif not found:
         stored = "Every run here is cancelled or failed; an id shows it" if has_ended else "No run is stored here"
         yield f"{stored}. Begin with `list_workflows` and `start_workflow`."
+    elif found[0].closeness is Closeness.SLIPS:
+        yield "No run has these words; these have them if one letter is wrong. Ask the user before you continue one."
+    elif found[0].closeness is Closeness.SOME:
+        yield "No run has all of these words; these have the most of them. Ask the user before you continue one."
     elif found[0].why == ("recency_fallback",) and not (run_query.is_open and command.query is None):
         yield "Nothing matches; these are the latest runs. Ask the user before you continue one of them."
 

@@ -1,6 +1,7 @@
 """Parts of a session that can be read: an artifact, the context of a run, a step. Reading writes nothing (SRV-17)."""
 
 import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -9,11 +10,12 @@ from interlock.engine.answer.parts import title_in_code
 from interlock.engine.answer.secret_scanning import without_secrets
 from interlock.engine.request import ARTIFACT_CONTENT_TYPE, TURN_CONTENT_TYPE
 from interlock.kernel.budgets import ECHO_BYTES_MAX
+from interlock.kernel.canonical import Json
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import SessionId
 from interlock.kernel.text import one_line
 from interlock.record.payloads import ArtifactPayload
-from interlock.record.snapshot import LoopFrame, Running
+from interlock.record.snapshot import LoopFrame
 from interlock.service.ports import ReadPorts
 from interlock.service.run.context import RunContext, load_run_context
 from interlock.service.run.lifecycle import read_lifecycle
@@ -53,12 +55,11 @@ def read_context(ports: ReadPorts, session: SessionId, label: str) -> SessionPar
     Raises:
         SessionUnhealthyError, ContentDamagedError, UnknownVersionError, StoreFailureError: See `service.failures`.
     """
-    found = _at_tip(ports, session, label)
-    if isinstance(found, Refusal):
-        return found
-    run_context, node = found
-    context = without_secrets(run_context.session.context(node.node))
-    return SessionPart(text=json.dumps(context, ensure_ascii=False, indent=2), mime_type="application/json")
+
+    def render(run_context: RunContext, node: Node) -> SessionPart:
+        return _as_json(without_secrets(run_context.session.context(node.node)))
+
+    return _render_at_tip(ports, session, label, render)
 
 
 def read_run_lifecycle(ports: ReadPorts, session: SessionId, label: str) -> SessionPart | Refusal:
@@ -67,12 +68,11 @@ def read_run_lifecycle(ports: ReadPorts, session: SessionId, label: str) -> Sess
     Raises:
         SessionUnhealthyError, ContentDamagedError, UnknownVersionError, StoreFailureError: See `service.failures`.
     """
-    found = _at_tip(ports, session, label)
-    if isinstance(found, Refusal):
-        return found
-    run_context, node = found
-    lifecycle = read_lifecycle(ports.reader, run_context, node).to_json()
-    return SessionPart(text=json.dumps(lifecycle, indent=2), mime_type="application/json")
+
+    def render(run_context: RunContext, node: Node) -> SessionPart:
+        return _as_json(read_lifecycle(ports.reader, run_context, node).to_json())
+
+    return _render_at_tip(ports, session, label, render)
 
 
 def read_turns(ports: ReadPorts, session: SessionId, label: str) -> SessionPart | Refusal:
@@ -97,35 +97,42 @@ def read_step(ports: ReadPorts, session: SessionId, label: str, step_id: str) ->
     Raises:
         SessionUnhealthyError, ContentDamagedError, UnknownVersionError, StoreFailureError: See `service.failures`.
     """
-    found = _at_tip(ports, session, label)
-    if isinstance(found, Refusal):
-        return found
-    run_context, node = found
-    if step_id not in run_context.workflow.steps:
-        known = ", ".join(run_context.workflow.steps)
-        return _missing(f"The run {label} has no step {one_line(step_id, ECHO_BYTES_MAX)!r}; its steps are {known}.")
-    step = render_step_at(run_context, node, step_id, _passes(run_context, node, step_id))
-    head = f"{run_context.view(node).header()} · step {step.number} of {step.total}: {title_in_code(step.title)}"
-    note = "To read a step advances nothing. Only the ackToken of the pending step reports work."
-    return SessionPart(text=f"{head}\n\n{render_step(step)}\n\n---\n{note}\n")
+
+    def render(run_context: RunContext, node: Node) -> SessionPart | Refusal:
+        if step_id not in run_context.workflow.steps:
+            unknown, known = one_line(step_id, ECHO_BYTES_MAX), ", ".join(run_context.workflow.steps)
+            return _missing(f"The run {label} has no step {unknown!r}; its steps are {known}.")
+        step = render_step_at(run_context, node, step_id, _passes(run_context, node, step_id))
+        head = f"{run_context.view(node).header()} · step {step.number} of {step.total}: {title_in_code(step.title)}"
+        note = "To read a step advances nothing. Only the ackToken of the pending step reports work."
+        return SessionPart(text=f"{head}\n\n{render_step(step)}\n\n---\n{note}\n")
+
+    return _render_at_tip(ports, session, label, render)
 
 
 def _passes(run_context: RunContext, node: Node, step_id: str) -> tuple[LoopFrame, ...]:
     """Return the passes of the loops around a step, as far as these loops are active at a node."""
     around = run_context.workflow.graphs.loops_around(step_id)
-    state = run_context.snapshot(node).state
-    stack = state.loop_stack if isinstance(state, Running) else ()
+    pending = run_context.pending(node)
+    stack = pending.loop_path if pending is not None else ()
     return tuple(frame for frame, loop_id in zip(stack, around, strict=False) if frame.loop_id == loop_id)
 
 
-def _at_tip(ports: ReadPorts, session: SessionId, label: str) -> tuple[RunContext, Node] | Refusal:
+def _render_at_tip(
+    ports: ReadPorts, session: SessionId, label: str, render: Callable[[RunContext, Node], SessionPart | Refusal]
+) -> SessionPart | Refusal:
+    """Find the run of a label, and render a part of it at its preferred tip."""
     loaded = ports.load(session)
     if loaded is None:
         return _missing(f"There is no session {session!r} in this data directory.")
     run = next((one for one in loaded.runs.values() if label in (loaded.label(one.run), one.run)), None)
     if run is None or run.tip is None:
         return _missing(f"The session has no run {one_line(label, ECHO_BYTES_MAX)!r}; {_runs_of(loaded)}")
-    return load_run_context(loaded, run, ports.plans), loaded.nodes[run.tip]
+    return render(load_run_context(loaded, run, ports.plans), loaded.nodes[run.tip])
+
+
+def _as_json(value: Mapping[str, Json]) -> SessionPart:
+    return SessionPart(text=json.dumps(value, ensure_ascii=False, indent=2), mime_type="application/json")
 
 
 def _runs_of(session: Session) -> str:

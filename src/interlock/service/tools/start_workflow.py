@@ -39,14 +39,11 @@ from interlock.service.run.context_limits import context_refusal
 from interlock.service.run.observations import observed_of
 from interlock.service.tokens.mint import minting
 from interlock.service.tools import warnings
-from interlock.service.tools.append import append_plan
 from interlock.service.tools.pending_step import render_pending_step
 from interlock.service.unanswered import StartIds, StartKey, after_append, named
 from interlock.store.ports.errors import ContentDamagedError, SessionUnhealthyError, StoreFailureError
 from interlock.store.ports.keys import KeyRing
 from interlock.views.session import Run, Session
-
-"""A session id that only the caller knows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +72,7 @@ def start_workflow(ports: Ports, command: StartCommand) -> Answer | Refusal | Hu
         return found
     entry, pinned = found
     refusal = context_refusal({}, command.request.context) or inputs_refusal(pinned.workflow, command.request.context)
+    refusal = refusal or _coverage_refusal(ports, entry, pinned.workflow)
     if refusal is not None:
         return refusal
     key = (command.workflow_id, command.workspace, command.session, command.request.digest())
@@ -98,6 +96,21 @@ def start_workflow(ports: Ports, command: StartCommand) -> Answer | Refusal | Hu
     if isinstance(outcome, Answer):
         ports.unanswered.forget(ids)
     return outcome
+
+
+def _coverage_refusal(ports: Ports, entry: Entry, workflow: CompiledWorkflow) -> Refusal | None:
+    """Refuse a workflow that sends something which no single channel of the user takes (WORLD-7)."""
+    found = {sends: ports.outbox.uncovered(sends, entry.source.kind) for sends in workflow.sends}
+    lacks = {sends: why for sends, why in found.items() if why is not None}
+    if not lacks:
+        return None
+    return Refusal(
+        code=ErrorCode.EFFECT_UNCOVERED,
+        message=f"`{workflow.workflow_id}` cannot start: {'; '.join(lacks.values())}.",
+        suggestion="Only the user can change this: exactly one channel in `config.toml` must accept each kind, with the"
+        f" source `{entry.source.kind}` among its `sources`. `interlock config show` prints them. Tell the user.",
+        details={"sends": list[Json](sorted(lacks)), "source": entry.source.kind},
+    )
 
 
 def _find_earlier_start(ports: Ports, key: StartKey, asking: ApprovalContext) -> Answer | StartIds | None:
@@ -149,6 +162,7 @@ def _begin(
         request=command.request,
         baseline=baseline,
         observed=observed_of(ports.read.anchors(command.workspace), keeps_repo_root=ports.keeps_repo_root),
+        config_hash=ports.config_hash,
     )
     plan = plan_start(start)
     if isinstance(plan, Violation):
@@ -162,7 +176,7 @@ def _begin(
     with ports.hold(ids.session) as lock:
         if joined is not None and lock.session is None:
             return _no_session(ids.session)  # it was deleted after it was loaded
-        session = append_plan(ports, lock, plan, command.actor)
+        session = ports.append(lock, plan, command.actor)
     return _render_begun(ports, ring, session, session.runs[ids.run], command.request.asking)
 
 

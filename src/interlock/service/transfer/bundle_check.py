@@ -16,7 +16,8 @@ from interlock.record.bundle import Bundle, BundledSession, BundleError, Salvage
 from interlock.record.content import Contents, References, collect_references
 from interlock.record.events import Event
 from interlock.record.manifest import ManifestRecord, SegmentClosed, attest_history
-from interlock.views.session import BrokenHistoryError, Session, evolve, new_session
+from interlock.views.evolution import evolve
+from interlock.views.session import BrokenHistoryError, Session, new_session
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

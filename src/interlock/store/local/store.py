@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 class LocalStore:
     """Every store port over the files of one directory. Opening it reads and writes nothing.
 
-    `now_s` is the clock that dates files, in seconds since the epoch.
+    `now_s` is the clock that dates files, in seconds since the epoch. `announces`: the process is a server.
     """
 
     def __init__(
@@ -45,8 +45,10 @@ class LocalStore:
         files: FileOps | None = None,
         locks: Locks | None = None,
         now_s: Callable[[], float] = time.time,
+        announces: bool = False,
     ) -> None:
         self._root = root
+        self._announces = announces
         self._has_root = False
         self._files = files or OsFiles(root)
         self._given_locks = locks
@@ -100,10 +102,18 @@ class LocalStore:
         """See `SessionReader.artifact`."""
         return self._content.read(layout.artifact(digest), digest, "artifact")
 
+    def _announce(self) -> None:
+        if self._announces:
+            from interlock.store.local.live import announce  # noqa: PLC0415 — once in a server
+
+            self._announces = False
+            announce(self._files)
+
     @contextmanager
     def hold(self, session: SessionId, *, since_s: float | None = None) -> Generator[SessionLock]:
         """See `SessionWriter.hold`."""
         self._ensure_root()
+        self._announce()
         log = self._log.hold(session, since_s=since_s)
         with removed_if_unused(self._files, self._locks, session), log as lock:
             yield lock

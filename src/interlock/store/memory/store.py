@@ -29,7 +29,8 @@ from interlock.store.ports.maintenance import (
 )
 from interlock.store.ports.reader import LogVersion, Salvaged, UnfinishedAppend
 from interlock.store.ports.writer import SessionLock
-from interlock.views.session import BrokenHistoryError, Session, evolve, new_session
+from interlock.views.evolution import evolve
+from interlock.views.session import BrokenHistoryError, Session, new_session
 
 
 class MemorySessionLock:

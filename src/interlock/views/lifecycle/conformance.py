@@ -91,7 +91,7 @@ def _parse(body: object) -> "LifecycleEvent | list[tuple[FaultCode, str, str]]":
 
 
 def _over_budget(body: object) -> Found:
-    """Yield what of an event is too large, as it was sent."""
+    """Yield what of an event is too large. The size is that of the event before it is parsed."""
     try:
         size = len(canonical_bytes(cast("Json", body)))
     except (NotCanonicalError, TypeError, RecursionError):
@@ -115,12 +115,12 @@ def _over_budget(body: object) -> Found:
 
 @dataclass(slots=True)
 class _Instance:
-    """What is known of a node in its loop passes. `failed` is the last failed attempt that was not yet retried."""
+    """What is known of a node in its loop passes. `is_failed`: its attempt failed, and no later one began."""
 
     attempt: int = 0
     is_started: bool = False
     is_completed: bool = False
-    failed: int | None = None
+    is_failed: bool = False
 
 
 @dataclass(slots=True, kw_only=True)
@@ -159,7 +159,8 @@ class _Check:
                 yield "failure_without_reason", "code", f"{event.kind} without a code"
             return
         if not is_second:
-            left = [node.node_id for node in self.graphs.members[None] if not self._is_resolved("", node.node_id)]
+            nodes = (node.node_id for node in self.graphs.members[None])
+            left = [key for key in nodes if key not in self.dead and not self._is_completed(key)]
             left += [key for key, one in self.instances.items() if not one.is_completed and key not in left]
             for key in left:
                 yield "ended_with_open_nodes", "kind", key
@@ -243,27 +244,23 @@ class _Check:
             yield "failure_without_reason", "code", f"{key} failed without a code"
         if not one.is_started or one.is_completed:
             yield "started_without_schedule", "instance", f"{key} is not under way"
-        if one.failed is not None or event.attempt != one.attempt:
-            yield (
-                "attempt_out_of_order",
-                "attempt",
-                f"{event.attempt}, expected {one.attempt + (one.failed is not None)}",
-            )
-        one.failed = one.attempt
+        if one.is_failed or event.attempt != one.attempt:
+            yield "attempt_out_of_order", "attempt", f"{event.attempt}, expected {one.attempt + one.is_failed}"
+        one.is_failed = True
 
     def _retried(self, key: str, event: LifecycleEvent) -> Found:
         one = self.instances.setdefault(key, _Instance())
-        if one.failed is None:
+        if not one.is_failed:
             yield "retried_without_failure", "instance", key
-        elif event.attempt != one.failed + 1:
-            yield "attempt_out_of_order", "attempt", f"{event.attempt}, expected {one.failed + 1}"
-        one.attempt, one.failed = one.attempt + 1, None
+        elif event.attempt != one.attempt + 1:
+            yield "attempt_out_of_order", "attempt", f"{event.attempt}, expected {one.attempt + 1}"
+        one.attempt, one.is_failed = one.attempt + 1, False
 
     def _completed(self, key: str, node: PlanNode, event: LifecycleEvent) -> Found:
         is_task, is_scheduled = node.kind == "task", key in self.instances
         one = self.instances.setdefault(key, _Instance())
         is_under_way = one.is_started if is_task else is_scheduled
-        if one.is_completed or not is_under_way or one.failed is not None:
+        if one.is_completed or not is_under_way or one.is_failed:
             yield "completed_without_start", "instance", key
         elif is_task and event.attempt != one.attempt:
             yield "attempt_out_of_order", "attempt", f"{event.attempt}, expected {one.attempt}"
@@ -299,6 +296,3 @@ class _Check:
     def _is_completed(self, key: str) -> bool:
         one = self.instances.get(key)
         return one is not None and one.is_completed
-
-    def _is_resolved(self, prefix: str, node_id: str) -> bool:
-        return prefix + node_id in self.dead or self._is_completed(prefix + node_id)

@@ -12,7 +12,7 @@ from typing import Literal
 
 from interlock.engine.request import REPLY_CONTENT_TYPE
 from interlock.engine.walk.flow import Move
-from interlock.engine.walk.recorded import repeat_walk
+from interlock.engine.walk.recorded import Repeated, repeat_walk
 from interlock.kernel.budgets import LIFECYCLE_REFS_MAX
 from interlock.kernel.canonical import Json, digest_of_bytes
 from interlock.kernel.ids import Digest, NodeId
@@ -52,11 +52,19 @@ class Sources:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lifecycle:
-    """The events of one branch in the order of the log, the skipped node instances, and where the view is partial."""
+    """The events of one branch in the order of the log, the skipped node instances, and where the view is partial.
+
+    `skipped_at` has the event and the log node by which each instance was skipped.
+    """
 
     events: tuple[LifecycleEvent, ...]
-    skipped: tuple[str, ...]
+    skipped_at: Mapping[str, tuple[int, NodeId]]
     partial: tuple[PartialAt, ...]
+
+    @property
+    def skipped(self) -> tuple[str, ...]:
+        """The skipped node instances, in the order in which they were skipped."""
+        return tuple(self.skipped_at)
 
     def to_json(self) -> dict[str, Json]:
         """Return it as commands and resources show it."""
@@ -93,7 +101,7 @@ class _Projection:
     marks: ExecutionState
     context: Context = field(default_factory=dict[str, Json])
     facts: list[tuple[int, dict[str, object]]] = field(default_factory=list[tuple[int, dict[str, object]]])
-    skipped: list[str] = field(default_factory=list[str])
+    skipped: dict[str, tuple[int, NodeId]] = field(default_factory=dict[str, tuple[int, NodeId]])
     partial: list[PartialAt] = field(default_factory=list[PartialAt])
     _pending: str | None = None
 
@@ -123,7 +131,7 @@ class _Projection:
         """Return what was added, in the order of the log."""
         ordered = sorted(self.facts, key=itemgetter(0))
         events = tuple(LifecycleEvent.model_validate(fact | {"seq": seq}) for seq, (_, fact) in enumerate(ordered))
-        return Lifecycle(events=events, skipped=tuple(self.skipped), partial=tuple(self.partial))
+        return Lifecycle(events=events, skipped_at=self.skipped, partial=tuple(self.partial))
 
     def _add(self, index: int, kind: LifecycleKind, refs: Sequence[Ref] = (), **fields: object) -> None:
         fact: dict[str, object] = {"v": 1, "kind": kind, "session": self.session.session, "run": self.run.run}
@@ -171,17 +179,15 @@ class _Projection:
     def _walk_to(self, node: Node, index: int) -> None:
         """Walk on by the recorded decisions to a node, add the moves, and compare the position with its snapshot."""
         self._read_context(node)
-        capture, reason = self._capture(node)
+        capture, capture_missing = self._capture(node)
         walked = repeat_walk(self.workflow, self.marks, self.context, capture)
         for move in walked.moves:
             self._add_move(index, move, node)
-        if walked.result is None:
-            reason = reason or ("decisions_left_out" if walked.is_left_out else "snapshot_differs")
-        elif self._digest(walked.result.state) != node.snapshot:
-            reason = reason or "snapshot_differs"
-        state = walked.result.state if walked.result is not None and reason is None else None
-        if state is None:
-            assert reason is not None, "only a partial view reads the snapshot"
+        reason = capture_missing or self._difference(walked, node)
+        if reason is None:
+            assert walked.result is not None, "a walk that agrees with the snapshot has an end"
+            state = walked.result.state
+        else:
             self.partial.append(PartialAt(node=node.node, event_index=index, reason=reason))
             state = self.sources.snapshot(node).state
             self.marks = ExecutionState(self.workflow.graphs, state)
@@ -191,8 +197,12 @@ class _Projection:
             refs = [_event(node.index), _log_node(node), _snapshot(node)]
             self._add(index, "workflow.run.completed", refs)
 
-    def _digest(self, state: Running | Complete) -> str:
-        return digest_of_bytes(build_snapshot(self.run.workflow_hash, state).to_bytes())
+    def _difference(self, walked: Repeated, node: Node) -> PartialReason | None:
+        """Return why a repeated walk does not lead to the snapshot of a node; None if it does."""
+        if walked.result is None:
+            return "decisions_left_out" if walked.is_left_out else "snapshot_differs"
+        snapshot = build_snapshot(self.run.workflow_hash, walked.result.state)
+        return None if digest_of_bytes(snapshot.to_bytes()) == node.snapshot else "snapshot_differs"
 
     def _capture(self, node: Node) -> tuple[Mapping[str, Json] | None, PartialReason | None]:
         if not node.captures:
@@ -212,7 +222,7 @@ class _Projection:
         fields: dict[str, object] = {"node": move.node_id, "instance": instance}
         match move.kind:
             case "skipped":
-                self.skipped.append(instance)
+                self.skipped.setdefault(instance, (index, node.node))
             case "reached":
                 is_task = self.workflow.graphs.nodes[move.node_id].kind == "task"
                 refs = [_event(node.index), _log_node(node), _snapshot(node)] if is_task else [_event(index)]
@@ -226,7 +236,7 @@ class _Projection:
                 self._add_edges(index, move.node_id, move.prefix, move.edge)
 
     def _add_edges(self, index: int, node_id: str, prefix: str, chosen: str | None) -> None:
-        """Add the edges that a completed node takes: all of them, or the one that a decision chose."""
+        """Add the edges that a completed node takes: all of them, or the chosen edge of a decision."""
         for edge in self.workflow.graphs.out_edges.get(node_id, ()):
             if chosen is None or edge.edge_id == chosen:
                 fields = {"node": node_id, "instance": prefix + node_id, "edge": edge.edge_id}
@@ -258,7 +268,7 @@ def _snapshot(node: Node) -> Ref:
 
 
 def _outputs(node: Node) -> list[Ref]:
-    """Refer to what a report brought: its outputs by id, its artifacts by digest."""
+    """Refer to the content of a report: its outputs by id, its artifacts by digest."""
     refs: list[Ref] = []
     for output in node.outputs:
         if output.is_of_checkpoint:

@@ -90,8 +90,7 @@ def resume_point(
     parallel: tuple[str, ...] = ()
     if isinstance(state, Running):
         marks = ExecutionState(workflow.graphs, state)
-        others = workflow.graphs.parallel_to(state.pending.step.step_id)
-        parallel = tuple(marks.key(other) for other in others if not marks.is_resolved(other))
+        parallel = tuple(map(marks.key, marks.open_parallel_to(state.pending.step.step_id)))
     return ResumePoint(
         tip=tip.node,
         last_completed=done,

@@ -3,21 +3,18 @@
 import argparse
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import cast
 
 from interlock.cli.options import add_store_options
 from interlock.cli.screen import StopError, counted, say, say_json, say_table
-from interlock.cli.session.lifecycle.branch import chosen_branch
+from interlock.cli.session.lifecycle.branch import RUN_HELP, chosen_branch
 from interlock.cli.session.lifecycle.events import partial_words
 from interlock.cli.store import answered_by_store, open_chosen_reader
-from interlock.cli.workflow.places import chosen_places, chosen_workflow, given_path, shown
+from interlock.cli.workflow.places import chosen_places, chosen_workflow, given_path, read_given, shown
 from interlock.kernel.budgets import CONFORMANCE_FILE_BYTES_MAX
 from interlock.kernel.canonical import Json
 from interlock.plan.records import Plan
-from interlock.service.run.lifecycle import read_lifecycle
 from interlock.service.run.plans import Plans
-from interlock.store.regular_file import read_regular
 from interlock.views.lifecycle.conformance import Fault, faults_of
 
 _HEADS = ("EVENT", "FAULT", "AT", "FOUND")
@@ -26,8 +23,7 @@ _HEADS = ("EVENT", "FAULT", "AT", "FOUND")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     add_store_options(parser)
-    named = "a session id, a run label or id, a node id, or a token (default: the only session)"
-    parser.add_argument("runs", metavar="RUN", nargs="*", help=named)
+    parser.add_argument("runs", metavar="RUN", nargs="*", help=RUN_HELP)
     parser.add_argument("--file", metavar="FILE", help="check the events of a file, one JSON event a line")
     plan = "the plan for --file: a file that `workflow plan --json` wrote, or the id of a workflow"
     parser.add_argument("--plan", metavar="FILE|ID", help=plan)
@@ -68,7 +64,7 @@ def _judged_runs(options: argparse.Namespace) -> Iterator[_Judged]:
         plans = Plans(store)
         for name in options.runs or [None]:
             branch = chosen_branch(store, plans, name, None)
-            lifecycle = read_lifecycle(store, branch.run, branch.tip)
+            lifecycle = branch.lifecycle
             label = f"run {branch.run.session.label(branch.run.run.run)} of {branch.run.session.session}"
             if lifecycle.partial:
                 yield label, (), tuple(map(partial_words, lifecycle.partial))
@@ -90,13 +86,10 @@ def _parsed(line: str) -> object:
 
 
 def _read(name: str) -> str:
-    try:
-        data = read_regular(given_path(name), CONFORMANCE_FILE_BYTES_MAX)
-    except OSError as error:
-        fix = "Name a file that you can read."
-        raise StopError(f"{shown(Path(name))} cannot be read: {error.strerror}.", fix, exit_code=2) from error
+    path = given_path(name)
+    data = read_given(path, CONFORMANCE_FILE_BYTES_MAX)
     if len(data) > CONFORMANCE_FILE_BYTES_MAX:
-        message = f"{shown(Path(name))} has more than {CONFORMANCE_FILE_BYTES_MAX} bytes."
+        message = f"{shown(path)} has more than {CONFORMANCE_FILE_BYTES_MAX} bytes."
         raise StopError(message, "Check fewer runs at once.", exit_code=1)
     return data.decode("utf-8", "replace")
 

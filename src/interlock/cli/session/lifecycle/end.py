@@ -6,19 +6,18 @@ from typing import get_args
 
 from interlock.cli.options import add_store_options
 from interlock.cli.screen import RefusedError, StopError, say, say_json
-from interlock.cli.session.chosen import chosen_session, read_history
+from interlock.cli.session.chosen import chosen_run
 from interlock.cli.store import answered_by_store, open_chosen_store
 from interlock.engine.answer.secret_scanning import secret_warnings
-from interlock.kernel.budgets import NAMED_MAX, WORK_NOTE_BYTES_MAX
+from interlock.kernel.budgets import WORK_NOTE_BYTES_MAX
 from interlock.kernel.errors import ErrorCode, Refusal
-from interlock.kernel.ids import RunId, SessionId
 from interlock.kernel.text import utf8_bytes
 from interlock.record.events import Actor
 from interlock.record.payloads import Work, WorkReason, WorkRecorded
 from interlock.service.ports import AppendPorts, ReadPorts
 from interlock.service.run.plans import Plans
-from interlock.service.tools.end_run import EndedRun, end_run, ended_json
-from interlock.store.ports.store import Store, StoreReader
+from interlock.service.tools.end_run import EndedRun, end_run, ended_out
+from interlock.store.ports.store import Store
 from interlock.version import VERSION
 
 _WORKS: dict[str, Work] = {"cancel": "cancelled", "fail": "failed"}
@@ -45,7 +44,8 @@ def run(options: argparse.Namespace) -> int:
     work = _work(_WORKS[options.action], options.reason, options.note)
     store = open_chosen_store(options)
     with answered_by_store():
-        where = _chosen_run(store, options.wanted)
+        session, found = chosen_run(store, Plans(store), options.wanted)
+        where = session.session, found.run
         outcome = end_run(_ports(store), where, work, COMMAND_LINE)
     if outcome is None:
         raise StopError("The run is not there any more.", _LIST, exit_code=1, code=ErrorCode.SESSION_NOT_FOUND)
@@ -54,7 +54,8 @@ def run(options: argparse.Namespace) -> int:
     for warned in secret_warnings(None, None, work.note):
         print(f"interlock: {warned.message}", file=sys.stderr)
     if options.as_json:
-        say_json({"session": where[0], "run": where[1], **ended_json(outcome.ended), "isNew": outcome.is_new})
+        ended = ended_out(outcome.ended).to_json()
+        say_json({"session": where[0], "run": where[1], **ended, "isNew": outcome.is_new})
     else:
         _say(outcome)
     return 0
@@ -73,23 +74,6 @@ def _work(work: Work, reason: WorkReason, note: str | None) -> WorkRecorded:
 
 def _ports(store: Store) -> AppendPorts:
     return AppendPorts(read=ReadPorts.over(store, store), writer=store)
-
-
-def _chosen_run(store: StoreReader, name: str) -> tuple[SessionId, RunId]:
-    """Return the run that a name refers to, with its session.
-
-    Raises:
-        StopError: It refers to none, or to a session with several runs.
-    """
-    chosen = chosen_session(store, Plans(store), name)
-    session = read_history(store, chosen).session
-    runs = chosen.runs(session)
-    if len(runs) == 1:
-        return chosen.session, runs[0]
-    if not runs:
-        raise StopError(f"{chosen.session} has no run.", _LIST, exit_code=1, code=ErrorCode.SESSION_NOT_FOUND)
-    labels = ", ".join(session.label(one) for one in runs[:NAMED_MAX])
-    raise StopError(f"{chosen.session} has {len(runs)} runs.", f"Name one of them by its label: {labels}.", exit_code=2)
 
 
 def _say(outcome: EndedRun) -> None:

@@ -5,11 +5,8 @@ import json
 
 from interlock.cli.options import add_store_options
 from interlock.cli.screen import say, say_json, say_table
-from interlock.cli.session.lifecycle.branch import add_branch_arguments, chosen_branch
-from interlock.cli.store import answered_by_store, open_chosen_reader
+from interlock.cli.session.lifecycle.branch import add_branch_arguments, read_chosen_branch
 from interlock.kernel.canonical import Json
-from interlock.service.run.lifecycle import read_lifecycle
-from interlock.service.run.plans import Plans
 from interlock.views.lifecycle.events import LifecycleEvent
 from interlock.views.lifecycle.projection import PartialAt
 
@@ -35,11 +32,8 @@ def run(options: argparse.Namespace) -> int:
     Raises:
         StopError: No single run was named, or the store cannot answer.
     """
-    store = open_chosen_reader(options)
-    with answered_by_store():
-        plans = Plans(store)
-        branch = chosen_branch(store, plans, options.session, options.tip)
-        lifecycle = read_lifecycle(store, branch.run, branch.tip)
+    branch = read_chosen_branch(options)
+    lifecycle = branch.lifecycle
     if options.as_lines:
         for event in lifecycle.events:
             print(json.dumps(event.to_json(), separators=(",", ":")))

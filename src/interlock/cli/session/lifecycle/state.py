@@ -4,12 +4,10 @@ import argparse
 
 from interlock.cli.options import add_store_options
 from interlock.cli.screen import say, say_json, say_table
-from interlock.cli.session.lifecycle.branch import add_branch_arguments, chosen_branch
+from interlock.cli.session.lifecycle.branch import add_branch_arguments, read_chosen_branch
 from interlock.cli.session.lifecycle.events import partial_words
-from interlock.cli.store import answered_by_store, open_chosen_reader
+from interlock.cli.store import answered_by_store
 from interlock.kernel.canonical import Json
-from interlock.service.run.lifecycle import read_lifecycle
-from interlock.service.run.plans import Plans
 from interlock.views.lifecycle.state import InstanceState, ResumePoint, instance_states, resume_point
 
 _HEADS = ("STEP", "STATE", "REFUSED ATTEMPTS")
@@ -33,12 +31,10 @@ def run(options: argparse.Namespace) -> int:
     Raises:
         StopError: No single run was named, or the store cannot answer.
     """
-    store = open_chosen_reader(options)
+    branch = read_chosen_branch(options)
+    lifecycle = branch.lifecycle
+    states = instance_states(lifecycle, branch.run.workflow)
     with answered_by_store():
-        plans = Plans(store)
-        branch = chosen_branch(store, plans, options.session, options.tip)
-        lifecycle = read_lifecycle(store, branch.run, branch.tip)
-        states = instance_states(lifecycle, branch.run.workflow)
         point = resume_point(branch.run.session, branch.tip, branch.run.workflow, branch.run.snapshot)
     if options.as_json:
         shown: list[Json] = [_state_json(one) for one in states]

@@ -37,7 +37,8 @@ from interlock.store.local.session.settled import SettledMark, missing_bytes, re
 from interlock.store.ports.errors import Health
 from interlock.store.ports.reader import Omitted
 from interlock.store.regular_file import NotRegularFileError
-from interlock.views.session import BrokenHistoryError, Session, evolve, new_session
+from interlock.views.evolution import evolve
+from interlock.views.session import BrokenHistoryError, Session, new_session
 
 _OTHER_GROUP = "does not match its segment"
 _NULS_MIN = 2
@@ -64,8 +65,8 @@ class Verified:
     """The verified part of a session's manifest, and its content.
 
     `manifest_bytes` is the end of the last whole group; `last_group` are that group's bytes, by which a later call
-    recognises the same file. `is_marked` says that the session's mark, written since the machine
-    started, covers the manifest up to this end.
+    recognises the same file. `is_marked` says that the session's mark, written since the machine started, covers the
+    manifest up to this end.
     """
 
     fold: Session

@@ -1,0 +1,59 @@
+"""The outer edge of the command line: a failed file operation or Ctrl-C ends a command here, without a traceback."""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import cast
+
+from interlock.cli.frame.running import printing
+
+FAILED = 1
+INTERRUPTED = 130
+"""The exit code of a command that Ctrl-C ended: 128 and the number of the signal."""
+
+
+def run_at_edge(command: Callable[[], int], options: argparse.Namespace) -> int:
+    """Run a command and return its exit code: `FAILED` after a message if a file operation failed.
+
+    Args:
+        command: The command. It handles every failure about which it can say more.
+        options: The options that were parsed before the command failed. The message names its `command`.
+            With `as_json` the error is printed as JSON on standard output, too.
+    """
+    _ensure_stderr()
+    try:
+        return command()
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except OSError as error:
+        return printing(partial(_report, error, options))
+
+
+def _report(error: OSError, options: argparse.Namespace) -> int:
+    from interlock.cli.screen import StopError, complain, printable_line  # noqa: PLC0415 — a server does not pay for it
+    from interlock.kernel.errors import ErrorCode, RetryKind  # noqa: PLC0415 — see above
+
+    path = cast("str | bytes | os.PathLike[str] | int | None", error.filename)
+    what = "A file operation"
+    if path is not None and not isinstance(path, int):
+        # Only the last name: the rest of the path is not always what the user typed.
+        what = printable_line(Path(os.fsdecode(path)).name) or what
+    fix = "The command stopped there. Check permissions and the disk; `interlock doctor` checks the data directory."
+    stop = StopError(
+        f"{what}: {error.strerror or 'it failed'}.",
+        fix,
+        exit_code=FAILED,
+        code=ErrorCode.STORE_FAILED,
+        retry=RetryKind.NOT_RETRYABLE,
+    )
+    complain(stop, getattr(options, "command", None) or "command line", as_json=getattr(options, "as_json", False))
+    return FAILED
+
+
+def _ensure_stderr() -> None:
+    """Replace a standard error output that is closed, so that no message goes to standard output instead."""
+    if sys.stderr is None:  # pyright: ignore[reportUnnecessaryComparison] — so it is in a process without one
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 — as long as the process lives

@@ -1,0 +1,140 @@
+"""`interlock event send` and `event sign`: tell a run that something happened outside."""
+
+import argparse
+import json
+import os
+import sys
+from pathlib import Path
+from typing import cast
+
+from interlock.channels.command import DESCENDANT
+from interlock.cli.options import add_store_options, chosen_data_dir
+from interlock.cli.outside.writing import command_ports, finish_sending
+from interlock.cli.screen import RefusedError, StopError, say, say_json
+from interlock.cli.session.chosen import chosen_run
+from interlock.cli.store import answered_by_store, open_chosen_reader
+from interlock.engine.outside import EventFault, SentEvent, parse_event_artifact
+from interlock.kernel.budgets import EVENT_FIELDS_BYTES_MAX, KIB
+from interlock.kernel.canonical import Json
+from interlock.kernel.errors import Refusal
+from interlock.kernel.ids import RunId
+from interlock.record.events import Actor
+from interlock.service.outside.receive import Arrival
+from interlock.service.outside.signatures import decoded_key, sign_event
+from interlock.service.run.plans import Plans
+from interlock.service.tools.send_event import EventReport, send_event
+from interlock.store.opening import descends_from_client
+from interlock.store.regular_file import read_regular
+from interlock.version import VERSION
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of both commands."""
+    add_store_options(parser)
+    parser.add_argument("event", metavar="KIND", help="the kind of the event, `namespace.name`")
+    parser.add_argument("--run", dest="wanted", required=True, metavar="RUN", help="a run label or id")
+    parser.add_argument("--id", dest="sent_id", required=True, metavar="EVENT", help="your own id of it")
+    parser.add_argument("--fields", default="{}", metavar="JSON", help="the fields of the event, a JSON object")
+    parser.add_argument("--node", metavar="NODE", help="the node that it is about, if it is about one only")
+    parser.add_argument("--sign", metavar="KEYFILE", help="sign it with the key that `keys source new` wrote")
+    parser.add_argument("--signed", metavar="FILE", help="send the event that `event sign` printed; `-` reads stdin")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Send or sign an event and return the exit code.
+
+    Raises:
+        StopError: The event, the run or the key cannot be used, or the store failed.
+    """
+    store = open_chosen_reader(options)
+    with answered_by_store():
+        session, chosen = chosen_run(store, Plans(store), options.wanted)
+    sent = _sent(options, chosen.run)
+    if options.action == "sign":
+        say_json(_artifact(sent))
+        return 0
+    ports = command_ports(options)
+    how, actor = _arrival(options)
+    with answered_by_store():
+        outcome = send_event(ports, (session.session, chosen.run), sent, how, actor)
+        if isinstance(outcome, Refusal):
+            raise RefusedError(outcome)
+        finish_sending(ports)
+    _report(outcome, as_json=options.as_json)
+    return 0
+
+
+def _sent(options: argparse.Namespace, run: RunId) -> SentEvent:
+    if options.signed is not None:
+        given = cast("dict[str, Json]", _json(_read(options.signed), "--signed"))
+    else:
+        fields = _json(options.fields, "--fields")
+        given = {"event": options.event, "id": options.sent_id, "fields": fields}
+        if options.node is not None:
+            given["node"] = options.node
+    found = parse_event_artifact(given)
+    if isinstance(found, EventFault):
+        raise StopError(f"{found.member}: {found.found}", found.fix, exit_code=2)
+    if options.sign is None:
+        return found
+    key = cast("dict[str, Json]", _json(_read(options.sign), "--sign"))
+    private = decoded_key(str(key.get("privateKey")))
+    if private is None or not isinstance(key.get("source"), str):
+        raise StopError(
+            f"{options.sign} holds no key of a source.", "`interlock keys source new NAME` writes one.", exit_code=2
+        )
+    return sign_event(run, found, str(key["source"]), private)
+
+
+def _read(path: str) -> str:
+    if path == "-":
+        return sys.stdin.read(EVENT_FIELDS_BYTES_MAX + 8 * KIB)
+    try:
+        return read_regular(Path(path), EVENT_FIELDS_BYTES_MAX + 8 * KIB).decode("utf-8")
+    except (OSError, ValueError) as error:
+        raise StopError(f"{path} cannot be read: {error}.", "Name a readable file.", exit_code=2) from error
+
+
+def _json(text: str, option: str) -> Json:
+    try:
+        value: object = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise StopError(f"{option} is not JSON: {error}.", "Write a JSON object.", exit_code=2) from error
+    if not isinstance(value, dict):
+        raise StopError(f"{option} is no JSON object.", 'Write one, such as \'{"status": "passed"}\'.', exit_code=2)
+    return cast("Json", value)
+
+
+def _artifact(sent: SentEvent) -> dict[str, Json]:
+    return {"kind": "wr.event", **sent.to_json()}
+
+
+def _arrival(options: argparse.Namespace) -> tuple[Arrival, Actor]:
+    """Return how well the word of this command counts: `observed` only from a person's own terminal (WORLD-9)."""
+    is_person = sys.stdin.isatty() and not os.environ.get(DESCENDANT)
+    is_person = is_person and descends_from_client(chosen_data_dir(options)) is False
+    actor = Actor(type="human" if is_person else "system", identifier="command line", metadata={"version": VERSION})
+    return Arrival(via="command", assurance="observed" if is_person else "claimed"), actor
+
+
+def _report(outcome: EventReport, *, as_json: bool) -> None:
+    data = outcome.received.data
+    if as_json:
+        say_json(
+            {
+                "event": data.event,
+                "id": data.sent_id,
+                "eventId": outcome.received.event_id,
+                "run": outcome.received.run,
+                "assurance": data.assurance,
+                "isNew": outcome.is_new,
+                "isAdvanced": outcome.is_advanced,
+                "warnings": [one.to_json() for one in outcome.warnings],
+            }
+        )
+        return
+    again = "" if outcome.is_new else " It was recorded before; that record is unchanged."
+    advanced = " The run continued." if outcome.is_advanced else ""
+    say(f"Run `{outcome.label}`: the event `{data.event}` is recorded as {data.assurance}.{again}{advanced}")
+    for warned in outcome.warnings:
+        print(f"interlock: {warned.message}", file=sys.stderr)

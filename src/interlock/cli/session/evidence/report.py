@@ -1,0 +1,72 @@
+"""`interlock session report`: a session as one Markdown or HTML file, for a pull request. Deterministic."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from interlock.cli.options import add_store_options
+from interlock.cli.render.html import as_html
+from interlock.cli.screen import StopError, printable_line, say, say_json
+from interlock.cli.session.chosen import add_session_argument
+from interlock.cli.session.evidence.graph import picture_of
+from interlock.cli.session.evidence.show import account_of
+from interlock.cli.store import open_chosen_reader
+from interlock.service.report.markdown import as_markdown
+from interlock.service.report.review import ReviewOptions, review_page
+
+_HTML_SUFFIXES = {".html", ".htm"}
+_STANDARD_OUTPUT = Path("-")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    add_store_options(parser)
+    add_session_argument(parser)
+    parser.add_argument("--format", choices=["md", "html"], help="the format (default: by the file name, else md)")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="the file to write (default: `-`, standard output)")
+    parser.add_argument("--force", dest="is_forced", action="store_true", help="overwrite the file")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write or print the report of a session, or of one run of it; return the exit code.
+
+    Raises:
+        StopError: The name fits no session or several, the store cannot answer, or the file cannot be written.
+    """
+    out: Path | None = options.out
+    form: str = options.format or ("html" if out is not None and out.suffix in _HTML_SUFFIXES else "md")
+    viewed = account_of(open_chosen_reader(options), options.session)
+    page = (
+        *viewed.banner,
+        *review_page(viewed.view, ReviewOptions(draw=lambda run: picture_of(run.run_context, run.graph))),
+    )
+    text = as_html(page) if form == "html" else as_markdown(page)
+    if out in (None, _STANDARD_OUTPUT):
+        if options.as_json:
+            say_json(viewed.with_damage({"format": form, "text": text}))
+        else:
+            sys.stdout.write(text)
+        return viewed.exit_code
+    assert out is not None, "without a file the report was printed"
+    data = text.encode("utf-8", "backslashreplace")
+    _write(out, data, is_forced=options.is_forced)
+    if options.as_json:
+        say_json(viewed.with_damage({"format": form, "out": str(out), "bytes": len(data)}))
+    else:
+        say(f"Wrote {printable_line(str(out))}, {len(data)} bytes.")
+    return viewed.exit_code
+
+
+def _write(path: Path, data: bytes, *, is_forced: bool) -> None:
+    try:
+        with path.open("wb" if is_forced else "xb") as stream:
+            stream.write(data)
+    except FileExistsError:
+        message = f"{printable_line(str(path))} exists already."
+        raise StopError(
+            message, "Nothing was overwritten. Choose another --out, or add --force.", exit_code=1
+        ) from None
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        message = f"{printable_line(str(path))} cannot be written: {why}."
+        raise StopError(message, "Choose another --out, or correct its permissions.", exit_code=1) from None

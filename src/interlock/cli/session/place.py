@@ -1,0 +1,73 @@
+"""The place at which a command is run: which runs are of its project, and whether their workflows changed there."""
+
+import argparse
+import os
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from interlock.cli.options import place_arguments
+from interlock.cli.screen import StopError
+from interlock.kernel.budgets import PROJECT_DIGEST_CHARS
+from interlock.kernel.ids import Digest
+from interlock.service.catalog import CatalogView, Drift, Origin
+from interlock.service.run.observations import repo_root_hash
+from interlock.store.git import git_anchors
+from interlock.views.summary import RunSummary
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """A directory, and the arguments that name the sources of workflows."""
+
+    options: argparse.Namespace
+    root: str | None
+
+    @cached_property
+    def repo(self) -> Digest | None:
+        """The digest that identifies the repository; None outside of one."""
+        return repo_root_hash(self.root) if self.root is not None else None
+
+    def holds(self, run: RunSummary, *, is_strict: bool) -> bool:
+        """Say whether a run began in this repository. Unless `is_strict`, so may one whose place is not known."""
+        if run.repo is None:
+            return not is_strict
+        return run.repo == self.repo or (self.repo is None and not is_strict)
+
+    def project_of(self, run: RunSummary) -> str:
+        """Return the name of a run's project: of this one, or as recorded, else a few digits; empty if unknown."""
+        if run.repo is None:
+            return ""
+        root = self.root if run.repo == self.repo else run.repo_root
+        return Path(root).name if root else "#" + run.repo.removeprefix("sha256:")[:PROJECT_DIGEST_CHARS]
+
+    def drift_of(self, run: RunSummary) -> Drift | None:
+        """Return whether the workflow of an open run changed since it began.
+
+        None for a run of another project, whose files are not visible from here.
+        """
+        is_visible = run.source_kind != "project" or (run.repo is not None and run.repo == self.repo)
+        if run.is_complete or run.is_ended or not is_visible or self._catalog is None:
+            return None
+        origin = Origin(
+            workflow_id=run.workflow_id, workflow_hash=run.workflow_hash, kind=run.source_kind, ref=run.source_ref
+        )
+        return self._catalog.drift_of(origin)
+
+    @cached_property
+    def _catalog(self) -> CatalogView | None:
+        """The sources as a server here would read them; None if the configuration does not allow it."""
+        from interlock.cli.workflow.places import chosen_places  # noqa: PLC0415 — only an open run needs it
+
+        try:
+            places = chosen_places(self.options)
+        except StopError:
+            return None
+        return places.catalog.view(places.workspace)
+
+
+def read_place(options: argparse.Namespace) -> Place:
+    """Return the place of a command: the named workspace, or the current directory."""
+    arguments = place_arguments(options)
+    here = arguments.workspace or os.environ.get("INTERLOCK_WORKSPACE") or "."
+    return Place(options=options, root=git_anchors(Path(here)).repo_root)

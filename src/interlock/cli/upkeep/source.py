@@ -1,0 +1,41 @@
+"""`interlock keys source new`: a key with which a source signs its events."""
+
+import argparse
+import json
+import os
+from pathlib import Path
+
+from interlock.cli.options import add_json
+from interlock.cli.screen import StopError, say, say_json
+from interlock.service.outside.signatures import new_source
+
+
+def add_source_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    add_json(parser)
+    parser.add_argument("what", choices=["new"], help="`new`: make a key")
+    parser.add_argument("name", metavar="NAME", help="the name of the source, as `config.toml` names it")
+    parser.add_argument("--out", required=True, metavar="KEYFILE", help="the file for the private key")
+
+
+def make_source(options: argparse.Namespace) -> int:
+    """Write the private key, print the public key, and return the exit code.
+
+    Raises:
+        StopError: The file exists or cannot be written.
+    """
+    private, public = new_source()
+    text = json.dumps({"source": options.name, "privateKey": private, "publicKey": public}) + "\n"
+    try:
+        handle = os.open(Path(options.out), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        fix = "Name a file that does not exist, in a directory that you can write."
+        raise StopError(f"{options.out} cannot be written: {error.strerror}.", fix, exit_code=1) from error
+    if options.as_json:
+        say_json({"source": options.name, "publicKey": public, "file": options.out})
+        return 0
+    say(f"{options.out} holds the private key: only the source may read it. In `config.toml`:")
+    say(f'[sources.{options.name}]\npublic_key = "{public}"')
+    return 0

@@ -1,0 +1,129 @@
+"""`interlock contract validate`: check files of blocks, flows and contracts, and report every fault with its line."""
+
+import argparse
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from interlock.cli.options import add_json
+from interlock.cli.screen import StopError, fault_lines, say, say_json
+from interlock.cli.workflow.places import add_place_options, checked_file, chosen_places, given_path, shown
+from interlock.cli.workflow.validate import Totals
+from interlock.define.diagnostics import Diagnostics, fault
+from interlock.define.operations.definitions import Definition, Definitions, VersionTakenError, kind_of
+from interlock.define.operations.files import parse_definition_file, validate_definition
+from interlock.define.operations.flows import Flow
+from interlock.kernel.budgets import DOCUMENT_BYTES_MAX
+from interlock.kernel.canonical import Json
+from interlock.plan.compile.compiler import Compiled
+from interlock.plan.flows.lowering import compile_flow
+from interlock.service.catalog import Source
+from interlock.store.regular_file import read_regular
+from interlock.store.workflow_files import FORMS, OPERATIONS_DIR, LocalWorkflowFiles
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    add_place_options(parser)
+    help_text = "files or directories, which may refer to each other (default: those of the project)"
+    parser.add_argument("paths", metavar="PATH", nargs="*", help=help_text)
+    add_json(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Check files, print every fault and a summary, and return the exit code: 1 if any file has an error.
+
+    Raises:
+        StopError: A path does not exist, or no file is found.
+    """
+    paths: list[str] = options.paths
+    roots = [given_path(path) for path in paths] or [chosen_places(options).workspace / OPERATIONS_DIR]
+    totals, checked = Totals(), _check(_find_files(roots))
+    for one in checked:
+        totals.count(one.diagnostics)
+    if options.as_json:
+        say_json({"files": [one.to_json() for one in checked], "summary": totals.to_json()})
+        return 1 if totals.errors else 0
+    for one in checked:
+        if one.diagnostics:
+            say("\n".join(fault_lines(one.file, one.diagnostics)))
+    say(totals.in_one_line())
+    return 1 if totals.errors else 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Checked:
+    """A file and its faults; `definition` is None if its form is faulty."""
+
+    file: str
+    definition: Definition | None
+    diagnostics: Diagnostics
+
+    def to_json(self) -> dict[str, Json]:
+        """Return the object as `--json` prints it."""
+        one = self.definition
+        named: dict[str, Json] = (
+            {} if one is None else {"kind": kind_of(one), "id": one.id, "version": one.version, "name": one.name}
+        )
+        return {"file": self.file, **named, "diagnostics": [found.to_json() for found in self.diagnostics]}
+
+
+def _find_files(roots: Iterable[Path]) -> list[Path]:
+    """Return the files that the paths name, each once."""
+    found: dict[Path, Path] = {}
+    for root in roots:
+        if root.is_dir():
+            inside = [file.path for file in LocalWorkflowFiles(core_dirs=(), user_dir=root).files(None)]
+        elif root.is_file():
+            inside = [checked_file(root)]
+        else:
+            raise StopError(f"There is no file or directory {shown(root)}.", "Name one that exists.", exit_code=2)
+        for path in inside:
+            found.setdefault(path.resolve(), path)
+    if not found:
+        fix = "Name a directory with *.json, *.yaml or *.yml."
+        raise StopError("There is no file of a block, a flow or a contract.", fix, exit_code=2)
+    return list(found.values())
+
+
+def _check(files: Iterable[Path]) -> list[_Checked]:
+    """Check each file against all of them: the files may refer to each other in any order."""
+    definitions = Definitions()
+    read = [(source, _add(parsed, definitions)) for source, parsed in map(_read, files)]
+    checked: list[_Checked] = []
+    for source, parsed in read:
+        faults = parsed if isinstance(parsed, tuple) else _judge(parsed, definitions)
+        definition = None if isinstance(parsed, tuple) else parsed
+        checked.append(_Checked(file=source.ref, definition=definition, diagnostics=source.placed(faults)))
+    return checked
+
+
+def _read(path: Path) -> tuple[Source, Definition | Diagnostics]:
+    form = FORMS[path.suffix]
+    try:
+        data = read_regular(path, DOCUMENT_BYTES_MAX)
+    except OSError as error:
+        unreadable = fault("", "not_utf8", f"The file cannot be read: {error.strerror}.", "Check its permissions.")
+        return Source(kind="project", ref=shown(path), form=form, data=b""), (unreadable,)
+    source = Source(kind="project", ref=shown(path), form=form, data=data)
+    return source, parse_definition_file(data, form)
+
+
+def _add(parsed: Definition | Diagnostics, definitions: Definitions) -> Definition | Diagnostics:
+    if isinstance(parsed, tuple):
+        return parsed
+    try:
+        definitions.add(parsed)
+    except VersionTakenError:
+        message = f"Version {parsed.version} of {parsed.id} is defined in another file, with other content."
+        fix = f"Give the changed definition version {parsed.version + 1}."
+        return (fault("version", "version_taken", message, fix),)
+    return parsed
+
+
+def _judge(definition: Definition, definitions: Definitions) -> Diagnostics:
+    """Return the faults of a definition. A flow must also be one that can run."""
+    if not isinstance(definition, Flow):
+        return validate_definition(definition, definitions).faults
+    compiled = compile_flow(definition, definitions)
+    return compiled.warnings if isinstance(compiled, Compiled) else compiled

@@ -1,0 +1,54 @@
+"""The ports of all use cases over a data directory, as the user's configuration sets them."""
+
+import os
+from dataclasses import replace
+
+from interlock.config.applied import applied_config_hash
+from interlock.config.settings import Settings, workflow_sources
+from interlock.engine.outside import SentEvent
+from interlock.kernel.ids import RunId, SessionId
+from interlock.service.catalog import Catalog
+from interlock.service.clock import NoTrace, StderrTrace
+from interlock.service.outside.dispatch import SYSTEM, Dispatcher, Sender
+from interlock.service.outside.receive import Arrival
+from interlock.service.ports import AppendPorts, Ports, ReadPorts
+from interlock.service.tools.send_event import send_event
+from interlock.store.git import git_anchors
+from interlock.store.opening import open_store
+
+
+def local_ports(settings: Settings, *, is_server: bool = False) -> Ports:
+    """Return the ports over a local data directory. Reads and writes nothing yet.
+
+    A server announces itself when it first writes, so that commands which its client started are known (WORLD-9).
+    """
+    store = open_store(settings.data_dir, is_server=is_server)
+    trace = StderrTrace() if settings.is_traced else NoTrace()
+    read = replace(
+        ReadPorts.over(store, store), trace=trace, anchors=git_anchors, token_format=settings.config.token_format
+    )
+
+    def receive(session: SessionId, run: RunId, sent: SentEvent) -> None:
+        """Record an event that a channel answered with, and advance the run if it waits for it."""
+        send_event(ports, (session, run), sent, Arrival(via="channel", assurance="observed"), SYSTEM)
+
+    sender = Sender(
+        ports=AppendPorts(read=read, writer=store),
+        channels=settings.config.channels,
+        owner=f"process {os.getpid()}",
+        on_event=receive,
+    )
+    ports = Ports(
+        read=read,
+        writer=store,
+        key_ring=store,
+        catalog=Catalog(workflow_sources(settings)),
+        baseline=settings.config.baseline,
+        gates_claims=settings.config.gates_claims,
+        artifact_bytes_max=settings.config.artifact_bytes_max,
+        keeps_repo_root=settings.config.keeps_repo_root,
+        config_hash=applied_config_hash(settings),
+        outbox=Dispatcher(sender=sender),
+        sources={one.name: one for one in settings.config.sources},
+    )
+    return ports

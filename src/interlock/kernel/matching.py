@@ -1,0 +1,134 @@
+"""The one matcher of searches: whole words, then their beginnings, then one slip, then the most words (RES-5)."""
+
+import re
+import unicodedata
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+from interlock.kernel.budgets import BEGINNING_CHARS_MIN, SLIP_CHARS_MIN
+
+_WORD = re.compile(r"[\w-]+")
+_PART = re.compile(r"[^\W_]+")
+
+
+class Closeness(IntEnum):
+    """How well a text matches a query. A smaller value is better."""
+
+    WORDS = 0
+    """Every word of the query is a word of the text."""
+    BEGINNINGS = 1
+    """Every word of the query is the beginning of a word of the text."""
+    SLIPS = 2
+    """At least one word of the query differs from a word of the text in one letter."""
+    SOME = 3
+    """Not every word of the query is in the text, but at least half of them are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """The searchable words of a query, in any script. Without one, it matches nothing."""
+
+    words: tuple[str, ...]
+
+    @classmethod
+    def of(cls, text: str) -> "Words":
+        """Return the words of a text, each once. Quotes, backticks and punctuation around a word do not count."""
+        found = (word.strip("-_") for word in _WORD.findall(_plain(text)))
+        return cls(tuple(dict.fromkeys(word for word in found if word)))
+
+    def __bool__(self) -> bool:
+        """Whether there is a word."""
+        return bool(self.words)
+
+
+NO_WORDS = Words(())
+
+
+def words_of(text: str) -> frozenset[str]:
+    """Return the words of a text, and the parts of words with hyphens or underscores."""
+    plain = _plain(text)
+    return frozenset(word.strip("-_") for word in _WORD.findall(plain)) | frozenset(_PART.findall(plain))
+
+
+def closeness_of(query: Words, text: str) -> Closeness | None:
+    """Return how well one text matches a query; None if it does not."""
+    return match_texts(query, [text])[0]
+
+
+def match_texts(query: Words, texts: Sequence[str]) -> list[Closeness | None]:
+    """Return how well each text matches a query; None for those that do not.
+
+    A worse kind of match is looked for only if no text matches better, so a slip never competes with the words
+    themselves. A word of a script without spaces matches anywhere in a text.
+    """
+    if not query:
+        return [None] * len(texts)
+    found = [_match_plain(query, text) for text in texts]
+    if any(one is not None for one in found):
+        return found
+    vocabularies = [words_of(text) for text in texts]
+    near = [_near_words(word, vocabularies) for word in query.words]
+    counts = [sum(not words.isdisjoint(one) for one in near) for words in vocabularies]
+    if len(query.words) in counts:
+        return [Closeness.SLIPS if count == len(query.words) else None for count in counts]
+    most = max(counts, default=0)
+    is_enough = most > 0 and 2 * most >= len(query.words)
+    return [Closeness.SOME if is_enough and count == most else None for count in counts]
+
+
+def _match_plain(query: Words, text: str) -> Closeness | None:
+    """Return whether every word of the query is a word of the text, or begins one; None if not."""
+    plain = _plain(text)
+    if not all(word in plain for word in query.words):
+        return None
+    words = words_of(text)
+    spaceless = [word for word in query.words if not _has_spaces(word)]
+    others = [word for word in query.words if word not in spaceless]
+    if words.issuperset(others):
+        return Closeness.WORDS
+    return Closeness.BEGINNINGS if all(_begins(word, words) for word in others) else None
+
+
+def _begins(word: str, words: Collection[str]) -> bool:
+    """Say whether a word is one of these, or begins one of them; too few letters begin too many words."""
+    return word in words or (len(word) >= BEGINNING_CHARS_MIN and any(one.startswith(word) for one in words))
+
+
+def _near_words(word: str, vocabularies: Iterable[frozenset[str]]) -> frozenset[str]:
+    """Return the words of all texts that a word of the query may mean."""
+    every = frozenset[str]().union(*vocabularies)
+    spaceless = not _has_spaces(word)
+    return frozenset(one for one in every if _begins(word, (one,)) or (spaceless and word in one) or is_slip(word, one))
+
+
+def is_slip(word: str, other: str) -> bool:
+    """Say whether two words differ in one letter that is added, missing or another one, or in two that are swapped.
+
+    Short words are never slips of each other: too many differ in one letter. Neither are numbers.
+    """
+    if abs(len(word) - len(other)) > 1 or min(len(word), len(other)) < SLIP_CHARS_MIN:
+        return False
+    if word.isdigit() or other.isdigit():
+        return False
+    begin = 0
+    while begin < min(len(word), len(other)) and word[begin] == other[begin]:
+        begin += 1
+    rest, other_rest = word[begin:], other[begin:]
+    if len(rest) == len(other_rest):
+        is_swap = len(rest) > 1 and rest[:2] == other_rest[1::-1] and rest[2:] == other_rest[2:]
+        return rest[1:] == other_rest[1:] or is_swap
+    longer, shorter = (rest, other_rest) if len(rest) > len(other_rest) else (other_rest, rest)
+    return longer[1:] == shorter
+
+
+def _has_spaces(word: str) -> bool:
+    """Say whether the script of a word separates words, as most do; Chinese, Japanese and Thai do not."""
+    return word.isascii() or not any(
+        unicodedata.east_asian_width(char) == "W" or unicodedata.name(char, "").startswith(("THAI", "LAO", "KHMER"))
+        for char in word
+    )
+
+
+def _plain(text: str) -> str:
+    return text.lower() if text.isascii() else unicodedata.normalize("NFKC", text).casefold()

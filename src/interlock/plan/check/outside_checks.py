@@ -1,0 +1,52 @@
+"""Checks what steps send outside and what they wait for: reserved kinds, mirrored keys, fields of events."""
+
+from collections.abc import Iterator, Mapping
+
+from interlock.define import document as doc
+from interlock.define.diagnostics import Diagnostic, fault, suggest_name
+from interlock.define.parts import ContextInput, EmitAction
+
+RESERVED = "wr."
+"""How the kinds of Interlock's own events begin."""
+
+
+def check_outside(document: doc.WorkflowDocument) -> Iterator[Diagnostic]:
+    """Yield the faults in the intents and the awaited events of a document. What they read is checked elsewhere."""
+    declared = {one.key: one for one in document.inputs}
+    for step in doc.walk_steps(document.steps):
+        if not isinstance(step, doc.AgentStep):
+            continue
+        if step.awaits is not None and step.awaits.event.startswith(RESERVED):
+            yield _reserved(f"{step.at}.event", step.awaits.event)
+        if step.awaits is not None and "expired" in step.awaits.fields:
+            message = "`event.expired` says whether the time has passed."
+            yield fault(f"{step.at}.fields.expired", "wrong_value", message, "Give the field another name.")
+        sets = {action.key for action in step.sets}
+        for number, action in enumerate(step.emits):
+            at = f"{step.at}.emit[{number}]"
+            if action.kind.startswith(RESERVED):
+                yield _reserved(f"{at}.kind", action.kind)
+            for key, name in sorted(action.mirror.items()):
+                yield from _mirrored(action, key, name, f"{at}.mirror.{key}", declared)
+                if key in sets:
+                    message = f"The step sets the key {key!r} twice."
+                    yield fault(f"{at}.mirror.{key}", "duplicate_write", message, "Remove one of the two actions.")
+                sets.add(key)
+
+
+def _reserved(at: str, kind: str) -> Diagnostic:
+    message = f"The kind {kind!r} is one of Interlock's own."
+    return fault(at, "wrong_value", message, "Write a kind with a namespace of your own, such as `team.notify`.")
+
+
+def _mirrored(
+    action: EmitAction, key: str, name: str, at: str, declared: Mapping[str, ContextInput]
+) -> Iterator[Diagnostic]:
+    if name not in action.fields:
+        guess = suggest_name(name, action.fields)
+        fix = f"Did you mean `{guess}`?" if guess else "Name one of its `fields`."
+        yield fault(at, "undeclared_key", f"The intent has no field {name!r}.", fix)
+    if key not in declared:
+        guess = suggest_name(key, declared)
+        fix = f"Did you mean `{guess}`?" if guess else "Declare it in `inputs`."
+        yield fault(at, "undeclared_key", f"The key {key!r} is not declared.", fix)

@@ -1,0 +1,140 @@
+"""The steps of a flow's plan: one for each slot, and one for each condition that an agent decides (OPS-16, OPS-20)."""
+
+from collections.abc import Iterator
+
+from interlock.decide.condition import AnyOf, Compare, Not
+from interlock.define.operations.blocks import PortDescriptor, WorkBlock
+from interlock.define.operations.flows import Condition, NodeReference
+from interlock.define.parts import SetAction
+from interlock.kernel.canonical import Json
+from interlock.kernel.text import json_in_code
+from interlock.kernel.uuids import Uuid
+from interlock.plan.builtins.pack_schemas import PACK_SCHEMAS
+from interlock.plan.builtins.packs import PACKS
+from interlock.plan.compiled import ContractPack, output_key
+from interlock.plan.flows.wiring import Wiring
+from interlock.plan.records import NOTES_CONTRACT, STEP_INPUT, Evidence, Fragment, PlanNode, Provenance, Task
+
+DECISION_CONTRACT = "wr.contracts.decision"
+OUTPUTS_CONTRACT = "wr.contracts.block_outputs"
+AUTHORED = Provenance(source="authored")
+
+
+def outputs_contract(block: WorkBlock) -> str:
+    """Return the reference of the contract pack that is generated from a block."""
+    return f"{OUTPUTS_CONTRACT}.{block.id}.{block.version}"
+
+
+def generate_pack(block: WorkBlock) -> ContractPack:
+    """Generate the contract pack of a block: the general one, with the block's output ports (OPS-18).
+
+    A required port must be there. The schema of a port is shown to the agent, and never enforced.
+    """
+    general = PACK_SCHEMAS[OUTPUTS_CONTRACT]
+    ports: dict[str, Json] = {port.name: {"description": port.description or port.name} for port in block.outputs}
+    outputs: dict[str, Json] = {
+        "description": "each output port with its value",
+        "type": "object",
+        "properties": ports,
+        "required": [port.name for port in block.outputs if port.required],
+    }
+    kind: Json = {"const": "wr.block_outputs"}
+    return ContractPack(
+        contract_ref=outputs_contract(block),
+        version=1,
+        artifact_kind="wr.block_outputs",
+        artifact_schema={**general, "properties": {"kind": kind, "outputs": outputs}},
+    )
+
+
+def build_slot(wiring: Wiring, slot: NodeReference) -> PlanNode:
+    """Build the step of a slot: the block's text, its inputs with their values, its outputs as evidence."""
+    block, node_id = wiring.blocks[slot.id], wiring.node_ids[slot.id]
+    title = block.name if slot.alias in (None, block.name) else f"{block.name} ({slot.alias})"
+    has_outputs = bool(block.outputs)
+    task: dict[str, object] = {
+        "prompt": "\n\n".join(_describe_block(block)),
+        "fragments": tuple(_describe_inputs(wiring, slot.id)),
+        "evidence": Evidence(artifact_required=has_outputs, notes="optional" if has_outputs else "required"),
+    }
+    if has_outputs:
+        task["requirements"] = PACKS[OUTPUTS_CONTRACT].lines
+        key = output_key(node_id)
+        task["sets"] = (SetAction.model_validate({"key": key, "from": "artifact.outputs"}),)
+    fields: dict[str, object] = {"hints": block.execution_hints} if block.execution_hints else {}
+    return PlanNode.model_validate(
+        {
+            "node_id": node_id,
+            "kind": "task",
+            "owner": "agent",
+            "title": title,
+            "input_schema_ref": STEP_INPUT,
+            "evidence_schema_ref": outputs_contract(block) if has_outputs else NOTES_CONTRACT,
+            "provenance": AUTHORED,
+            "task": Task.model_validate(task),
+            **fields,
+        }
+    )
+
+
+def build_question(node_id: str, condition: Condition, source: str | None, key: str) -> PlanNode:
+    """Build the step in which an agent decides a condition by its description, and which sets `key` to the result."""
+    fragments: tuple[Fragment, ...] = ()
+    if source is not None:
+        outputs = output_key(source)
+        is_set = Compare(op="exists", var=outputs, value=True)
+        text = f"The outputs of `{source}`: {{{{{outputs}}}}}"
+        fragments = (Fragment(fragment_id="outputs", condition=is_set, text=text),)
+    task: dict[str, object] = {
+        "prompt": f"Decide whether this is true, and do nothing else: {condition.description}",
+        "requirements": PACKS[DECISION_CONTRACT].lines,
+        "evidence": Evidence(artifact_required=True, notes="optional"),
+        "sets": (SetAction.model_validate({"key": key, "from": "artifact.result"}),),
+    }
+    if fragments:
+        task["fragments"] = fragments
+    return PlanNode.model_validate(
+        {
+            "node_id": node_id,
+            "kind": "task",
+            "owner": "agent",
+            "title": f"Decide: {condition.description}",
+            "input_schema_ref": STEP_INPUT,
+            "evidence_schema_ref": DECISION_CONTRACT,
+            "provenance": AUTHORED,
+            "task": Task.model_validate(task),
+        }
+    )
+
+
+def _describe_block(block: WorkBlock) -> Iterator[str]:
+    yield block.description or block.name
+    if block.outputs:
+        lines = "\n".join(_describe_port(port) for port in block.outputs)
+        yield f"**Outputs**, by port\n{lines}"
+    if block.execution_hints:
+        yield f"**Capabilities that this needs**: {', '.join(f'`{hint}`' for hint in block.execution_hints)}"
+
+
+def _describe_port(port: PortDescriptor) -> str:
+    optional = "" if port.required else " (optional)"
+    described = f": {port.description}" if port.description else ""
+    shape = f" Its shape:\n{json_in_code(port.schema)}" if port.schema is not None else ""
+    return f"- `{port.name}`{optional}{described}{shape}"
+
+
+def _describe_inputs(wiring: Wiring, slot_id: Uuid) -> Iterator[Fragment]:
+    """Yield a fragment for each input and source: the value, if it is set, or else that it is missing."""
+    for port in wiring.blocks[slot_id].inputs:
+        known = [Compare(op="exists", var=one.path, value=True) for one in wiring.sources_of(slot_id, port.name)]
+        for number, (source, is_set) in enumerate(
+            zip(wiring.sources_of(slot_id, port.name), known, strict=True), start=1
+        ):
+            origin = "" if source.slot is None else f" from `{source.slot}`"
+            text = f"Input {_describe_port(port).removeprefix('- ')}{origin}: {{{{{source.path}}}}}"
+            yield Fragment(fragment_id=f"{port.name}.{number}", condition=is_set, text=text)
+        if port.required:
+            text = f"Input {_describe_port(port).removeprefix('- ')}. It was not supplied: find it out, or say so."
+            missing = Not(op="not", of=AnyOf(op="or", of=tuple(known))) if known else None
+            fields: dict[str, object] = {"condition": missing} if missing is not None else {}
+            yield Fragment.model_validate({"fragment_id": f"{port.name}.0", "text": text, **fields})

@@ -1,0 +1,97 @@
+"""The payloads of what comes in from outside and of what goes out: events and intents (WORLD-2, WORLD-5)."""
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, model_validator
+
+from interlock.kernel.budgets import EVENT_FIELDS_BYTES_MAX, EVENT_TEXT_CHARS_MAX, WORK_NOTE_BYTES_MAX
+from interlock.kernel.canonical import canonical_bytes
+from interlock.record.base import IntentIdField, Record
+
+Assurance = Literal["claimed", "observed", "signed", "executed"]
+"""How well a fact from outside is known, the weakest first: an agent says so, a command saw it, a source signed it, or
+Interlock itself ran it."""
+ASSURANCES: tuple[Assurance, ...] = ("claimed", "observed", "signed", "executed")
+Via = Literal["elicitation", "console", "command", "hook", "channel", "check", "claim", "clock"]
+"""How a fact reached the log. `clock`: the server noticed that a time has passed."""
+OutsideKind = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]*(\.[a-z0-9_-]+)+$", max_length=EVENT_TEXT_CHARS_MAX)]
+"""The kind of an event or an intent: `namespace.name`."""
+FieldName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_-]*$", max_length=EVENT_TEXT_CHARS_MAX)]
+OutsideName = Annotated[str, Field(min_length=1, max_length=EVENT_TEXT_CHARS_MAX)]
+EXPIRED = "wr.expired"
+"""The kind of the event that a step waited for longer than its timeout. Its id is that of the node."""
+
+
+def _check_size(fields: dict[str, str | int | float | bool]) -> dict[str, str | int | float | bool]:
+    if len(canonical_bytes(dict(fields))) > EVENT_FIELDS_BYTES_MAX:
+        raise ValueError(f"fields of more than {EVENT_FIELDS_BYTES_MAX} bytes")
+    return fields
+
+
+Fields = Annotated[dict[FieldName, str | int | float | bool], AfterValidator(_check_size)]
+"""The fields of an event or an intent: strings, numbers and booleans by name."""
+
+
+class Signed(Record):
+    """A signature over an event (`signed_bytes`), and the source whose public key verified it."""
+
+    source: OutsideName
+    public_key: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{43}$")]
+    signature: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{86}$")]
+
+
+class EventReceived(Record):
+    """Something happened outside. `sentId` is the sender's id: an event with the same kind and id counts once.
+
+    It never advances a run: the ack of a step that waits for it does (WORLD-3).
+    """
+
+    event: OutsideKind
+    sent_id: OutsideName
+    fields: Fields
+    assurance: Assurance
+    via: Via
+    signed: Signed | None = None
+    intent_id: IntentIdField | None = None
+
+    @model_validator(mode="after")
+    def _check_signature(self) -> "EventReceived":
+        if (self.assurance == "signed") != (self.signed is not None):
+            raise ValueError("a signed event has a signature, and no other event has one")
+        return self
+
+
+class IntentRecorded(Record):
+    """Something is to be sent outside, derived from the declarations of a step; a channel sends it after the commit.
+
+    `number` is its place among the intents of the step.
+    """
+
+    intent_id: IntentIdField
+    sends: OutsideKind
+    number: Annotated[int, Field(ge=0)]
+    fields: Fields
+
+
+IntentResult = Literal["delivered", "refused", "failed", "unknown", "cancelled", "abandoned"]
+IntentState = Literal["dispatched", IntentResult]
+"""`dispatched` is the claim of the process that sends it; every other state is the result of a try (WORLD-6)."""
+
+
+class IntentSettled(Record):
+    """What became of a try to send an intent, counted from 1. A claim names the channel and its process."""
+
+    intent_id: IntentIdField
+    attempt: Annotated[int, Field(ge=1)]
+    state: IntentState
+    channel: OutsideName | None = None
+    owner: OutsideName | None = None
+    note: Annotated[str, Field(min_length=1)] | None = None
+
+    @model_validator(mode="after")
+    def _check_claim(self) -> "IntentSettled":
+        if (self.state == "dispatched") != (self.owner is not None):
+            raise ValueError("a claim names its process, and nothing else does")
+        if len((self.note or "").encode("utf-8", "surrogatepass")) > WORK_NOTE_BYTES_MAX:
+            raise ValueError(f"a note of more than {WORK_NOTE_BYTES_MAX} bytes")
+        return self

@@ -1,0 +1,137 @@
+"""Records events from outside: checked against the plan, each once, never advancing anything (WORLD-3)."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from interlock.engine.answer.structure import Warned
+from interlock.engine.outside import SentEvent, SourceKey, declared_fault
+from interlock.kernel.budgets import EVENTS_PER_RUN_MAX, EVENTS_WAITING_MAX
+from interlock.kernel.errors import ErrorCode, Refusal
+from interlock.kernel.ids import NodeId
+from interlock.record.append_plan import AppendPlan, EventDraft
+from interlock.record.events import Actor
+from interlock.record.world import EXPIRED, Assurance, EventReceived, Signed, Via
+from interlock.service.clock import Clock
+from interlock.service.outside.signatures import verified
+from interlock.service.ports import AppendPorts
+from interlock.service.run.context import RunContext
+from interlock.store.ports.writer import SessionLock
+from interlock.views.node_position import chain_head
+from interlock.views.outside import Received
+from interlock.views.session import Node, Session
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arrival:
+    """How an event came here, and how well it is known for that: a signature counts more."""
+
+    via: Via
+    assurance: Assurance
+
+
+BY_CLAIM = Arrival(via="claim", assurance="claimed")
+"""An agent says so."""
+
+
+def checked_event(
+    run_context: RunContext, sent: SentEvent, how: Arrival, sources: Mapping[str, SourceKey]
+) -> EventReceived | Refusal:
+    """Return the record of an event that was sent to a run, or why it is refused. Reads nothing."""
+    fault = declared_fault(run_context.workflow, sent)
+    if fault is not None:
+        return _refused(run_context, fault.member, fault.found, fault.fix)
+    if sent.node is not None and (
+        sent.node not in run_context.session.nodes or run_context.session.nodes[sent.node].run != run_context.run.run
+    ):
+        return _refused(run_context, "node", "The run has no such node.", "Leave `node` out, or name one of the run.")
+    signed: Signed | None = None
+    if sent.signed is not None:
+        found = verified(run_context.run.run, sent, sources)
+        if isinstance(found, str):
+            return _refused(run_context, "signed", found, "Sign the event again, for this run and with this content.")
+        signed = found
+    fields: dict[str, object] = {"signed": signed, "assurance": "signed"} if signed is not None else {}
+    return EventReceived.model_validate(
+        {
+            "event": sent.event,
+            "sent_id": sent.id,
+            "fields": dict(sent.fields),
+            "assurance": how.assurance,
+            "via": how.via,
+            **fields,
+        }
+    )
+
+
+def find_event(run_context: RunContext, event: str, sent_id: str) -> Received | None:
+    """Return the event of a run with this kind and id, if it is recorded."""
+    recorded = run_context.session.outside.received(run_context.run.run, event)
+    return next((one for one in recorded if one.data.sent_id == sent_id), None)
+
+
+def record_event(
+    ports: AppendPorts,
+    lock: SessionLock,
+    run_context: RunContext,
+    event: tuple[EventReceived, NodeId | None],
+    actor: Actor | None,
+) -> Session | Refusal:
+    """Record an event under the session's lock; one with the same kind and id is recorded already and stays as it is.
+
+    Raises:
+        StoreFailureError: The disk failed; the event may be recorded.
+    """
+    data, node = event
+    session = run_context.session
+    if find_event(run_context, data.event, data.sent_id) is not None:
+        return session
+    run = run_context.run.run
+    waiting, known = session.outside.waiting(run), session.outside.of_run.get(run, 0)
+    if data.event != EXPIRED and (waiting >= EVENTS_WAITING_MAX or known >= EVENTS_PER_RUN_MAX):
+        found = f"{waiting} events of the run wait for a step; the limit is {EVENTS_WAITING_MAX}."
+        if known >= EVENTS_PER_RUN_MAX:
+            found = f"The run has {known} events, which is the limit."
+        return _refused(run_context, "event", found, "Send no more events to this run until it has taken some.")
+    plan = AppendPlan(session=session.session, drafts=(EventDraft(data=data, run=run, node=node),))
+    return ports.append(lock, plan, actor)
+
+
+def content_warnings(recorded: Received, sent: SentEvent) -> Iterator[Warned]:
+    """Yield that an event was sent again with other content: the first one counts."""
+    if dict(recorded.data.fields) != dict(sent.fields):
+        message = f"The event `{sent.event}` with this id is recorded with other fields. The first one counts."
+        yield Warned(code="EVENT_CONTENT_IGNORED", message=message)
+
+
+def expiry_of(run_context: RunContext, node: Node, clock: Clock) -> EventReceived | None:
+    """Return the record that the step of a node waited longer than it may; None if it did not, or waits for nothing."""
+    pending = run_context.pending(node)
+    task = run_context.workflow.steps[pending.step_id].task if pending is not None else None
+    since = waiting_since(run_context, node)
+    if task is None or task.awaits is None or task.awaits.timeout_s is None or since is None:
+        return None
+    if clock.unix_ms() < (since + timedelta(seconds=task.awaits.timeout_s)).timestamp() * 1000:
+        return None
+    return EventReceived(
+        event=EXPIRED, sent_id=chain_head(run_context.session, node).node, fields={}, assurance="executed", via="clock"
+    )
+
+
+def waiting_since(run_context: RunContext, node: Node) -> datetime | None:
+    """Return when the step of a node became pending; None if the log does not say."""
+    at = chain_head(run_context.session, node).at
+    try:
+        return datetime.fromisoformat(at) if at is not None else None
+    except ValueError:
+        return None
+
+
+def _refused(run_context: RunContext, member: str, found: str, fix: str) -> Refusal:
+    view = run_context.view()
+    return Refusal(
+        code=ErrorCode.VALIDATION_ERROR,
+        message=f"Run `{view.label}` ({view.workflow_id}): {found} Nothing was recorded.",
+        suggestion=fix,
+        details={"path": member, "run": view.to_json()},
+    )

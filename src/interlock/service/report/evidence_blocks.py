@@ -1,0 +1,115 @@
+"""What a step left behind as blocks of a page: artifacts as tables, context changes, answers, refused attempts."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import cast
+
+from interlock.engine.request import REPLY_CONTENT_TYPE
+from interlock.kernel.canonical import Json
+from interlock.service.report.document import Block, Bullets, Fold, Line, Notes, Paragraph, Prose, Table, UntrustedText
+from interlock.service.report.lines import artifact_line, finding_line
+from interlock.service.report.step_report import Artifact, RefusedAttempt, StepReport
+
+_FIRST_FIELDS = ("verdict", "decision", "summary")
+"""Fields that readers look for: shown before the others."""
+
+
+def artifact_blocks(artifact: Artifact) -> Iterator[Block]:
+    """Yield an artifact: its name and its fields as a table; a list of objects is a table of its own.
+
+    A person's recorded answer is left out: `answer_line` shows it.
+    """
+    if artifact.content_type == REPLY_CONTENT_TYPE and artifact.is_readable:
+        return
+    yield Bullets((artifact_line(artifact),))
+    content = artifact.content
+    if not isinstance(content, dict):
+        if content is not None:
+            yield Table(heads=("Field", "Value"), rows=((("value",), value_line(content)),))
+        return
+    names = [name for name in _FIRST_FIELDS if name in content]
+    names += [name for name in sorted(content) if name not in names and name != "kind"]
+    tables = {name: rows for name in names if (rows := _objects(content[name])) is not None}
+    fields = [name for name in names if name not in tables]
+    if fields:
+        rows = tuple(((UntrustedText(name),), value_line(content[name])) for name in fields)
+        yield Table(heads=("Field", "Value"), rows=rows)
+    for name, objects in tables.items():
+        yield Paragraph((UntrustedText(name), f": {len(objects)}"))
+        yield object_table(objects)
+
+
+def object_table(objects: Sequence[Mapping[str, Json]]) -> Table:
+    """Return objects as a table: a row for each, a column for each field of any of them, `name` first."""
+    names = sorted({name for one in objects for name in one}, key=lambda name: (name not in ("name", "severity"), name))
+    rows = tuple(tuple(value_line(one[name]) if name in one else () for name in names) for one in objects)
+    return Table(heads=tuple(UntrustedText(name) for name in names), rows=rows)
+
+
+def value_line(value: Json) -> Line:
+    """Return a JSON value on one line: text as prose, anything else as compact JSON."""
+    if isinstance(value, str):
+        return (Prose(value),)
+    if isinstance(value, list) and value and all(isinstance(one, str) for one in value):
+        texts = cast("list[str]", value)
+        return tuple(part for at, text in enumerate(texts) for part in ((" · ",) if at else ()) + (Prose(text),))
+    return (UntrustedText(json.dumps(value, ensure_ascii=False, separators=(", ", ": "))),)
+
+
+def context_table(step: StepReport) -> Iterator[Table]:
+    """Yield what a step changed in the context, if it changed anything."""
+    if step.context:
+        rows = tuple(
+            (
+                (UntrustedText(one.key),),
+                value_line(one.before) if one.change != "added" else ("not set",),
+                value_line(one.after) if one.change != "removed" else ("removed",),
+                ("the plan, from this step's evidence" if one.is_computed else "the report",),
+            )
+            for one in step.context
+        )
+        yield Table(heads=("Context", "Before", "After", "Set by"), rows=rows)
+
+
+def answer_lines(step: StepReport) -> Iterator[Line]:
+    """Yield what a person was asked and answered, and what the agent says that a person confirmed."""
+    if step.answered is not None:
+        for ask in step.answered.asks:
+            said: Line = (Prose(ask.answer),) if ask.answer is not None else ("yes",)
+            through = UntrustedText(step.answered.client)
+            yield "a person was asked through ", through, ": ", Prose(ask.ask), " The answer: ", *said
+        if step.answered.comment is not None:
+            yield "the person added: ", Prose(step.answered.comment)
+    for content in claims_of(step):
+        who = content.get("confirmedBy")
+        by: Line = (Prose(who),) if isinstance(who, str) else ("a person",)
+        statement = content.get("statement")
+        words: Line = (": ", Prose(statement)) if isinstance(statement, str) else ()
+        yield "the agent says that ", *by, " confirmed; Interlock asked nobody", *words
+
+
+def claims_of(step: StepReport) -> Iterator[Mapping[str, Json]]:
+    """Yield the agent's own statements that a person confirmed."""
+    for artifact in step.artifacts:
+        is_reply = artifact.content_type == REPLY_CONTENT_TYPE
+        if artifact.kind == "wr.confirmation" and not is_reply and isinstance(artifact.content, dict):
+            yield artifact.content
+
+
+def refused_blocks(attempt: RefusedAttempt, number: int) -> Iterator[Block]:
+    """Yield a refused attempt: when, why, and what had been sent."""
+    at: Line = (", ", UntrustedText(attempt.at)) if attempt.at is not None else ()
+    reasons = [(f"attempt {number} was refused", *at, ": ", *finding_line(one)) for one in attempt.blockers]
+    yield Bullets(tuple(reasons))
+    sent: list[Block] = [Notes(attempt.notes)] if attempt.notes is not None else []
+    for artifact in attempt.artifacts:
+        sent += artifact_blocks(artifact)
+    if sent:
+        yield Fold(label=f"What attempt {number} sent", blocks=tuple(sent))
+
+
+def _objects(value: Json) -> list[dict[str, Json]] | None:
+    """Return the value if it is a list of objects, as checks and findings are."""
+    if isinstance(value, list) and value and all(isinstance(one, dict) for one in value):
+        return cast("list[dict[str, Json]]", value)
+    return None

@@ -1,0 +1,99 @@
+"""Lines that several pages of a report share: a step, a blocker, a gap, the end of a run, a duration."""
+
+from interlock.record.outcome import Blocker
+from interlock.record.payloads import WorkRecorded
+from interlock.service.report.document import Line, Prose, UntrustedText
+from interlock.service.report.session_report import Branch, GapReport, VerdictReport
+from interlock.service.report.step_report import Artifact
+from interlock.service.run.context import StepLabel
+from interlock.views.session import RunEnd
+
+_SECOND, _MINUTE, _HOUR, _DAY = 1_000, 60_000, 3_600_000, 86_400_000
+
+
+def step_name(place: StepLabel, before: str = "step ", after: str = ", ") -> Line:
+    """Return a step with its number, its title and the pass of its loop."""
+    within = f" (pass {place.loop.pass_})" if place.loop is not None else ""
+    return f"{before}{place.number}{after}", UntrustedText(place.title), within
+
+
+def blocker_line(blocker: Blocker) -> Line:
+    """Return a blocker: its code, what was found, and what to send instead."""
+    fix: Line = (" ", UntrustedText(blocker.suggested_fix)) if blocker.suggested_fix is not None else ()
+    return f"{blocker.code}: ", UntrustedText(blocker.message), *fix
+
+
+def finding_line(blocker: Blocker) -> Line:
+    """Return what a blocker found, without what an agent should send instead."""
+    return f"{blocker.code}: ", Prose(blocker.message)
+
+
+def gap_line(gap_report: GapReport) -> Line:
+    """Return an open gap: its severity, its reason, its step, and what would resolve it."""
+    gap = gap_report.gap
+    where: Line = step_name(gap_report.step) if gap_report.step is not None else ("the start",)
+    what = f"{gap.severity}, {gap.reason.detail.replace('_', ' ')}: "
+    return what, UntrustedText(gap.summary), " Left in ", *where, f". To resolve: {gap_report.remedy}"
+
+
+def verdict_line(report: VerdictReport) -> Line:
+    """Return a verdict: the word, the kind of its artifact, its step and its reason."""
+    verdict = report.verdict
+    word = verdict.standing if verdict.standing == verdict.word else f"{verdict.standing} ("
+    stated: Line = (word,) if verdict.standing == verdict.word else (word, UntrustedText(verdict.word), ")")
+    reason: Line = (": ", Prose(verdict.summary)) if verdict.summary else ()
+    return *stated, ", ", UntrustedText(verdict.kind), " of ", *step_name(report.step), *reason
+
+
+def work_line(work: WorkRecorded) -> Line:
+    """Return how work ended and why, with the note and the references of whoever ended it."""
+    note: Line = (": ", UntrustedText(work.note)) if work.note is not None else ()
+    refs: Line = (", references ", *joined(work.refs)) if work.refs is not None else ()
+    return f"{work.work}, {work.reason.replace('_', ' ')}", *note, *refs
+
+
+def ended_line(ended: RunEnd) -> Line:
+    """Return how, when and by whom a run was ended; an agent did it only after a person agreed."""
+    by: Line = (", by ", UntrustedText(ended.actor.identifier)) if ended.actor is not None else ()
+    agreed = " after a person agreed" if ended.work.answer_ref is not None else ""
+    return *work_line(ended.work), ", ", UntrustedText(ended.at or "at an unknown time"), *by, agreed
+
+
+def artifact_line(artifact: Artifact) -> Line:
+    """Return an artifact: its kind, its size, its digest, and whether it can be read."""
+    kind = UntrustedText(artifact.kind if artifact.kind is not None else artifact.content_type)
+    damaged = "" if artifact.is_readable else ", missing or damaged"
+    return "artifact ", kind, f", {artifact.bytes} bytes, {artifact.digest}{damaged}"
+
+
+def branch_line(branch: Branch) -> Line:
+    """Return a leaf of the run's graph with its pending step."""
+    where: Line = step_name(branch.place) if branch.place is not None else ("complete",)
+    return *where, f" ({branch.node})", ", preferred" if branch.is_tip else ""
+
+
+def client_line(client: str | None) -> Line:
+    """Return the client through which something was done, if it gave a name."""
+    return (" through ", UntrustedText(client)) if client is not None else ()
+
+
+def joined(texts: tuple[str, ...]) -> Line:
+    """Return untrusted texts with commas between them."""
+    parts: list[str | UntrustedText | Prose] = []
+    for text in texts:
+        parts += [", ", UntrustedText(text)] if parts else [UntrustedText(text)]
+    return tuple(parts)
+
+
+def duration_words(ms: int) -> str:
+    """Return a duration in its two largest units, such as `2 h 5 min`."""
+    if ms < _SECOND:
+        return "less than 1 s"
+    units = ((_DAY, "d"), (_HOUR, "h"), (_MINUTE, "min"), (_SECOND, "s"))
+    counts = [(ms // unit if above is None else ms % above // unit, name) for above, (unit, name) in _with_above(units)]
+    first = next(at for at, (count, _) in enumerate(counts) if count)
+    return " ".join(f"{count} {name}" for count, name in counts[first : first + 2] if count)
+
+
+def _with_above(units: tuple[tuple[int, str], ...]) -> list[tuple[int | None, tuple[int, str]]]:
+    return list(zip([None, *(unit for unit, _ in units)], units, strict=False))

@@ -1,0 +1,322 @@
+"""Lays out a session for a reviewer who gets only this page: verdicts first, then what they rest on, then the steps."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from interlock.kernel.canonical import Json
+from interlock.service.report.document import (
+    Block,
+    Bullets,
+    Fold,
+    Heading,
+    Line,
+    Notes,
+    Page,
+    Paragraph,
+    Picture,
+    Properties,
+    Prose,
+    Quote,
+    Table,
+    UntrustedText,
+)
+from interlock.service.report.evidence_blocks import (
+    answer_lines,
+    artifact_blocks,
+    claims_of,
+    context_table,
+    object_table,
+    refused_blocks,
+    value_line,
+)
+from interlock.service.report.lines import (
+    branch_line,
+    duration_words,
+    ended_line,
+    finding_line,
+    gap_line,
+    joined,
+    step_name,
+    work_line,
+)
+from interlock.service.report.session_report import RunReport, SessionReport, VerdictReport
+from interlock.service.report.step_report import StepReport, span_ms
+
+_RATING = "wr.assessment"
+_CHECKS = ("checks", "findings")
+"""Fields of bundled artifacts that list what a verdict rests on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReviewOptions:
+    """How a page for reviewers is made. `draw` makes the picture of a run."""
+
+    draw: Callable[[RunReport], Picture]
+
+
+def review_page(report: SessionReport, options: ReviewOptions) -> Page:
+    """Return the page, run by run. It names no path of the disk on which the work was done."""
+    return tuple(block for run in report.runs for block in _run(report, run, options))
+
+
+def _run(report: SessionReport, run: RunReport, options: ReviewOptions) -> Iterator[Block]:
+    yield Heading(level=1, line=(UntrustedText(run.summary.workflow_name), f": run {run.summary.label}"))
+    yield Properties(tuple(_overview(run)))
+    yield Heading(level=2, line=("Verdicts",))
+    yield from _verdicts(run)
+    yield from _ratings(run)
+    yield Heading(level=2, line=("What this rests on",))
+    yield Bullets(tuple(_grounds(report, run)))
+    yield Heading(level=2, line=("What is missing",))
+    missing = list(_missing(run))
+    yield Bullets(tuple(missing)) if missing else Paragraph(("Nothing that was recorded: " + _NOTHING,))
+    yield Heading(level=2, line=("Steps",))
+    for step in run.steps:
+        yield from _step(step, "pending" if run.ended is None else "not done")
+    yield from _context(run)
+    yield Heading(level=2, line=("Path",))
+    decisions = tuple(
+        ("after ", *step_name(step.place), ": ", Prose(one)) for step in run.steps for one in step.decisions
+    )
+    if decisions:
+        yield Bullets(decisions)
+    if len(run.branches) > 1:
+        yield Bullets(tuple(branch_line(branch) for branch in run.branches))
+    yield options.draw(run)
+    yield Heading(level=2, line=("Record",))
+    yield Properties(tuple(_record(report, run)))
+
+
+_CHECKED = (
+    "Interlock checked that each report has the form that the pinned workflow asks for, and recorded it. It ran no"
+    " command and read no file of the project: results of checks are the agent's own statements."
+)
+_NOTHING = "every step of the plan was done, no gap is open, no check was left out, and nobody reported a deviation."
+
+
+def _overview(run: RunReport) -> Iterator[tuple[str, Line]]:
+    summary = run.summary
+    if summary.goal is not None:
+        yield "Goal", (Prose(summary.goal),)
+    described = run.run_context.workflow.description
+    purpose: Line = (": ", Prose(described)) if described else ()
+    yield "Workflow", (UntrustedText(summary.workflow_id), *purpose)
+    current = Counter(one.verdict.standing for one in run.verdicts if one.is_in_effect)
+    stated = ", ".join(f"{count} {standing}" for standing, count in sorted(current.items()))
+    yield "Verdicts", (stated or "none was stated",)
+    at: Line = ()
+    if summary.step is not None:
+        at = f": step {summary.number} of {summary.total}, ", UntrustedText(summary.step)
+    yield "Status", (summary.status_text, *at)
+    if run.ended is not None:
+        yield "Ended", ended_line(run.ended)
+    done = sum(step.is_done for step in run.steps)
+    undone = len(run.steps) - done + len(run.not_done)
+    yield "Steps", (f"{done} done, {undone} not done, {summary.total} in the plan",)
+    yield "Time", _time(run)
+    branch, commit = run.summary.branch, run.summary.head_sha
+    if branch is not None or commit is not None:
+        on: Line = ("branch ", UntrustedText(branch), ", ") if branch is not None else ()
+        yield "Began on", (*on, "commit ", UntrustedText(commit or "unknown"))
+
+
+def _time(run: RunReport) -> Line:
+    started, last = run.summary.started_at, run.summary.last_at
+    took = span_ms(started, last)
+    lasted = f", {duration_words(took)}" if took is not None else ""
+    waited = sum(step.waited_ms for step in run.steps)
+    for_person = f", of which {duration_words(waited)} waiting for a person" if waited else ""
+    return "from ", UntrustedText(started or "unknown"), " to ", UntrustedText(last or "unknown"), lasted, for_person
+
+
+def _verdicts(run: RunReport) -> Iterator[Block]:
+    if not run.verdicts:
+        yield Paragraph(("No step stated a verdict. What was done is in the notes and artifacts of the steps.",))
+        return
+    rows = tuple(_verdict_row(one) for one in run.verdicts)
+    yield Table(heads=("Verdict", "Step", "Evidence", "Reason"), rows=rows)
+    for verdict in run.verdicts:
+        if verdict.is_in_effect:
+            yield from _checks(run, verdict)
+
+
+def _verdict_row(one: VerdictReport) -> tuple[Line, ...]:
+    verdict = one.verdict
+    own: Line = () if verdict.word == verdict.standing else (" (", UntrustedText(verdict.word), ")")
+    replaced = "" if one.is_in_effect else ", replaced by a later verdict"
+    reason: Line = (Prose(verdict.summary),) if verdict.summary else ()
+    return (verdict.standing, *own, replaced), step_name(one.step, "", ". "), (UntrustedText(verdict.kind),), reason
+
+
+def _ratings(run: RunReport) -> Iterator[Block]:
+    """Yield the ratings that steps gave, each with its levels."""
+    rows = [
+        (step_name(step.place, "", ". "), (UntrustedText(str(artifact.content.get("assessmentId", ""))),), levels)
+        for step in run.steps
+        for artifact in step.artifacts
+        if artifact.kind == _RATING and isinstance(artifact.content, dict)
+        for levels in [_levels(artifact.content.get("dimensions"))]
+    ]
+    if rows:
+        yield Paragraph(("Ratings that the agent gave:",))
+        yield Table(heads=("Step", "Rating", "Levels"), rows=tuple(rows))
+
+
+def _levels(dimensions: Json) -> Line:
+    rated = dimensions if isinstance(dimensions, dict) else {}
+    line: list[str | UntrustedText | Prose] = []
+    for name, level in rated.items():
+        word = level.get("level") if isinstance(level, dict) else level
+        line += [", " if line else "", UntrustedText(name), ": ", Prose(str(word))]
+    return tuple(line)
+
+
+def _checks(run: RunReport, one: VerdictReport) -> Iterator[Block]:
+    """Yield the checks or findings on which a verdict rests."""
+    for step in run.steps:
+        for artifact in step.artifacts:
+            is_its = step.place == one.step and step.at == one.at and artifact.kind == one.verdict.kind
+            if not is_its or not isinstance(artifact.content, dict):
+                continue
+            for field in _CHECKS:
+                listed = artifact.content.get(field)
+                rows = [row for row in listed if isinstance(row, dict)] if isinstance(listed, list) else []
+                if rows:
+                    yield Paragraph((f"{field.capitalize()} of ", *step_name(one.step), ":"))
+                    yield object_table(rows)
+
+
+def _grounds(report: SessionReport, run: RunReport) -> Iterator[Line]:
+    done = [step for step in run.steps if step.is_done]
+    yield (_CHECKED,)
+    for client, count in sorted(Counter(step.by for step in done).items(), key=lambda pair: (pair[0] or "", pair[1])):
+        name: Line = (UntrustedText(client), " (the name that the client gave)") if client else ("an unnamed client",)
+        yield f"{_steps(count)} reported by ", *name
+    yield from _verifications(done)
+    answered = [step for step in done if step.answered is not None]
+    for step in answered:
+        yield from ((*step_name(step.place), ": ", *line) for line in answer_lines(step))
+    claimed = [step for step in done if step.answered is None and any(claims_of(step))]
+    for step in claimed:
+        yield from ((*step_name(step.place), ": ", *line) for line in answer_lines(step))
+    if not answered:
+        yield ("No person's answer is recorded: nobody was asked by Interlock in this run.",)
+    for step in done:
+        for one in step.capabilities:
+            grade = one.provenance.enforcement_grade
+            yield (*step_name(step.place), f": {one.capability} {one.status}, {grade} evidence ({one.provenance.kind})")
+    yield (f"To check this record, `interlock session verify {report.session}` computes each recorded decision again.",)
+
+
+def _verifications(done: list[StepReport]) -> Iterator[Line]:
+    """Yield which steps verified others, and whether another client reported them."""
+    reported = {step.step_id: step.by for step in done}
+    for step in done:
+        if step.verifies:
+            others = {reported[one] for one in step.verifies if one in reported}
+            is_other = step.by is not None and bool(others) and step.by not in others
+            by = "another client than the work" if is_other else "the same client as the work, or an unnamed one"
+            yield (*step_name(step.place), " verifies ", *joined(step.verifies), f"; it was reported by {by}")
+
+
+def _steps(count: int) -> str:
+    return "1 step was" if count == 1 else f"{count} steps were"
+
+
+def _missing(run: RunReport) -> Iterator[Line]:
+    yield from (("blocked: ", *finding_line(blocker)) for blocker in run.blockers)
+    yield from (("open gap: ", *gap_line(gap)) for gap in run.gaps)
+    for step in run.steps:
+        where = step_name(step.place)
+        for one in step.divergences:
+            yield (*where, f": the agent deviated, {one.reason.replace('_', ' ')}: ", Prose(one.summary))
+        yield from (
+            (*where, ": the stored evidence is missing or damaged: ", UntrustedText(one.kind or one.digest))
+            for one in step.artifacts
+            if not one.is_readable
+        )
+        yield from ((*where, ": ", *line) for line in _unchecked(step))
+        yield from ((*where, ": work was left: ", *work_line(work)) for work in step.left)
+        if not step.is_done:
+            yield (*where, ": not done")
+    for one in run.not_done:
+        why = "skipped by a decision of the plan, see Path" if one.is_skipped else "not reached"
+        yield f"step {one.number}, ", UntrustedText(one.title), f": {why}"
+
+
+def _unchecked(step: StepReport) -> Iterator[Line]:
+    """Yield the checks of a step that its own report says were not run."""
+    for artifact in step.artifacts:
+        checks = artifact.content.get("checks") if isinstance(artifact.content, dict) else None
+        for check in checks if isinstance(checks, list) else []:
+            if isinstance(check, dict) and check.get("result") == "skipped":
+                yield "check not run: ", Prose(str(check.get("name"))), ": ", Prose(str(check.get("evidence")))
+
+
+def _step(step: StepReport, undone: str) -> Iterator[Block]:
+    yield Heading(level=3, line=(*step_name(step.place, "", ". "), "" if step.is_done else f": {undone}"))
+    facts = tuple(_step_facts(step))
+    if facts:
+        yield Paragraph(facts)
+    if step.notes is not None:
+        yield Notes(step.notes)
+    if step.checkpoint is not None:
+        yield Fold(label="Notes of its last checkpoint", blocks=(Notes(step.checkpoint),))
+    for artifact in step.artifacts:
+        yield from artifact_blocks(artifact)
+    answers = tuple(answer_lines(step))
+    if answers:
+        yield Bullets(answers)
+    yield from context_table(step)
+    for number, attempt in enumerate(step.refused, start=1):
+        yield from refused_blocks(attempt, number)
+    yield Fold(label="What the agent was asked to do", blocks=(Quote(step.prompt),))
+
+
+def _step_facts(step: StepReport) -> Iterator[str | UntrustedText]:
+    if not step.is_done:
+        return
+    yield "Done "
+    yield UntrustedText(step.at or "at an unknown time")
+    if step.took_ms is not None:
+        yield f", after {duration_words(step.took_ms)}"
+    if step.waited_ms:
+        yield f", of which {duration_words(step.waited_ms)} waiting for a person"
+    elif step.answered is not None or any(claims_of(step)):
+        # Until a person answers, a question leaves nothing in the log.
+        yield ", which includes the wait for a person"
+    if step.by is not None:
+        yield ", by "
+        yield UntrustedText(step.by)
+    if step.refused:
+        yield f", at attempt {len(step.refused) + 1}"
+    yield "."
+
+
+def _context(run: RunReport) -> Iterator[Block]:
+    if run.context:
+        yield Heading(level=2, line=("Context at the end",))
+        rows = tuple(
+            (
+                (UntrustedText(one.key),),
+                value_line(one.value),
+                step_name(one.step, "", ". ") if one.step is not None else ("the start",),
+            )
+            for one in run.context
+        )
+        yield Table(heads=("Key", "Value", "Set in"), rows=rows)
+
+
+def _record(report: SessionReport, run: RunReport) -> Iterator[tuple[str, Line]]:
+    summary, preferences = run.summary, run.preferences
+    source: Line = (f" ({run.source_kind}, ", UntrustedText(run.source_ref), ")")
+    yield "Workflow", (UntrustedText(summary.workflow_id), *source)
+    yield "Pinned as", (run.workflow_hash,)
+    if run.config_hash is not None:
+        yield "Configuration", (run.config_hash,)
+    yield "Preferences", (f"autonomy {preferences.autonomy}, risk policy {preferences.risk_policy}",)
+    for key, value in run.observed.items():
+        if key != "repo_root":
+            yield key.replace("_", " ").capitalize(), (UntrustedText(value),)
+    yield "Session", (f"{report.session}, {report.events} events, run {summary.run}, {summary.nodes} nodes",)

@@ -1,0 +1,118 @@
+"""Searches everything that was recorded in a session, and says where it was found."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import assert_never
+
+from interlock.engine.request import WHOLE_NOTES_CONTENT_TYPE
+from interlock.kernel.ids import Digest, NodeId, RunId
+from interlock.record import events as ev
+from interlock.record import payloads as data
+from interlock.record.outcome import Blocked
+from interlock.service.run.context import StepLabel, load_run_context
+from interlock.service.run.history import History
+from interlock.service.run.plans import Plans
+from interlock.store.ports.errors import ContentDamagedError
+from interlock.store.ports.reader import SessionReader
+from interlock.views.session import Session
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passage:
+    """A recorded text and its place. `where` names the kind of record; `node` is None if it is about a whole run."""
+
+    index: int
+    run: RunId | None
+    node: NodeId | None
+    where: str
+    text: str
+
+
+def passages(reader: SessionReader, history: History) -> Iterator[Passage]:
+    """Yield every text of a session in the order of its log. Artifacts that cannot be read are left out."""
+    for appended in history.appended:
+        for event in appended:
+            scope = None if isinstance(event, ev.SessionCreatedEvent) else event.scope
+            run = scope.run_id if scope is not None else None
+            node = scope.node_id if isinstance(scope, ev.NodeScope) else None
+            if isinstance(event, ev.ContextSetEvent):
+                node = event.data.node_id
+            for where, text in _texts(reader, event):
+                yield Passage(index=event.event_index, run=run, node=node, where=where, text=text)
+
+
+def step_of(session: Session, plans: Plans, passage: Passage) -> StepLabel | None:
+    """Return the step that recorded a passage; None if it is not about a step, or its plan cannot be read."""
+    if passage.node is None:
+        return None
+    node = session.nodes[passage.node]
+    if node.parent is None:
+        return None  # the start recorded it
+    try:
+        return load_run_context(session, session.runs[node.run], plans).place(session.nodes[node.parent])
+    except ContentDamagedError:
+        return None
+
+
+def _texts(reader: SessionReader, event: ev.Event) -> Iterator[tuple[str, str]]:  # noqa: C901 — one for each kind
+    match event:
+        case ev.RunStartedEvent():
+            yield "workflow", f"{event.data.workflow_id} {event.data.workflow_source_ref}"
+        case ev.NodeOutputAppendedEvent():
+            yield from _output(reader, event.data.payload)
+        case ev.ContextSetEvent():
+            yield from ((f"context {key}", _flat_json(value)) for key, value in event.data.context.items())
+        case ev.AdvanceRecordedEvent():
+            if isinstance(event.data.outcome, Blocked):
+                yield from (("refusal", one.message) for one in event.data.outcome.blockers.blockers)
+        case ev.GapRecordedEvent():
+            yield "gap", event.data.summary
+        case ev.DivergenceRecordedEvent():
+            yield "deviation", event.data.summary
+        case ev.ObservationRecordedEvent():
+            yield "observation", event.data.value.value
+        case ev.WorkRecordedEvent():
+            yield "end", " ".join((event.data.reason, event.data.note or "", *(event.data.refs or ())))
+        case ev.EventReceivedEvent():
+            yield f"event {event.data.event}", _flat_json(event.data.to_json())
+        case ev.IntentRecordedEvent():
+            yield f"intent {event.data.sends}", _flat_json(event.data.to_json())
+        case ev.IntentSettledEvent():
+            yield "sending", f"{event.data.state} {event.data.channel or ''} {event.data.note or ''}"
+        case ev.DecisionTraceAppendedEvent():
+            yield from (("decision", entry.summary) for entry in event.data.entries)
+        case (
+            ev.SessionCreatedEvent()
+            | ev.NodeCreatedEvent()
+            | ev.EdgeCreatedEvent()
+            | ev.PreferencesChangedEvent()
+            | ev.CapabilityObservedEvent()
+        ):
+            return
+        case _:
+            assert_never(event)
+
+
+def _output(reader: SessionReader, payload: data.NotesPayload | data.ArtifactPayload) -> Iterator[tuple[str, str]]:
+    if isinstance(payload, data.NotesPayload):
+        yield "notes", payload.notes_markdown
+        return
+    text = _artifact(reader, payload.sha256)
+    if text is not None:
+        yield "notes" if payload.content_type == WHOLE_NOTES_CONTENT_TYPE else "artifact", text
+
+
+def _artifact(reader: SessionReader, digest: Digest) -> str | None:
+    try:
+        raw = reader.artifact(digest).decode("utf-8", "replace")
+    except ContentDamagedError:
+        return None
+    try:
+        return _flat_json(json.loads(raw))
+    except (ValueError, RecursionError):
+        return raw
+
+
+def _flat_json(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,92 @@
+"""Records an event that did not come with a report, and advances the run if it waits for the event (WORLD-3)."""
+
+from dataclasses import dataclass
+
+from interlock.engine.answer.model import Answer, HumanInputRequired
+from interlock.engine.answer.structure import Warned
+from interlock.engine.outside import SentEvent
+from interlock.engine.request import Request
+from interlock.kernel.errors import ErrorCode, Refusal
+from interlock.kernel.ids import RunId, SessionId, ack_attempt
+from interlock.record.events import Actor
+from interlock.service.outside.receive import Arrival, checked_event, content_warnings, find_event, record_event
+from interlock.service.ports import Ports
+from interlock.service.run.attempts import awaited_event
+from interlock.service.run.context import RunContext, load_run_context
+from interlock.service.tools.advance import advance
+from interlock.service.tools.end_run import refuse_ended
+from interlock.service.tools.target import Target
+from interlock.views.outside import Received
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventReport:
+    """What became of an event: its record, whether this call made it, and whether the run advanced."""
+
+    label: str
+    received: Received
+    is_new: bool
+    is_advanced: bool
+    warnings: tuple[Warned, ...] = ()
+
+
+def send_event(
+    ports: Ports, where: tuple[SessionId, RunId], sent: SentEvent, how: Arrival, actor: Actor
+) -> EventReport | Refusal:
+    """Record an event of a run, then make the call that the run waits for, if it waits for this event.
+
+    Raises:
+        StoreFailureError, SessionBusyError, SessionUnhealthyError, ContentDamagedError, KeyRingDamagedError:
+            See `service.failures`.
+    """
+    session_id, run_id = where
+    with ports.hold(session_id) as lock:
+        session = lock.session
+        if session is None or run_id not in session.runs:
+            return _no_run()
+        run_context = load_run_context(session, session.runs[run_id], ports.read.plans)
+        refusal = refuse_ended(run_context)
+        checked = refusal or checked_event(run_context, sent, how, ports.sources)
+        if isinstance(checked, Refusal):
+            return checked
+        earlier = find_event(run_context, sent.event, sent.id)
+        recorded = record_event(ports, lock, run_context, (checked, sent.node), actor)
+        if isinstance(recorded, Refusal):
+            return recorded
+        run_context = run_context.at(recorded)
+    received = find_event(run_context, sent.event, sent.id)
+    assert received is not None, "it is recorded"
+    return EventReport(
+        label=run_context.view().label,
+        received=received,
+        is_new=earlier is None,
+        is_advanced=advance_waiting(ports, run_context, actor),
+        warnings=tuple(content_warnings(earlier, sent)) if earlier is not None else (),
+    )
+
+
+def advance_waiting(ports: Ports, run_context: RunContext, actor: Actor) -> bool:
+    """Advance a run whose preferred tip waits for an event that is there; say whether it advanced.
+
+    The attempt is that of the node's own ack, so an agent that calls at the same moment makes no second advance.
+
+    Raises:
+        StoreFailureError, SessionBusyError, SessionUnhealthyError, ContentDamagedError, KeyRingDamagedError: As above.
+    """
+    tip = run_context.run.tip
+    assert tip is not None, "a run has a root"
+    node = run_context.session.nodes[tip]
+    pending = run_context.pending(node)
+    if pending is None or awaited_event(run_context, node) is None:
+        return False
+    target = Target(run_context=run_context, node=node, attempt=ack_attempt(tip))
+    outcome = advance(ports, target, Request(), actor)
+    return isinstance(outcome, Answer) and not isinstance(outcome, HumanInputRequired)
+
+
+def _no_run() -> Refusal:
+    return Refusal(
+        code=ErrorCode.SESSION_NOT_FOUND,
+        message="The run is not there any more.",
+        suggestion="`interlock session list` lists the runs.",
+    )

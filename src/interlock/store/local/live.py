@@ -1,0 +1,90 @@
+"""Which servers work on a data directory: so that a command can say whether an agent's client started it (WORLD-9).
+
+A server leaves one file when it first writes. A file whose process is gone, or has another start time, says nothing.
+Nothing else depends on these files. Processes are read as Linux shows them; elsewhere nothing is known of them.
+"""
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from interlock.kernel.budgets import PROCESS_STATUS_BYTES_MAX
+from interlock.store.local import layout
+from interlock.store.local.files import FileOps
+from interlock.store.regular_file import read_regular
+
+_PARENT, _START = 1, 19
+"""Places in the status of a process after the name of its program, which is in brackets and may contain anything."""
+
+
+class Process(NamedTuple):
+    """A process. `start` is its start time in ticks: with it, a pid that is used again is another process."""
+
+    pid: int
+    start: int
+
+
+def announce(files: FileOps) -> None:
+    """Leave the file of this process, with the process that started it. It never raises: nothing depends on it."""
+    here = _process(os.getpid())
+    parent = _parent(here) if here is not None else None
+    if here is None or parent is None:
+        return
+    with suppress(OSError):
+        files.make_dir(layout.LIVE)
+        for name in files.names(layout.LIVE):
+            if _read(files, name) is None:
+                files.unlink(f"{layout.LIVE}/{name}")
+        data = json.dumps({"pid": here.pid, "start": here.start, "parent": parent.pid, "parentStart": parent.start})
+        files.write(f"{layout.LIVE}/{here.pid}.json", data.encode("ascii"))
+
+
+def descends_from(files: FileOps) -> bool | None:
+    """Say whether this process descends from one that started a live server here; None if that cannot be known."""
+    here = _process(os.getpid())
+    if here is None:
+        return None
+    starters: set[Process] = set()
+    with suppress(OSError):
+        for name in files.names(layout.LIVE):
+            starters.update(_read(files, name) or ())
+    return not starters.isdisjoint(_ancestors(here))
+
+
+def _read(files: FileOps, name: str) -> tuple[Process, Process] | None:
+    """Return the server of a file and the process that started it; None if that server is gone."""
+    try:
+        value = json.loads(files.read(f"{layout.LIVE}/{name}"))
+        server = Process(pid=int(value["pid"]), start=int(value["start"]))
+        parent = Process(pid=int(value["parent"]), start=int(value["parentStart"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return (server, parent) if _process(server.pid) == server else None
+
+
+def _ancestors(process: Process) -> Iterator[Process]:
+    above: Process | None = process
+    while above is not None and above.pid > 1:
+        yield above
+        above = _parent(above)
+
+
+def _parent(process: Process) -> Process | None:
+    fields = _status(process.pid)
+    return _process(int(fields[_PARENT])) if fields is not None else None
+
+
+def _process(pid: int) -> Process | None:
+    fields = _status(pid)
+    return Process(pid=pid, start=int(fields[_START])) if fields is not None else None
+
+
+def _status(pid: int) -> list[str] | None:
+    try:
+        text = read_regular(Path(f"/proc/{pid}/stat"), PROCESS_STATUS_BYTES_MAX).decode("utf-8", "replace")
+    except OSError:
+        return None
+    return text.rpartition(")")[2].split()

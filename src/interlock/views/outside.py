@@ -1,0 +1,186 @@
+"""What a session's log says of the world outside: the events that came in and the intents that went out (WORLD-2).
+
+A part of the fold (`views.session`): immutable, and applying an event costs the same at any length of history.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from rpds import HashTrieMap, HashTrieSet, List
+
+from interlock.kernel.errors import InterlockError
+from interlock.kernel.ids import EventId, IntentId, NodeId, RunId
+from interlock.record import events as ev
+from interlock.record.world import ASSURANCES, EXPIRED, Assurance, EventReceived, IntentSettled, IntentState
+
+
+class BrokenOutsideError(InterlockError):
+    """An event of an intent cannot follow what is recorded of it: Interlock never writes such a log."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Received:
+    """An event as the log holds it. `node` is set if it is about one node."""
+
+    event_id: EventId
+    run: RunId
+    node: NodeId | None
+    index: int
+    at: str | None
+    actor: ev.Actor | None
+    data: EventReceived
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Intent:
+    """An intent as the log holds it. `attempt` counts the tries; `settled` is the last record of the last one.
+
+    A claim without a result says nothing: it was sent or not.
+    """
+
+    intent_id: IntentId
+    run: RunId
+    node: NodeId
+    index: int
+    at: str | None
+    sends: str
+    number: int
+    fields: ev.world.Fields
+    attempt: int = 0
+    settled: IntentSettled | None = None
+    settled_at: str | None = None
+    settled_index: int | None = None
+
+    @property
+    def state(self) -> "IntentState | None":
+        """The last recorded state; None if nobody has tried to send it."""
+        return self.settled.state if self.settled is not None else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outside:
+    """The events and intents of a session. `by_kind` has the events of a run and kind, newest first."""
+
+    events: "HashTrieMap[EventId, Received]"
+    intents: "HashTrieMap[IntentId, Intent]"
+    by_kind: "HashTrieMap[tuple[RunId, str], List[EventId]]"
+    by_node: "HashTrieMap[NodeId, tuple[IntentId, ...]]"
+    of_run: "HashTrieMap[RunId, int]"
+    taken: "HashTrieMap[RunId, HashTrieSet[EventId]]"
+
+    def received(self, run: RunId, kind: str) -> Iterator[Received]:
+        """Yield the events of a run and kind in log order."""
+        yield from reversed([self.events[one] for one in self.by_kind.get((run, kind), List())])
+
+    def first_match(
+        self, run: RunId, kind: str, assurance: Assurance, node: NodeId, taken: "HashTrieSet[EventId]"
+    ) -> Received | None:
+        """Return the first event in log order that a step waits for: well enough known, and not taken by its branch.
+
+        A timeout that was noticed at this node counts like an event.
+        """
+        least = ASSURANCES.index(assurance)
+        found = [
+            one
+            for one in self.received(run, kind)
+            if one.event_id not in taken and ASSURANCES.index(one.data.assurance) >= least and one.node in (None, node)
+        ]
+        expired = [one for one in self.received(run, EXPIRED) if one.node == node]
+        return min([*found[:1], *expired[:1]], key=lambda one: one.index, default=None)
+
+    def waiting(self, run: RunId) -> int:
+        """Count the events of a run that no step of any branch has taken."""
+        return self.of_run.get(run, 0) - len(self.taken.get(run, HashTrieSet()))
+
+    def of_node(self, node: NodeId) -> tuple[Intent, ...]:
+        """Return the intents that the advance to a node recorded."""
+        return tuple(self.intents[one] for one in self.by_node.get(node, ()))
+
+
+NOTHING_OUTSIDE = Outside(
+    events=HashTrieMap(),
+    intents=HashTrieMap(),
+    by_kind=HashTrieMap(),
+    by_node=HashTrieMap(),
+    of_run=HashTrieMap(),
+    taken=HashTrieMap(),
+)
+"""The state before the first event."""
+
+
+def event_received(outside: Outside, event: ev.EventReceivedEvent) -> Outside:
+    """Add an event."""
+    run = event.scope.run_id
+    received = Received(
+        event_id=event.event_id,
+        run=run,
+        node=event.scope.node_id if isinstance(event.scope, ev.NodeScope) else None,
+        index=event.event_index,
+        at=event.recorded_at,
+        actor=event.actor,
+        data=event.data,
+    )
+    key = (run, event.data.event)
+    return replace(
+        outside,
+        events=outside.events.insert(event.event_id, received),
+        by_kind=outside.by_kind.insert(key, outside.by_kind.get(key, List()).push_front(event.event_id)),
+        of_run=outside.of_run.insert(run, outside.of_run.get(run, 0) + 1),
+    )
+
+
+def events_taken(outside: Outside, run: RunId, took: tuple[EventId, ...]) -> Outside:
+    """Note that steps of a run took events.
+
+    Raises:
+        BrokenOutsideError: The log has no such event of the run.
+    """
+    for one in took:
+        if one not in outside.events or outside.events[one].run != run:
+            raise BrokenOutsideError(f"an advance took {one}, which is no event of its run")
+    together = outside.taken.get(run, HashTrieSet()).update(took)
+    return replace(outside, taken=outside.taken.insert(run, together))
+
+
+def intent_recorded(outside: Outside, event: ev.IntentRecordedEvent) -> Outside:
+    """Add an intent."""
+    intent = Intent(
+        intent_id=event.data.intent_id,
+        run=event.scope.run_id,
+        node=event.scope.node_id,
+        index=event.event_index,
+        at=event.recorded_at,
+        sends=event.data.sends,
+        number=event.data.number,
+        fields=event.data.fields,
+    )
+    before = outside.by_node.get(intent.node, ())
+    return replace(
+        outside,
+        intents=outside.intents.insert(intent.intent_id, intent),
+        by_node=outside.by_node.insert(intent.node, (*before, intent.intent_id)),
+    )
+
+
+def intent_settled(outside: Outside, event: ev.IntentSettledEvent) -> Outside:
+    """Note a claim, or the result of a try.
+
+    Raises:
+        BrokenOutsideError: The intent is not in the log, or the record does not follow the last one of the intent.
+    """
+    data = event.data
+    intent = outside.intents.get(data.intent_id)
+    if intent is None or intent.run != event.scope.run_id:
+        raise BrokenOutsideError(f"{data.intent_id} is no intent of its run")
+    is_open = intent.state == "dispatched"
+    expected = intent.attempt if is_open else intent.attempt + 1
+    if data.attempt != expected or (is_open and data.state == "dispatched"):
+        raise BrokenOutsideError(f"{data.intent_id}: {data.state} as try {data.attempt} after try {intent.attempt}")
+    settled = replace(
+        intent,
+        attempt=data.attempt,
+        settled=data,
+        settled_at=event.recorded_at,
+        settled_index=event.event_index,
+    )
+    return replace(outside, intents=outside.intents.insert(data.intent_id, settled))

@@ -1,0 +1,203 @@
+"""Each kind of channel: what it sends, and what it says of the outcome."""
+
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.receiver import Receiver, receiving
+
+from interlock.channels.channel import ChannelConfig, Message
+from interlock.channels.command import DESCENDANT, end_children
+from interlock.channels.opening import open_channel
+from interlock.kernel.budgets import CHANNEL_REPLY_BYTES_MAX
+
+MESSAGE = Message(intent_id="intent_1", body=b'{"kind":"team.notify","v":1}')
+
+
+def channel(kind: Any, **fields: Any) -> Any:
+    return open_channel(ChannelConfig(name="one", kind=kind, accepts=("team.notify",), **fields))
+
+
+def python(code: str, **fields: Any) -> Any:
+    return channel("command", command=(sys.executable, "-c", code), **fields)
+
+
+# command
+
+
+def test_a_command_gets_the_message_on_stdin_and_a_small_marked_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SECRET_OF_THE_USER", "hunter2")
+    code = f"import json,os,sys; json.dump([sys.stdin.read(), dict(os.environ)], open({str(tmp_path / 'got')!r}, 'w'))"
+    assert python(code).deliver(MESSAGE).outcome == "delivered"
+    given, environment = json.loads((tmp_path / "got").read_text())
+    assert given == MESSAGE.body.decode()
+    assert environment[DESCENDANT] == "1"
+    assert environment["INTERLOCK_INTENT"] == "intent_1"
+    assert "SECRET_OF_THE_USER" not in environment
+
+
+def test_there_is_no_shell(tmp_path: Path) -> None:
+    done = channel("command", command=("echo", f"$(touch {tmp_path / 'made'})", ";", "touch", str(tmp_path / "made")))
+    assert done.deliver(MESSAGE).outcome == "delivered"
+    assert not (tmp_path / "made").exists()
+
+
+def test_another_exit_code_is_refused_with_the_last_line_of_stderr() -> None:
+    result = python("import sys; print('one', file=sys.stderr); sys.exit('the room is closed')").deliver(MESSAGE)
+    assert (result.outcome, result.note) == ("refused", "The command ended with 1: the room is closed")
+
+
+def test_a_command_that_is_missing_has_failed() -> None:
+    assert channel("command", command=("/nonexistent/program",)).deliver(MESSAGE).outcome == "failed"
+
+
+def test_a_command_that_ends_by_a_signal_has_an_unknown_outcome() -> None:
+    assert python("import os; os.kill(os.getpid(), 9)").deliver(MESSAGE).outcome == "unknown"
+
+
+def test_a_command_that_hangs_is_ended_with_all_that_it_started(tmp_path: Path) -> None:
+    code = (
+        "import signal, subprocess, sys, time; signal.signal(signal.SIGTERM, signal.SIG_IGN);"
+        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)']);"
+        f"open({str(tmp_path / 'pid')!r}, 'w').write(str(child.pid)); time.sleep(60)"
+    )
+    result = python(code, timeout_s=2).deliver(MESSAGE)
+    assert result.outcome == "unknown"
+    assert is_gone(int((tmp_path / "pid").read_text()))
+
+
+def test_a_command_that_runs_when_the_server_ends_is_ended(tmp_path: Path) -> None:
+    started = tmp_path / "started"
+    code = f"import time; open({str(started)!r}, 'w').close(); time.sleep(60)"
+    results: list[Any] = []
+    thread = threading.Thread(target=lambda: results.append(python(code, timeout_s=60).deliver(MESSAGE)))
+    thread.start()
+    until(started.exists)
+    end_children()
+    thread.join(10)
+    assert [one.outcome for one in results] == ["unknown"]
+
+
+def test_a_command_answers_with_a_json_object_or_with_nothing_that_counts() -> None:
+    assert python('print(\'{"kind": "wr.event"}\')').deliver(MESSAGE).reply == {"kind": "wr.event"}
+    for printed in ("", "hello", "[1]", "{" * 10_000, '{"a": "' + "x" * CHANNEL_REPLY_BYTES_MAX + '"}'):
+        result = python(f"import sys; sys.stdout.write({printed!r})").deliver(MESSAGE)
+        assert (result.outcome, result.reply) == ("delivered", None)
+
+
+# http
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with receiving() as found:
+        yield found
+
+
+@pytest.mark.parametrize(
+    ("status", "outcome"), [(200, "delivered"), (204, "delivered"), (302, "failed"), (404, "refused"), (500, "failed")]
+)
+def test_a_post_is_sent_once_and_its_status_is_the_outcome(receiver: Receiver, status: int, outcome: str) -> None:
+    receiver.status = status
+    result = channel("http", url=receiver.url).deliver(MESSAGE)
+    assert result.outcome == outcome
+    assert receiver.received == [{"kind": "team.notify", "v": 1}]
+    assert receiver.keys == {"intent_1": 1}
+
+
+def test_an_answer_of_the_receiver_is_its_reply(receiver: Receiver) -> None:
+    receiver.reply = {"kind": "wr.event", "event": "team.seen"}
+    assert channel("http", url=receiver.url).deliver(MESSAGE).reply == receiver.reply
+
+
+def test_a_receiver_that_hangs_or_closes_has_an_unknown_outcome(receiver: Receiver) -> None:
+    receiver.closes = True
+    assert channel("http", url=receiver.url).deliver(MESSAGE).outcome == "unknown"
+    receiver.closes, receiver.hangs = False, True
+    assert channel("http", url=receiver.url, timeout_s=1).deliver(MESSAGE).outcome == "unknown"
+
+
+def test_where_nobody_listens_the_post_has_failed() -> None:
+    assert channel("http", url="http://127.0.0.1:1/hook").deliver(MESSAGE).outcome == "failed"
+
+
+# file
+
+
+def test_a_file_gets_one_line_for_each_message_and_is_private(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    into = channel("file", path=str(path))
+    assert [into.deliver(MESSAGE).outcome for _ in range(2)] == ["delivered", "delivered"]
+    assert path.read_bytes() == (MESSAGE.body + b"\n") * 2
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("kind", ["directory", "missing directory", "pipe"])
+def test_what_is_no_file_has_failed_and_nothing_waits(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "it"
+    if kind == "directory":
+        path.mkdir()
+    elif kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path = path / "inner"
+    assert channel("file", path=str(path)).deliver(MESSAGE).outcome == "failed"
+
+
+# mcp
+
+SERVER = """
+import sys
+from mcp.server.mcpserver import MCPServer
+server = MCPServer("other")
+@server.tool()
+def notify(kind: str, v: int) -> dict:
+    if sys.argv[1] == "refuses":
+        raise ValueError("the room is closed")
+    return {"kind": "wr.event", "event": "team.seen", "id": kind}
+server.run("stdio")
+"""
+
+
+@pytest.mark.parametrize(("mode", "outcome"), [("takes", "delivered"), ("refuses", "refused")])
+def test_a_tool_of_another_server_gets_the_message_as_its_arguments(tmp_path: Path, mode: str, outcome: str) -> None:
+    script = tmp_path / "server.py"
+    script.write_text(SERVER)
+    result = channel("mcp", command=(sys.executable, str(script), mode), tool="notify", timeout_s=30).deliver(MESSAGE)
+    assert result.outcome == outcome, result.note
+    if outcome == "delivered":
+        assert result.reply == {"kind": "wr.event", "event": "team.seen", "id": "team.notify"}
+
+
+def test_a_server_that_does_not_start_has_failed() -> None:
+    result = channel("mcp", command=(sys.executable, "-c", "pass"), tool="notify", timeout_s=10).deliver(MESSAGE)
+    assert result.outcome == "failed"
+
+
+def is_gone(pid: int) -> bool:
+    """Say whether a process has ended; one that its parent has not waited for has ended, too."""
+
+    def check() -> bool:
+        try:
+            return "Z" in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except FileNotFoundError:
+            return True
+
+    return until(check)
+
+
+def until(check: Any) -> bool:
+    """Wait until something holds, at most ten seconds."""
+    for _ in range(1_000):
+        if check():
+            return True
+        time.sleep(0.01)
+    return False

@@ -1,0 +1,122 @@
+"""Checking files of blocks, flows and contracts: they may refer to each other, and every fault has its place."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from tests.support.definitions import BLOCK, CONTRACT, FLOW, edge, sound_definitions
+
+from interlock.cli.main import main
+from interlock.define.operations.files import to_file_json
+from interlock.kernel.canonical import Json
+
+HOME = ".interlock/operations"
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a project whose operations are all sound. It is the current directory."""
+    monkeypatch.chdir(tmp_path)
+    for key in ("HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.setenv(key, str(tmp_path / "home"))
+    for name in ("INTERLOCK_DATA_DIR", "INTERLOCK_WORKSPACE", "INTERLOCK_WORKFLOWS_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    for one in sound_definitions():
+        if one.name not in {"no end", "ring", "outer ring"}:
+            write(f"{HOME}/{one.name}.json", to_file_json(one))
+    write(f"{HOME}/deep/contract.json", CONTRACT)
+    return tmp_path
+
+
+def write(path: str, value: Mapping[str, Json]) -> str:
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    Path(path).write_text(json.dumps(value, indent=1), encoding="utf-8")
+    return path
+
+
+def validate(*arguments: str) -> int:
+    return main(["contract", "validate", *arguments])
+
+
+@pytest.mark.usefixtures("project")
+@pytest.mark.inv("OPS-12")
+def test_the_files_of_a_project_may_refer_to_each_other(capsys: pytest.CaptureFixture[str]) -> None:
+    assert validate() == 0
+    assert capsys.readouterr().out == "6 files: 6 fine, 0 with warnings, 0 refused (0 errors, 0 warnings)\n"
+
+
+@pytest.mark.usefixtures("project")
+@pytest.mark.inv("OPS-12")
+def test_every_fault_is_reported_with_its_line_code_and_path(capsys: pytest.CaptureFixture[str]) -> None:
+    write(f"{HOME}/flow.json", {**FLOW, "edges": [edge(None, "one"), edge("one", "three", ("nothing", "x"))]})
+    assert validate() == 1
+    *faults, summary = capsys.readouterr().out.splitlines()
+    assert [line.split(" ")[1:3] for line in faults] == [
+        ["error", "dangling_edge"],
+        ["error", "invalid_port_mapping"],
+    ]
+    assert faults[0].startswith(f"{HOME}/flow.json:")
+    assert "edges[1].target_id" in faults[0]
+    assert summary.endswith("1 refused (2 errors, 0 warnings)")
+
+
+@pytest.mark.usefixtures("project")
+@pytest.mark.inv("OPS-16")
+def test_a_flow_that_cannot_run_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    write(f"{HOME}/flow.json", {**FLOW, "edges": [edge("one", "two")]})
+    assert validate() == 1
+    assert "error missing_entry edges" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("project")
+@pytest.mark.inv("OPS-3")
+def test_two_files_with_other_content_under_one_version_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    write("a.json", BLOCK)
+    write("b.json", {**BLOCK, "description": "changed"})
+    write("c.json", {**BLOCK, "description": ""})
+    assert validate("a.json", "b.json", "c.json") == 1
+    first, summary = capsys.readouterr().out.splitlines()
+    assert first.startswith("b.json:")
+    assert "version_taken version" in first
+    assert "Give the changed definition version 2." in first
+    assert summary.startswith("3 files: 2 fine")
+
+
+@pytest.mark.usefixtures("project")
+def test_the_result_as_json_names_each_definition(capsys: pytest.CaptureFixture[str]) -> None:
+    faulty = write("b.yaml", {"kind": "block"})
+    assert validate(write("a.json", BLOCK), faulty, "--json") == 1
+    result = json.loads(capsys.readouterr().out)
+    assert result["files"][0] == {
+        "file": "a.json",
+        "kind": "block",
+        "id": BLOCK["id"],
+        "version": 1,
+        "name": "block",
+        "diagnostics": [],
+    }
+    assert result["files"][1]["file"] == "b.yaml"
+    assert {one["code"] for one in result["files"][1]["diagnostics"]} == {"missing_key"}
+    assert result["summary"]["errors"] == 3
+
+
+@pytest.mark.usefixtures("project")
+@pytest.mark.parametrize("arguments", [["nowhere"], ["empty"], ["notes.txt"]])
+def test_a_path_without_definitions_ends_with_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    Path("empty").mkdir()
+    Path("notes.txt").write_text("notes", encoding="utf-8")
+    assert validate(*arguments) == 2
+    assert capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("project")
+def test_a_project_without_operations_ends_with_2(tmp_path: Path) -> None:
+    assert validate("--workspace", str(tmp_path / "home")) == 2
+
+
+@pytest.mark.usefixtures("project")
+def test_a_definition_is_no_broken_workflow(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["workflow", "list", "--json"]) == 0
+    listed = json.loads(capsys.readouterr().out)
+    assert HOME not in json.dumps(listed)

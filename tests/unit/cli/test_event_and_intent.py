@@ -1,0 +1,228 @@
+"""`interlock event`, `interlock intent` and `interlock keys source`: what comes in and what goes out, for people."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.history import Place, label_of
+from tests.support.outside import AWAIT, STATUS, HeldOutbox, into_file
+from tests.support.verify import unsound
+
+from interlock.cli.main import main
+from interlock.kernel.errors import ErrorCode
+from interlock.testing.harness import Harness, linear_workflow
+
+NOTIFY = {"kind": "team.notify", "fields": {"text": {"value": "Built"}}}
+A = {"id": "a", "title": "A", "prompt": "Do a.", "emit": [NOTIFY]}
+SHIP = linear_workflow("team.ship", A, AWAIT, "b", inputs=[STATUS])
+
+
+class World:
+    """A run that waits for its event and has sent something, and the commands over it."""
+
+    def __init__(self, place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+        self.place, self._capsys = place, capsys
+        self.out = place.root.parent / "out.jsonl"
+        place.root.mkdir(exist_ok=True)
+        self.configure(sources='["project"]')
+        served = place.serving(SHIP)
+        channel = into_file(self.out)
+        self.harness = Harness(
+            ports=replace(served.ports, outbox=HeldOutbox(channels=(channel,))),
+            store=served.store,
+            workflows=served.workflows,
+            data_dir=served.data_dir,
+        )
+        self.first = self.harness.start("team.ship", goal="Ship it")
+        self.waiting = self.harness.advance(self.first, "Did a, completely and with care.")
+
+    def configure(self, sources: str, more: str = "") -> None:
+        """Write the configuration: one channel into a file."""
+        text = f'[channels.log]\nkind = "file"\naccepts = ["team.notify"]\nsources = {sources}\npath = "{self.out}"\n'
+        (self.place.root / "config.toml").write_text(text + more)
+
+    def run(self, *words: str) -> tuple[int, str, str]:
+        """Run a command over the data directory; return the exit code and what it printed."""
+        self._capsys.readouterr()
+        code = main([*words, "--data-dir", str(self.place.root)])
+        printed = self._capsys.readouterr()
+        return code, printed.out, printed.err
+
+    def json(self, *words: str) -> Any:
+        """Return the JSON that a command prints."""
+        return json.loads(self.run(*words, "--json")[1])
+
+
+@pytest.fixture
+def world(place: Place, capsys: pytest.CaptureFixture[str]) -> World:
+    return World(place, capsys)
+
+
+@pytest.fixture(autouse=True)
+def alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("INTERLOCK_DESCENDANT", raising=False)
+
+
+def answering(*, answer: object) -> Callable[[Path], object]:
+    """Return a function that gives this answer for every data directory."""
+
+    def answered(_: Path) -> object:
+        return answer
+
+    return answered
+
+
+def send(
+    world: World, *more: str, fields: str = '{"status": "green"}', event: str = "ci.finished"
+) -> tuple[int, str, str]:
+    return world.run("event", "send", event, "--run", label_of(world.first), "--id", "1", "--fields", fields, *more)
+
+
+@pytest.mark.inv("WORLD-3")
+def test_a_command_records_an_event_and_the_run_continues(world: World) -> None:
+    code, out, _ = send(world)
+    assert code == 0
+    assert "is recorded as claimed. The run continued." in out
+    assert world.harness.advance(world.waiting, None)["pending"]["stepId"] == "b"
+    assert "was recorded before" in send(world)[1]
+    assert "other fields" in send(world, fields='{"status": "red"}')[2]
+    assert unsound(world.harness.store) == []
+
+
+@pytest.mark.inv("WORLD-9")
+@pytest.mark.parametrize(
+    ("has_terminal", "below", "level"),
+    [(True, False, "observed"), (True, True, "claimed"), (True, None, "claimed"), (False, False, "claimed")],
+)
+def test_a_command_is_believed_only_from_a_terminal_and_not_below_a_client(
+    world: World, monkeypatch: pytest.MonkeyPatch, has_terminal: object, below: object, level: str
+) -> None:
+    monkeypatch.setattr("sys.stdin.isatty", lambda: has_terminal, raising=False)
+    monkeypatch.setattr("interlock.cli.outside.event.descends_from_client", answering(answer=below))
+    send(world)
+    [event] = [
+        one for one in world.harness.events(world.harness.session_of(world.first)) if one.kind == "event_received"
+    ]
+    assert event.data.assurance == level  # pyright: ignore[reportAttributeAccessIssue]
+    assert event.actor is not None
+    assert event.actor.type == ("human" if level == "observed" else "system")
+
+
+@pytest.mark.inv("WORLD-9")
+def test_a_process_that_interlock_started_is_not_believed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("interlock.cli.outside.event.descends_from_client", answering(answer=False))
+    monkeypatch.setenv("INTERLOCK_DESCENDANT", "1")
+    assert "is recorded as claimed" in send(world)[1]
+
+
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        ({"event": "ci.finishd"}, 1),
+        ({"event": "wr.approval"}, 2),
+        ({"fields": "[]"}, 2),
+        ({"fields": "{"}, 2),
+        ({"event": "x"}, 2),
+    ],
+    ids=["unknown", "reserved", "no object", "no JSON", "no kind"],
+)
+def test_a_wrong_event_is_refused_and_nothing_is_recorded(world: World, changes: dict[str, str], code: int) -> None:
+    before = len(world.harness.events(world.harness.session_of(world.first)))
+    assert send(world, **changes)[0] == code
+    assert len(world.harness.events(world.harness.session_of(world.first))) == before
+
+
+@pytest.mark.inv("WORLD-10")
+def test_an_event_signed_elsewhere_is_sent_as_it_was_printed(world: World, tmp_path: Path) -> None:
+    key = tmp_path / "ci.key"
+    made = new_source(world, key)
+    world.configure('["project"]', f'[sources.ci]\npublic_key = "{made}"\n')
+    code, printed, _ = world.run(
+        "event",
+        "sign",
+        "ci.finished",
+        "--run",
+        label_of(world.first),
+        "--id",
+        "1",
+        "--fields",
+        '{"status": "green"}',
+        "--sign",
+        str(key),
+    )
+    assert code == 0
+    signed = tmp_path / "event.json"
+    signed.write_text(printed)
+    code, out, _ = send(world, "--signed", str(signed))
+    assert (code, "recorded as signed" in out) == (0, True)
+    signed.write_text(printed.replace("green", "red"))
+    assert send(world, "--signed", str(signed))[0] == 1
+    assert unsound(world.harness.store) == []
+
+
+def new_source(world: World, key: Path) -> str:
+    assert main(["keys", "source", "new", "ci", "--out", str(key), "--json"]) == 0
+    public = json.loads(key.read_text())["publicKey"]
+    assert key.stat().st_mode & 0o777 == 0o600
+    assert main(["keys", "source", "new", "ci", "--out", str(key)]) == 1
+    assert json.loads(key.read_text())["publicKey"] == public
+    world.run("config", "check")
+    return str(public)
+
+
+# Intents.
+
+
+@pytest.mark.inv("WORLD-6")
+def test_what_was_not_sent_is_listed_shown_and_delivered_by_a_person(world: World) -> None:
+    [one] = world.json("intent", "list", "--undelivered")["intents"]
+    assert (one["state"], one["sends"], one["fields"]) == ("undelivered", "team.notify", {"text": "Built"})
+    short = one["intent"][-6:]
+    assert "nobody has tried to send it" in world.run("intent", "show", short)[1]
+    assert not world.out.exists()
+    code, out, _ = world.run("intent", "deliver", short)
+    assert (code, out.endswith("delivered\n")) == (0, True)
+    assert len(world.out.read_text().splitlines()) == 1
+    assert world.run("intent", "deliver", short)[0] == 1
+    assert len(world.out.read_text().splitlines()) == 1
+    assert world.json("intent", "list", "--undelivered")["intents"] == []
+    [shown] = world.json("intent", "list")["intents"]
+    assert (shown["state"], shown["channel"], shown["tries"]) == ("delivered", "log", 1)
+
+
+def test_without_a_channel_nothing_is_delivered_and_the_list_says_why(world: World) -> None:
+    world.configure(sources='["user"]')
+    [one] = world.json("intent", "list")["intents"]
+    assert one["why"].startswith("uncovered: `log` accepts `team.notify`, but not from")
+    code, out, _ = world.run("intent", "deliver", one["intent"])
+    assert (code, "not sent" in out) == (1, True)
+    assert not world.out.exists()
+
+
+def test_an_abandoned_intent_is_not_listed_as_undelivered_any_more(world: World) -> None:
+    [one] = world.json("intent", "list", "--run", label_of(world.first))["intents"]
+    assert world.run("intent", "abandon", one["intent"])[0] == 0
+    assert world.json("intent", "list", "--undelivered")["intents"] == []
+    assert world.run("intent", "abandon", one["intent"])[0] == 1
+
+
+def test_an_intent_that_is_not_there_is_reported(world: World) -> None:
+    code, out, _ = world.run("intent", "show", "nothing", "--json")
+    assert (code, json.loads(out)["error"]["code"]) == (1, ErrorCode.SESSION_NOT_FOUND)
+
+
+# Views.
+
+
+@pytest.mark.inv("WORLD-1")
+def test_views_say_that_a_run_waits_and_for_what(world: World) -> None:
+    for command in ("list", "status"):
+        assert "waits for ci.finished" in world.run("session", command)[1]
+    [run] = world.json("session", "list")["runs"]
+    assert (run["status"], run["waiting"]) == ("in_progress", "ci.finished")
+    assert "waits for ci.finished" in world.run("session", "show")[1]
+    assert "sends team.notify" in world.run("session", "timeline")[1]

@@ -1,0 +1,120 @@
+"""What the manifest and the checks say of events and intents that a workflow declares."""
+
+import pytest
+from tests.support.flow import Document, compiled, declared, document, loop, step
+
+from interlock.define.diagnostics import Diagnostics
+from interlock.define.document import WorkflowDocument
+from interlock.define.front import parse_workflow
+from interlock.plan.compile.compiler import Compiled, compile_workflow
+
+INPUTS = [declared("room", required=False), declared("status", required=False), declared("count", "number")]
+EMIT: Document = {"kind": "team.notify", "fields": {"text": {"value": "Built"}, "room": {"from": "room"}}}
+AWAIT: Document = {"type": "await", "id": "ci", "title": "CI", "event": "ci.finished", "fields": {"status": "string"}}
+
+
+def diagnostics(*steps: Document) -> Diagnostics:
+    parsed = parse_workflow(document(*steps, inputs=INPUTS))
+    if not isinstance(parsed, WorkflowDocument):
+        return parsed
+    found = compile_workflow(parsed)
+    return found.warnings if isinstance(found, Compiled) else found
+
+
+@pytest.mark.inv("WORLD-8")
+def test_the_manifest_lists_events_and_intents_in_plan_order() -> None:
+    workflow = compiled(
+        step("a", emit=[{**EMIT, "mirror": {"status": "text"}}]), {**AWAIT, "assurance": "signed"}, inputs=INPUTS
+    )
+    assert workflow.adapter is not None
+    assert [one.to_json() for one in workflow.adapter.events] == [
+        {"step": "ci", "event": "ci.finished", "fields": {"status": "string"}, "assurance": "signed"}
+    ]
+    assert [one.to_json() for one in workflow.adapter.intents] == [
+        {"step": "a", "sends": "team.notify", "fields": ["room", "text"], "mirror": {"status": "text"}}
+    ]
+    assert workflow.set_by["status"] == ("a",)
+    assert workflow.sends == ("team.notify",)
+    plain = compiled(step("a"), inputs=INPUTS)
+    assert plain.adapter is not None
+    assert "events" not in plain.adapter.to_json()
+
+
+FAULTS: dict[str, tuple[tuple[Document, ...], str, str]] = {
+    "an intent of a reserved kind": (
+        (step("a", emit=[{**EMIT, "kind": "wr.notify"}]),),
+        "steps[0].emit[0].kind",
+        "wrong_value",
+    ),
+    "an event of a reserved kind": (({**AWAIT, "event": "wr.approval"},), "steps[0].event", "wrong_value"),
+    "a kind without a namespace": (
+        (step("a", emit=[{**EMIT, "kind": "notify"}]),),
+        "steps[0].emit[0].kind",
+        "wrong_value",
+    ),
+    "a field of no key": (
+        (step("a", emit=[{**EMIT, "fields": {"room": {"from": "rom"}}}]),),
+        "steps[0].emit[0].fields.room.from",
+        "undeclared_key",
+    ),
+    "a field with two values": (
+        (step("a", emit=[{**EMIT, "fields": {"room": {"from": "room", "value": 1}}}]),),
+        "steps[0].emit[0].fields.room",
+        "wrong_value",
+    ),
+    "a mirror of no field": (
+        (step("a", emit=[{**EMIT, "mirror": {"status": "txt"}}]),),
+        "steps[0].emit[0].mirror.status",
+        "undeclared_key",
+    ),
+    "a mirror into no key": (
+        (step("a", emit=[{**EMIT, "mirror": {"state": "text"}}]),),
+        "steps[0].emit[0].mirror.state",
+        "undeclared_key",
+    ),
+    "a key that is set and mirrored": (
+        (step("a", emit=[{**EMIT, "mirror": {"status": "text"}}], set=[{"key": "status", "value": "x"}]),),
+        "steps[0].emit[0].mirror.status",
+        "duplicate_write",
+    ),
+    "a field that the event has not": (
+        ({**AWAIT, "set": [{"key": "status", "from": "event.state"}]},),
+        "steps[0].set[0].from",
+        "undeclared_key",
+    ),
+    "an event where nothing waits": (
+        (step("a", set=[{"key": "status", "from": "event.status"}]),),
+        "steps[0].set[0].from",
+        "undeclared_key",
+    ),
+    "a field of another type": (
+        ({**AWAIT, "set": [{"key": "count", "from": "event.status"}]},),
+        "steps[0].set[0].from",
+        "wrong_type",
+    ),
+    "a timeout without end": (({**AWAIT, "timeout": "999999d"},), "steps[0].timeout", "wrong_value"),
+    "a timeout without a unit": (({**AWAIT, "timeout": "90"},), "steps[0].timeout", "wrong_value"),
+    "a loop that only waits": ((loop("l", AWAIT, **{"for": {"count": 2}}),), "steps[0]", "automatic_cycle"),
+}
+
+
+@pytest.mark.inv("IR-13")
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_in_what_goes_out_or_comes_in_is_reported_with_its_place(fault: str) -> None:
+    steps, path, code = FAULTS[fault]
+    assert (path, code) in [(one.path, one.code) for one in diagnostics(*steps)], diagnostics(*steps)
+
+
+def test_every_form_of_an_event_and_an_intent_is_taken() -> None:
+    emits = [
+        {**EMIT, "when": {"var": "count", "gte": 3}, "once": "run"},
+        {
+            "kind": "team.count",
+            "fields": {"next": {"compute": {"add": [{"var": "count"}, 1]}}},
+            "mirror": {"count": "next"},
+        },
+        {"kind": "team.ping"},
+    ]
+    sets = [{"key": "status", "from": "event.status"}]
+    waits = {**AWAIT, "timeout": "2h", "assurance": "executed", "prompt": "CI runs.", "set": sets, "emit": [EMIT]}
+    assert diagnostics(step("a", emit=emits), waits) == ()

@@ -1,0 +1,343 @@
+"""Steps that wait for an event from outside."""
+
+import json
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from tests.support.ends import ended_by_command
+from tests.support.flow import Document
+from tests.support.modes import NEVER_STOPS, events_of, files_below, gaps_in, session_of, status_of
+from tests.support.outside import AWAIT, WAITING, artifact, sent, waiting_for, with_sources
+from tests.support.verify import unsound
+
+from interlock.engine.outside import SentEvent, SourceKey
+from interlock.kernel.budgets import EVENTS_WAITING_MAX
+from interlock.kernel.errors import ErrorCode, Refusal
+from interlock.record.events import AdvanceRecordedEvent
+from interlock.service.outside.signatures import decoded_key, new_source, sign_event
+from interlock.service.tools.send_event import EventReport
+from interlock.store.memory.store import MemoryStore
+from interlock.testing.harness import CounterClock, FixedKeyRing, Harness, ToolResult
+
+HOUR_MS = 3_600_000
+
+
+def at_the_wait(harness: Harness, **start: object) -> tuple[ToolResult, ToolResult]:
+    """Start the workflow and report its first step; return both answers."""
+    first = harness.start("test.flow", goal="Ship", **start)
+    return first, harness.advance(first)
+
+
+def took(harness: Harness, start: ToolResult) -> list[tuple[str, ...]]:
+    found = cast("list[AdvanceRecordedEvent]", events_of(harness, start, "advance_recorded"))
+    return [one.data.took or () for one in found]
+
+
+@pytest.mark.inv("WORLD-1", "WORLD-3", "ING-4")
+def test_an_ack_of_a_waiting_step_without_its_event_writes_nothing_and_answers_the_same(tmp_path: Path) -> None:
+    harness = Harness.on_disk(tmp_path, WAITING)
+    _, waiting = at_the_wait(harness)
+    assert waiting["waiting"].items() >= {"for": "event", "event": "ci.finished"}.items()
+    assert waiting["nextCall"]["fill"] == []
+    before = files_below(tmp_path)
+    answers = [harness.advance(waiting, None) for _ in range(100)]
+    assert files_below(tmp_path) == before
+    assert all(one == answers[0] for one in answers)
+    assert answers[0]["ackToken"] == waiting["ackToken"]
+    assert answers[0].text == answers[-1].text
+
+
+@pytest.mark.inv("WORLD-1", "WORLD-4")
+@pytest.mark.produces("event:event_received")
+def test_an_event_that_arrives_while_a_step_waits_lets_the_run_continue_at_once() -> None:
+    harness = Harness.in_memory(WAITING)
+    first, waiting = at_the_wait(harness)
+    report = sent(harness, first)
+    assert isinstance(report, EventReport)
+    assert (report.is_new, report.is_advanced) == (True, True)
+    third = harness.advance(waiting, None)
+    assert third["pending"]["stepId"] == "b"
+    session = session_of(harness, first)
+    assert session.context(harness.reference_of(third).node)["status"] == "green"
+    assert unsound(harness.store) == []
+
+
+@pytest.mark.inv("WORLD-4")
+def test_an_event_before_its_step_during_it_and_twice_lead_to_the_same_run() -> None:
+    def played(moments: str) -> tuple[list[tuple[str, ...]], Any, str]:
+        harness = Harness.in_memory(WAITING)
+        first = harness.start("test.flow", goal="Ship")
+        if "before" in moments:
+            sent(harness, first)
+        waiting = harness.advance(first)
+        if "during" in moments:
+            sent(harness, first)
+        third = harness.advance(waiting, None)
+        assert unsound(harness.store) == []
+        context = dict(session_of(harness, first).context(harness.reference_of(third).node))
+        return [() if not one else ("one",) for one in took(harness, first)], context, third["pending"]["stepId"]
+
+    assert (
+        played("before")
+        == played("during")
+        == played("before during")
+        == ([(), ("one",)], {"goal": "Ship", "status": "green"}, "b")
+    )
+
+
+@pytest.mark.inv("WORLD-2")
+def test_an_event_with_the_same_kind_and_id_counts_once_and_the_first_fields_stay() -> None:
+    harness = Harness.in_memory(waiting_for(assurance="signed"))
+    first, _ = at_the_wait(harness)
+    sent(harness, first)
+    again = sent(harness, first, fields={"status": "red"})
+    assert isinstance(again, EventReport)
+    assert not again.is_new
+    assert [one.code for one in again.warnings] == ["EVENT_CONTENT_IGNORED"]
+    assert again.received.data.fields == {"status": "green"}
+    assert len(events_of(harness, first, "event_received")) == 1
+
+
+@pytest.mark.inv("WORLD-4")
+def test_after_a_fork_both_branches_take_the_event_and_a_waiting_step_offers_no_fork() -> None:
+    harness = Harness.in_memory(WAITING)
+    first, waiting = at_the_wait(harness)
+    sent(harness, first)
+    passed = harness.rehydrate(waiting)
+    assert "fork" not in passed.structure
+    fork = str(harness.rehydrate(first)["fork"]["ackToken"])
+    other = harness.advance(fork, "Did it another way, with other files and another result.")
+    assert other["pending"]["stepId"] == "ci"
+    assert harness.advance(other, None)["pending"]["stepId"] == "b"
+    [one, two] = [found for found in took(harness, first) if found]
+    assert one == two
+    assert unsound(harness.store) == []
+
+
+def test_a_loop_takes_one_event_in_each_pass_in_log_order() -> None:
+    body = [{"id": "do", "title": "Do", "prompt": "Do it.", "notes": "optional"}, AWAIT]
+    loop: Document = {
+        "type": "loop",
+        "loopId": "again",
+        "title": "Again",
+        "maxIterations": 3,
+        "for": {"count": 3},
+        "body": body,
+    }
+    harness = Harness.in_memory({**WAITING, "steps": [loop]})
+    first = harness.start("test.flow", goal="Ship")
+    sent(harness, first, "1", fields={"status": "one"})
+    sent(harness, first, "2", fields={"status": "two"})
+    here, seen = first, list[object]()
+    for _ in range(2):
+        here = harness.advance(here, "Did this pass completely.")
+        here = harness.advance(here, None)
+        seen.append(session_of(harness, first).context(harness.reference_of(here).node)["status"])
+    here = harness.advance(here, "Did the last pass completely.")
+    assert seen == ["one", "two"]
+    assert here["waiting"]["event"] == "ci.finished"
+    assert unsound(harness.store) == []
+
+
+@pytest.mark.inv("WORLD-3")
+def test_an_agent_reports_an_event_as_a_claim_with_the_call_of_the_waiting_step() -> None:
+    harness = Harness.in_memory(WAITING)
+    first, waiting = at_the_wait(harness)
+    third = harness.advance(waiting, None, output={"artifacts": [artifact()]})
+    assert third["pending"]["stepId"] == "b"
+    [event] = events_of(harness, first, "event_received")
+    data = cast("Any", event).data
+    assert (data.assurance, data.via) == ("claimed", "claim")
+    assert unsound(harness.store) == []
+
+
+@pytest.mark.inv("WORLD-4", "WORLD-9")
+def test_an_event_that_is_not_known_well_enough_is_kept_and_not_taken() -> None:
+    harness = Harness.in_memory(waiting_for(assurance="observed"))
+    first, waiting = at_the_wait(harness)
+    claimed = harness.advance(waiting, None, output={"artifacts": [artifact("1")]})
+    assert claimed["pending"]["stepId"] == "ci"
+    assert "wr.event" not in claimed.text
+    report = sent(harness, first, "2")
+    assert isinstance(report, EventReport)
+    assert report.is_advanced
+    assert session_of(harness, first).outside.waiting(harness.reference_of(first).run) == 1
+
+
+@pytest.mark.inv("ING-1", "ING-3")
+@pytest.mark.parametrize(
+    ("changes", "path", "words"),
+    [
+        ({"event": "ci.finishd"}, "event", "ci.finished"),
+        ({"fields": {}}, "fields.status", "`status` (string)"),
+        ({"fields": {"status": "green", "more": 1}}, "fields.more", "`status` (string)"),
+        ({"fields": {"status": True}}, "fields.status", "`status` (string)"),
+        ({"node": "node_" + "0" * 26}, "node", "Leave `node` out"),
+    ],
+    ids=["unknown kind", "missing field", "unknown field", "wrong type", "unknown node"],
+)
+def test_an_event_that_no_step_waits_for_is_refused_and_nothing_is_written(
+    tmp_path: Path, changes: dict[str, Any], path: str, words: str
+) -> None:
+    harness = Harness.on_disk(tmp_path, WAITING)
+    first, waiting = at_the_wait(harness)
+    before = files_below(tmp_path)
+    refusal = sent(harness, first, **changes)
+    assert isinstance(refusal, Refusal)
+    assert (refusal.code, refusal.details["path"]) == (ErrorCode.VALIDATION_ERROR, path)
+    assert words in refusal.suggestion
+    by_agent = harness.advance(waiting, None, output={"artifacts": [artifact(**changes)]})
+    assert by_agent.code is ErrorCode.VALIDATION_ERROR
+    assert files_below(tmp_path) == before
+
+
+@pytest.mark.parametrize("kind", ["wr.approval", "wr.expired", "wr.check"])
+def test_a_forged_event_of_interlock_itself_is_refused(kind: str) -> None:
+    harness = Harness.in_memory(WAITING)
+    first, waiting = at_the_wait(harness)
+    refused = harness.advance(waiting, None, output={"artifacts": [artifact(event=kind)]})
+    assert refused.code is ErrorCode.VALIDATION_ERROR
+    assert events_of(harness, first, "event_received") == []
+
+
+def test_a_checkpoint_records_no_event() -> None:
+    harness = Harness.in_memory(WAITING)
+    first, waiting = at_the_wait(harness)
+    refused = harness.checkpoint(waiting, None, output={"artifacts": [artifact()]})
+    assert refused.code is ErrorCode.VALIDATION_ERROR
+    assert events_of(harness, first, "event_received") == []
+
+
+def test_an_event_to_a_run_that_ended_is_refused() -> None:
+    harness = Harness.in_memory(WAITING)
+    first, _ = at_the_wait(harness)
+    ended_by_command(harness, first)
+    refusal = sent(harness, first)
+    assert isinstance(refusal, Refusal)
+    assert refusal.code is ErrorCode.RUN_ENDED
+
+
+def test_a_run_holds_a_bounded_number_of_events_that_nobody_took() -> None:
+    harness = Harness.in_memory(waiting_for(assurance="signed"))
+    first, _ = at_the_wait(harness)
+    for number in range(EVENTS_WAITING_MAX):
+        assert isinstance(sent(harness, first, str(number)), EventReport)
+    refusal = sent(harness, first, "one more")
+    assert isinstance(refusal, Refusal)
+    assert str(EVENTS_WAITING_MAX) in refusal.message
+
+
+@pytest.mark.inv("WORLD-4")
+@pytest.mark.parametrize("modes", [{}, {"preferences": NEVER_STOPS}], ids=["guided", "never stops"])
+def test_a_wait_that_ends_by_its_timeout_leaves_a_critical_gap(modes: dict[str, Any]) -> None:
+    clock = CounterClock()
+    harness = Harness.over(MemoryStore(), waiting_for(timeout="1h"), clock=clock, keys=FixedKeyRing())
+    first, waiting = at_the_wait(harness, **modes)
+    assert harness.advance(waiting, None)["pending"]["stepId"] == "ci"
+    clock.skip_ms(HOUR_MS)
+    third = harness.advance(waiting, None)
+    assert third["pending"]["stepId"] == "b"
+    [gap] = gaps_in(harness, first)
+    assert (gap.severity, gap.reason.detail) == ("critical", "missing_required_output")
+    harness.advance(third, "Finished the rest of the work.")
+    assert status_of(harness, first) == "complete_with_gaps"
+    [event] = events_of(harness, first, "event_received")
+    assert (cast("Any", event).data.event, cast("Any", event).data.via) == ("wr.expired", "clock")
+    assert unsound(harness.store) == []
+
+
+@pytest.mark.inv("WORLD-4")
+def test_a_step_that_reads_whether_its_time_is_over_leaves_no_gap() -> None:
+    clock = CounterClock()
+    sets = [*AWAIT["set"], {"key": "late", "from": "event.expired"}]
+    harness = Harness.over(MemoryStore(), waiting_for(timeout="1h", set=sets), clock=clock, keys=FixedKeyRing())
+    first, waiting = at_the_wait(harness)
+    clock.skip_ms(HOUR_MS)
+    third = harness.advance(waiting, None)
+    assert gaps_in(harness, first) == []
+    context = session_of(harness, first).context(harness.reference_of(third).node)
+    assert context["late"] is True
+    assert "status" not in context
+
+
+def test_an_event_that_arrived_in_time_counts_after_the_time_is_over() -> None:
+    clock = CounterClock()
+    harness = Harness.over(MemoryStore(), waiting_for(timeout="1h"), clock=clock, keys=FixedKeyRing())
+    first = harness.start("test.flow", goal="Ship")
+    sent(harness, first)
+    waiting = harness.advance(first)
+    clock.skip_ms(2 * HOUR_MS)
+    harness.advance(waiting, None)
+    assert gaps_in(harness, first) == []
+
+
+# Signatures.
+
+
+def a_source(*kinds: str) -> tuple[SourceKey, bytes]:
+    private, public = new_source()
+    key = decoded_key(private)
+    assert key is not None
+    return SourceKey(name="ci", public_key=public, kinds=kinds), key
+
+
+def signed_event(harness: Harness, start: ToolResult, key: bytes, **changes: Any) -> SentEvent:
+    given: dict[str, Any] = {"event": "ci.finished", "id": "1", "fields": {"status": "green"}, **changes}
+    return sign_event(harness.reference_of(start).run, SentEvent.model_validate(given), "ci", key)
+
+
+@pytest.mark.inv("WORLD-10")
+def test_a_signed_event_satisfies_a_step_that_demands_it_whoever_brings_it() -> None:
+    source, key = a_source("ci.finished")
+    harness = with_sources(Harness.in_memory(waiting_for(assurance="signed")), source)
+    first, waiting = at_the_wait(harness)
+    event = signed_event(harness, first, key)
+    third = harness.advance(waiting, None, output={"artifacts": [{"kind": "wr.event", **event.to_json()}]})
+    assert third["pending"]["stepId"] == "b"
+    [recorded] = events_of(harness, first, "event_received")
+    assert cast("Any", recorded).data.signed.source == "ci"
+    assert unsound(harness.store) == []
+
+
+@pytest.mark.inv("WORLD-10")
+@pytest.mark.parametrize(
+    "forgery", ["fields", "id", "node", "another run", "another key", "another source", "another kind"]
+)
+def test_a_forged_moved_or_replayed_signature_is_refused(forgery: str) -> None:
+    source, key = a_source(*(["ci.other"] if forgery == "another kind" else []))
+    harness = with_sources(Harness.in_memory(waiting_for(assurance="signed")), source)
+    first, _ = at_the_wait(harness)
+    other = harness.start("test.flow", goal="Another")
+    if forgery == "another key":
+        _, key = a_source()
+    event = signed_event(harness, other if forgery == "another run" else first, key)
+    changed: dict[str, Any] = event.to_json()
+    match forgery:
+        case "fields":
+            changed["fields"] = {"status": "red"}
+        case "id":
+            changed["id"] = "2"
+        case "node":
+            changed["node"] = harness.reference_of(first).node
+        case "another source":
+            changed["signed"]["source"] = "nobody"
+        case _:
+            pass
+    refusal = sent(harness, first, changed.pop("id"), **changed)
+    assert isinstance(refusal, Refusal)
+    assert refusal.details["path"] == "signed"
+    assert events_of(harness, first, "event_received") == []
+
+
+def test_every_character_of_a_signature_counts() -> None:
+    source, key = a_source()
+    harness = with_sources(Harness.in_memory(WAITING), source)
+    first, _ = at_the_wait(harness)
+    event = signed_event(harness, first, key).to_json()
+    text = cast("dict[str, str]", event["signed"])["signature"]
+    for at in range(len(text)):
+        other = "A" if text[at] != "A" else "B"
+        forged: dict[str, Any] = json.loads(json.dumps(event))
+        forged["signed"]["signature"] = text[:at] + other + text[at + 1 :]
+        assert isinstance(sent(harness, first, forged.pop("id"), **forged), Refusal)
