@@ -42,7 +42,7 @@ class Tokens:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingStep:
-    """The step that is pending, as a model is told about it."""
+    """The pending step, as a model reads it."""
 
     step_id: str
     title: str

@@ -18,8 +18,8 @@ from interlock.drive.run.driver import Driver, Progress, Scope, Settled
 from interlock.drive.run.result import DriveResult
 from interlock.drive.tools.toolbox import Toolbox
 from interlock.drive.turn import Equipment
-from interlock.kernel.budgets import DELEGATION_TRIES
 from interlock.kernel.canonical import Json
+from interlock.kernel.drive_budgets import DELEGATION_TRIES
 
 OpenMember = Callable[[str], Awaitable[Equipment]]
 """Returns what the drivers of another agent share, by the file of its profile. It is opened once."""
@@ -165,7 +165,7 @@ class Team:
         return await Driver(member, on_progress=self.on_progress, scope=scope).resume(position.run, settled)
 
     def _scope(self, rule: Delegation, position: Position, may_work: Callable[[str], bool]) -> Scope:
-        """Return what the other agent is told (DELEG-2)."""
+        """Return what the other agent receives (DELEG-2)."""
         passed = rule.context_propagation
         told: dict[str, Json] = {}
         if passed.include_session_id:
@@ -193,7 +193,7 @@ class Team:
                     worker = replace(member, client=draft, toolbox=toolbox, summaries={})
                     driver = Driver(worker, scope=self._scope(rule, position, lambda _: True))
                     tasks.start_soon(driver.continue_at, at)
-        # The server hands out one step at a time: what was worked on is reported when its step is pending.
+        # One step is pending at a time: a draft is reported when its own step is.
         while position.step is not None and position.step.step_id in drafts:
             draft = drafts.pop(position.step.step_id)
             position = await self._commit(draft, position)
