@@ -1,5 +1,6 @@
-"""Every limit, wait and size that was chosen, each with its reason and its unit. Those of
-drivers are in `drive_budgets`; no other module defines one.
+"""Every limit, wait and size that was chosen, each with its reason and its unit.
+
+Those of drivers are in `drive_budgets`; no other module defines one.
 
 A number that something else fixes, such as a format, is part of that thing. The model of a document defines how many
 members each of its lists may have, and publishes that in its schema.

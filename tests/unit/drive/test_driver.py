@@ -18,9 +18,10 @@ from tests.support.drive import (
     tool,
 )
 
+from interlock.drive.client import Evidence
 from interlock.drive.faults import Fault, TurnError
 from interlock.drive.models.protocol import InferenceRequest, InferenceResponse
-from interlock.testing.harness import Harness, linear_workflow
+from interlock.testing.harness import Harness, call_through, linear_workflow
 
 ABC = linear_workflow("test.abc", "a", "b", "c")
 RECORDED = ["init", "normalize", "resolve", "infer", "execute"]
@@ -107,8 +108,8 @@ async def test_a_step_that_a_person_must_confirm_stops_the_drive_and_the_run_sta
         assert (result.status, result.exit_code) == ("person_needed", 3)
         assert result.fault is not None
         assert result.fault.code == "ESCALATION_REQUIRED"
-        found = await drive.client.call_tool("resume_session", {"runId": result.position.run})
-        assert [one["run"]["runId"] for one in (found.structured_content or {})["candidates"]] == [result.position.run]
+        found = await call_through(drive.client, "resume_session", {"runId": result.position.run})
+        assert [one["run"]["runId"] for one in found["candidates"]] == [result.position.run]
     async with driving(harness, report) as again:
         resumed = await again.resume(result.position.run)
         assert resumed.status == "person_needed"
@@ -131,7 +132,9 @@ async def test_a_refused_report_is_answered_with_its_blockers_and_the_next_turn_
 
 @pytest.mark.inv("DRIVE-14")
 async def test_arguments_that_the_server_refuses_are_the_models_to_correct_three_times_at_most() -> None:
-    bad = lambda request: report(request, artifacts=[{"kind": "x", "text": 5}, {"no": "kind"}])  # noqa: E731
+    def bad(request: InferenceRequest) -> InferenceResponse:
+        return report(request, artifacts=[{"kind": "x", "text": 5}, {"no": "kind"}])
+
     async with driving(Harness.in_memory(ABC), each(bad)) as drive:
         assert (await drive.start()).status == "complete"
     async with driving(Harness.in_memory(ABC), bad) as drive:
@@ -349,7 +352,7 @@ async def test_a_second_driver_on_one_run_is_noticed_before_it_loses_a_turn() ->
     waited: list[str] = []
     async with driving(harness, calls(("note_progress", {"notes": "Two."}))) as drive:
         drive.caller.before = other_first
-        position = await drive.driver._with.client.find(run)
+        position = await drive.equipment.client.find(run)
         await drive.client.call_tool(
             "checkpoint_workflow",
             {"checkpointToken": position.tokens.checkpoint, "output": {"notesMarkdown": "Another driver."}},
@@ -358,10 +361,8 @@ async def test_a_second_driver_on_one_run_is_noticed_before_it_loses_a_turn() ->
         assert result.status in ("budget_used_up", "failed")
     stale = driving(harness, report)
     async with stale as drive:
-        client = drive.driver._with.client
+        client = drive.equipment.client
         before = await client.find(run)
-        from interlock.drive.client import Evidence  # noqa: PLC0415 — only here
-
         await client.save(before, Evidence(notes="First."))
         with pytest.raises(TurnError, match="Another driver"):
             await client.save(before, Evidence(notes="Second."))

@@ -45,7 +45,7 @@ def test_there_are_sixteen_codes_and_each_has_the_strategy_of_the_table() -> Non
 
 @pytest.mark.inv("FAULT-1")
 def test_a_code_of_a_turn_is_never_printed_as_one_of_the_server() -> None:
-    printed = {Fault(code=code, message="x").to_json()["code"] for code in CODES_OF_TURNS}
+    printed = {str(Fault(code=code, message="x").to_json()["code"]) for code in CODES_OF_TURNS}
     assert printed.isdisjoint({code.value for code in ErrorCode})
 
 
