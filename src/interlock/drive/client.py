@@ -297,6 +297,40 @@ class WorkflowClient:
         return structure
 
 
+class Draft:
+    """A client that keeps what a driver sends: its turns, and its report, with which the work ends."""
+
+    def __init__(self) -> None:
+        self.saved: list[Evidence] = []
+        self.reported: Evidence | None = None
+
+    async def start(self, options: StartOptions) -> Position:
+        """A draft begins no run."""
+        raise AssertionError(options)
+
+    async def find(self, run: str) -> Position:
+        """A draft looks for no run."""
+        raise AssertionError(run)
+
+    async def look(self, position: Position) -> Position:
+        """A draft stays where it is."""
+        return position
+
+    async def report(self, position: Position, evidence: Evidence) -> Position:
+        """Keep the report; for the driver, the work ends here."""
+        self.reported = evidence
+        return replace(position, step=None, is_complete=True, blockers=())
+
+    async def save(self, position: Position, evidence: Evidence) -> Position:
+        """Keep a turn."""
+        self.saved.append(evidence)
+        return position
+
+    async def history(self, position: Position) -> RunHistory:  # noqa: ARG002 — a draft begins without turns
+        """A draft has no history."""
+        return RunHistory()
+
+
 _STUCK = (
     "The step was refused as often as it may be, so only a fork can continue it. Look at it with `interlock session"
     " show`, and let a person decide."

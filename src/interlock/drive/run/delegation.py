@@ -11,9 +11,8 @@ from dataclasses import dataclass, field, replace
 import anyio
 
 from interlock.drive.agent.profile import Delegation
-from interlock.drive.client import Evidence, PendingStep, Position, StartOptions, Tokens, WorkflowClient
+from interlock.drive.client import Draft, Evidence, PendingStep, Position, StartOptions, Tokens, WorkflowClient
 from interlock.drive.faults import Fault, TurnError
-from interlock.drive.record import RunHistory
 from interlock.drive.run.driver import Driver, Progress, Scope, Settled
 from interlock.drive.run.result import DriveResult
 from interlock.drive.tools.toolbox import Toolbox
@@ -24,40 +23,6 @@ from interlock.kernel.drive_budgets import DELEGATION_TRIES
 OpenMember = Callable[[str], Awaitable[Equipment]]
 """Returns what the drivers of another agent share, by the file of its profile. It is opened once."""
 _RELEASE: dict[str, Json] = {"kind": "wr.work_record", "work": "released", "reason": "handoff"}
-
-
-class _Draft:
-    """A client for a step that is not pending yet: it keeps what a driver sends until the step is."""
-
-    def __init__(self) -> None:
-        self.saved: list[Evidence] = []
-        self.reported: Evidence | None = None
-
-    async def start(self, options: StartOptions) -> Position:
-        """A draft begins no run."""
-        raise AssertionError(options)
-
-    async def find(self, run: str) -> Position:
-        """A draft looks for no run."""
-        raise AssertionError(run)
-
-    async def look(self, position: Position) -> Position:
-        """A draft stays where it is."""
-        return position
-
-    async def report(self, position: Position, evidence: Evidence) -> Position:
-        """Keep the report; for the driver, the work ends here."""
-        self.reported = evidence
-        return replace(position, step=None, is_complete=True, blockers=())
-
-    async def save(self, position: Position, evidence: Evidence) -> Position:
-        """Keep a turn."""
-        self.saved.append(evidence)
-        return position
-
-    async def history(self, position: Position) -> RunHistory:  # noqa: ARG002 — a draft begins without turns
-        """A draft has no history."""
-        return RunHistory()
 
 
 @dataclass(kw_only=True)
@@ -184,7 +149,7 @@ class Team:
         step = position.step
         assert step is not None, "something is delegated"
         beside = [one for one in step.parallel_with if one in rule.steps]
-        drafts = {one: _Draft() for one in (step.step_id, *beside)}
+        drafts = {one: Draft() for one in (step.step_id, *beside)}
         async with Toolbox(member.profile, only_repeatable=True) as toolbox:
             await toolbox.resolve()
             async with anyio.create_task_group() as tasks:
@@ -221,7 +186,7 @@ class Team:
         )
         return replace(position, step=step, tokens=tokens, wanted=None)
 
-    async def _commit(self, draft: _Draft, position: Position) -> Position:
+    async def _commit(self, draft: Draft, position: Position) -> Position:
         """Send what a draft kept, with the numbers that its turns have in the run."""
         number = (await self.client.history(position)).number
         for evidence in (*draft.saved, *([draft.reported] if draft.reported is not None else [])):
