@@ -180,6 +180,7 @@ Exit codes: 0 success, 1 faults found, 2 wrong command line.""",
         Command("validate", "check a profile or manifest; list each field as used, ignored or unknown", "drive.agent"),
         Command("show", "print a profile with all its values, also those that it does not state", "drive.agent"),
         Command("new", "write a new profile; never overwrite a file", "drive.agent"),
+        Command("schema", "print the JSON Schema of profiles, for editors", "drive.agent_schema"),
     ),
 )
 COMMANDS: tuple[Command | Group, ...] = (

@@ -1,10 +1,12 @@
 """A driver works a run to its end, and every change goes through the tools of the server."""
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import pytest
+from mcp import Client, types
 from tests.support.drive import (
     EFFECTFUL,
     FakeEffects,
@@ -21,6 +23,7 @@ from tests.support.drive import (
 from interlock.drive.client import Evidence
 from interlock.drive.faults import Fault, TurnError
 from interlock.drive.models.protocol import InferenceRequest, InferenceResponse
+from interlock.server.app import build_server
 from interlock.testing.harness import Harness, call_through, linear_workflow
 
 ABC = linear_workflow("test.abc", "a", "b", "c")
@@ -424,3 +427,61 @@ async def test_hostile_text_is_cut_or_replaced_before_it_reaches_the_server() ->
 async def test_a_workspace_is_needed_by_no_run_without_its_tools() -> None:
     async with driving(Harness.in_memory(ABC), report, workspace=Path("/nonexistent")) as drive:
         assert (await drive.start()).status == "complete"
+
+
+@pytest.mark.inv("DRIVE-11")
+async def test_an_agent_a_driver_and_another_agent_alternate_on_one_run_and_the_log_names_all_three() -> None:
+    harness = Harness.in_memory(ABC)
+
+    def named(name: str) -> Client:
+        return Client(build_server(harness.ports, None), client_info=types.Implementation(name=name, version="1"))
+
+    async def report_as(name: str, run: str | None, notes: str) -> str:
+        async with named(name) as client:
+            if run is None:
+                at = await call_through(client, "start_workflow", {"workflowId": "test.abc"})
+            else:
+                found = await call_through(client, "resume_session", {"runId": run})
+                at = await call_through(client, "continue_workflow", found["candidates"][0]["nextCall"]["arguments"])
+            sent = {"ackToken": at.ack, "output": {"notesMarkdown": notes}}
+            await call_through(client, "continue_workflow", sent)
+            return run or at["run"]["runId"]
+
+    run = await report_as("first agent", None, "The first agent read one file and decided what the others are to do.")
+    async with driving(harness, report, profile(constraints={"max_turns": 1})) as drive:
+        result = await drive.resume(run)
+        assert (result.status, result.turns) == ("budget_used_up", 1)
+        assert "The first agent read one file" in drive.model.requests[0].messages[0].text(), "the recap is an input"
+    await report_as("second agent", run, "The second agent checked what was built, and found nothing that is open.")
+    (session,) = harness.ports.read.reader.sessions()
+    events = [event for event in harness.events(session) if event.kind == "advance_recorded"]
+    actors = [event.actor.identifier for event in events if event.actor is not None]
+    assert (len(actors), actors[0], actors[2]) == (3, "first agent", "second agent")
+    assert actors[1] not in (actors[0], actors[2])
+
+
+async def test_a_server_that_is_gone_fails_the_drive_and_leaves_the_run_where_it_was() -> None:
+    def broken(name: str, _: dict[str, Any]) -> None:
+        if name == "continue_workflow":
+            raise BrokenPipeError
+
+    harness = Harness.in_memory(ABC)
+    async with driving(harness, report) as drive:
+        drive.caller.client = cast("Client", Failing(drive.client, broken))
+        result = await drive.start()
+    assert (result.status, result.exit_code) == ("failed", 1)
+    assert result.fault is not None
+    assert result.fault.code == "STATE_ERROR"
+    async with driving(harness, report) as drive:
+        assert (await drive.resume(result.position.run)).status == "complete"
+
+
+class Failing:
+    """A client whose calls fail as a closed pipe does."""
+
+    def __init__(self, client: Client, before: Callable[[str, dict[str, Any]], None]) -> None:
+        self._client, self._before = client, before
+
+    async def call_tool(self, name: str, arguments: dict[str, Any]) -> types.CallToolResult:
+        self._before(name, arguments)
+        return await self._client.call_tool(name, arguments)
