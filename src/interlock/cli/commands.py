@@ -100,7 +100,7 @@ Exit codes: 0 success, 1 a check failed or a session was not found, 2 wrong comm
         ),
         Command("open-gaps", "list open gaps: the reason, the step and how to resolve each", "session.open_gaps"),
         Command("report", "write a session as one Markdown or HTML file for a reviewer", "session.evidence.report"),
-        Command("turns", "list the turns of a run: model, tokens, money, tools, errors", "session.turns"),
+        Command("turns", "list the turns of a run: model, tokens, money, tools, errors", "session.lifecycle.turns"),
         Command("verify", "compute every recorded decision again and report those that differ", "session.verify"),
         Command("explain", "show why a run is at a step: conditions, inputs, the path taken", "session.explain"),
         Command("export", "write a session and everything that it refers to into one file", "session.export"),
@@ -188,6 +188,7 @@ Exit codes: 0 success, 1 faults found, 2 wrong command line.""",
         Command("validate", "check a profile or manifest; list each field as used, ignored or unknown", "drive.agent"),
         Command("show", "print a profile with all its values, also those that it does not state", "drive.agent"),
         Command("new", "write a new profile; never overwrite a file", "drive.agent"),
+        Command("schema", "print the JSON Schema of profiles, for editors", "drive.agent_schema"),
     ),
 )
 COMMANDS: tuple[Command | Group, ...] = (
