@@ -55,7 +55,7 @@ def step_of(session: Session, plans: Plans, passage: Passage) -> StepLabel | Non
         return None
 
 
-def _texts(reader: SessionReader, event: ev.Event) -> Iterator[tuple[str, str]]:  # noqa: C901 — one for each kind
+def _texts(reader: SessionReader, event: ev.Event) -> Iterator[tuple[str, str]]:  # noqa: C901, PLR0912 — one for each kind
     match event:
         case ev.RunStartedEvent():
             yield "workflow", f"{event.data.workflow_id} {event.data.workflow_source_ref}"
