@@ -108,6 +108,7 @@ Exit codes: 0 success, 1 a check failed or a session was not found, 2 wrong comm
         Command("repair", "copy the intact part of a damaged session into a new session", "session.repair"),
         Command("cancel", "end a run that nobody wants finished", "session.lifecycle.end"),
         Command("fail", "end a run that cannot be finished", "session.lifecycle.end"),
+        Command("delete", "delete a session that should never have been written", "session.lifecycle.delete"),
         Command("keep", "mark sessions so that `gc` keeps them whatever their age", "session.keep"),
         Command("unkeep", "remove the protection of `keep`, so that sessions expire again", "session.keep"),
     ),
