@@ -7,11 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from interlock.kernel import budgets, drive_budgets
+from interlock.kernel import budgets, drive_budgets, operations_budgets
 
 TESTS = Path(__file__).parent.parent
 SRC = TESTS.parent / "src" / "interlock"
-BUDGETS = {SRC / "kernel" / "budgets.py": budgets, SRC / "kernel" / "drive_budgets.py": drive_budgets}
+BUDGETS = {
+    SRC / "kernel" / f"{module.__name__.rpartition('.')[2]}.py": module
+    for module in (budgets, drive_budgets, operations_budgets)
+}
 FORMAT = "part of a format: another number is another format"
 MEASURED = "measured on the engine, which fixes it"
 CODE = "a code or a mode that the operating system fixes"

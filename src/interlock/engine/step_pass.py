@@ -12,8 +12,9 @@ from interlock.engine.judge import reasons
 from interlock.engine.judge.violations import Violation
 from interlock.engine.template import rendered_line
 from interlock.engine.walk.capture import StepPass
-from interlock.kernel.budgets import CONTEXT_BYTES_MAX, PORT_VALUE_BYTES_MAX
+from interlock.kernel.budgets import CONTEXT_BYTES_MAX
 from interlock.kernel.canonical import Json, canonical_bytes, digest_of_bytes
+from interlock.kernel.operations_budgets import PORT_VALUE_BYTES_MAX
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.records import PlanNode
 from interlock.record.context import Context, merge_context

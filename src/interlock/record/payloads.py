@@ -5,7 +5,6 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from interlock.kernel.budgets import (
-    BOUND_DEFINITIONS_MAX,
     PATH_CHARS_MAX,
     SHORT_STRING_CHARS_MAX,
     WORK_NOTE_BYTES_MAX,
@@ -14,6 +13,7 @@ from interlock.kernel.budgets import (
 )
 from interlock.kernel.canonical import Json, JsonScalar
 from interlock.kernel.ids import SourceKind
+from interlock.kernel.operations_budgets import BOUND_DEFINITIONS_MAX
 from interlock.record.base import (
     AttemptIdField,
     CapObsIdField,

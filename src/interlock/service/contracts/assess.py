@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from interlock.define.operations.contracts import AssessmentBinding, FlowReference
-from interlock.kernel.budgets import PORT_VALUE_BYTES_MAX
 from interlock.kernel.canonical import Json, canonical_bytes, digest_of
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import RunId, SessionId
+from interlock.kernel.operations_budgets import PORT_VALUE_BYTES_MAX
 from interlock.record import payloads as data
 from interlock.record.events import Actor
 from interlock.service.contracts.start import (

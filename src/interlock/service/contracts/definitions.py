@@ -8,9 +8,9 @@ from interlock.define.operations.contracts import Contract
 from interlock.define.operations.definitions import Definition, Definitions, Resolver
 from interlock.define.operations.files import parse_definition_file, to_file_json, validate_definition
 from interlock.define.operations.flows import Flow
-from interlock.kernel.budgets import BOUND_CONTRACTS_MAX, BOUND_DEFINITIONS_MAX
 from interlock.kernel.canonical import canonical_bytes, digest_of_bytes
 from interlock.kernel.ids import Digest
+from interlock.kernel.operations_budgets import BOUND_CONTRACTS_MAX, BOUND_DEFINITIONS_MAX
 from interlock.kernel.uuids import Uuid
 from interlock.plan.compile.compiler import Compiled
 from interlock.plan.flows.lowering import compile_flow

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import cast
 
-from interlock.kernel.budgets import EXECUTOR_CHARS_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import NodeId
+from interlock.kernel.operations_budgets import EXECUTOR_CHARS_MAX
 from interlock.kernel.uuids import Uuid, derived_uuid
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.record.events import Actor, Event
