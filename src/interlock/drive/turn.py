@@ -39,7 +39,7 @@ from interlock.drive.record import (
 from interlock.drive.recovery.breaker import Breakers
 from interlock.drive.recovery.retry import Recovery, run_with_retries
 from interlock.drive.state import StateStore, TurnState
-from interlock.drive.telemetry.emission import Emission, Telemetry
+from interlock.drive.telemetry.emission import Emission, Telemetry, traceparent
 from interlock.drive.tools.execute import Executor, JudgedCall
 from interlock.drive.tools.tool import ResolvedTool, ToolContext
 from interlock.drive.tools.toolbox import Toolbox, input_fault
@@ -94,6 +94,7 @@ class TurnTask:
     chain_id: str
     used: Usage
     pinned: Message | None = None
+    delegated_by: Mapping[str, Json] | None = None
     previous: Mapping[str, Json] | None = None
 
 
@@ -135,6 +136,7 @@ class Turn:
             step_id=step.step_id,
             started_at=timestamp(effects.unix_ms()),
             agent=equipment.profile.identity.id,
+            delegated_by=task.delegated_by,
             previous=task.previous,
         )
         self._state: TurnState = equipment.store.begin(equipment.profile.state.isolation_level)
@@ -280,6 +282,8 @@ class Turn:
         try:
             with anyio.fail_after(seconds):
                 response = await self._with.model.infer(request)
+            if response.finish_reason == "error":
+                raise TurnError(Fault(code="LLM_ERROR", message="The model ended with an error.", recoverable=True))
             outcome = "succeeded"
         except TimeoutError as error:
             message = f"The model took longer than {seconds} s and was cancelled."
@@ -365,7 +369,7 @@ class Turn:
                 others.append(call)
         judged = await self._with.executor.judge(others, self._tools)
         await self._mark(judged)
-        context = ToolContext(state=self._state, workspace=self._with.workspace)
+        context = ToolContext(state=self._state, workspace=self._with.workspace, trace=traceparent(self._record.trace))
         done = await self._with.executor.execute(judged, context)
         self._record.errors += [one.error for one in done if one.error is not None]
         by_id = {one.call_id: one for one in (*self._record.executions, *done)}

@@ -89,8 +89,9 @@ def _hints(annotations: types.ToolAnnotations | None) -> ToolHints:
 
 
 def _invoke_remote(client: Client, name: str) -> Invoke:
-    async def invoke(arguments: Mapping[str, Json], _context: ToolContext) -> object:
-        result = await client.call_tool(name, dict(arguments))
+    async def invoke(arguments: Mapping[str, Json], context: ToolContext) -> object:
+        meta = cast("types.RequestParamsMeta", {"traceparent": context.trace}) if context.trace is not None else None
+        result = await client.call_tool(name, dict(arguments), meta=meta)
         texts = [one.text for one in result.content if isinstance(one, types.TextContent)]
         if result.is_error:
             raise TurnError(Fault(code="TOOL_ERROR", message="\n".join(texts) or "The tool failed.", recoverable=True))
