@@ -46,6 +46,8 @@ class Group(NamedTuple):
     commands: tuple[Command, ...]
 
 
+_CONTRACT = "contract"
+
 WORKFLOW = Group(
     "workflow",
     "list, check, draw and create workflows",
@@ -106,21 +108,28 @@ Exit codes: 0 success, 1 a check failed or a session was not found, 2 wrong comm
         Command("repair", "copy the intact part of a damaged session into a new session", "session.repair"),
         Command("cancel", "end a run that nobody wants finished", "session.lifecycle.end"),
         Command("fail", "end a run that cannot be finished", "session.lifecycle.end"),
+        Command("delete", "delete a session that should never have been written", "session.lifecycle.delete"),
         Command("keep", "mark sessions so that `gc` keeps them whatever their age", "session.keep"),
         Command("unkeep", "remove the protection of `keep`, so that sessions expire again", "session.keep"),
     ),
 )
 CONTRACT = Group(
     "contract",
-    "check blocks, flows and contracts",
-    """Work with blocks, flows and contracts: what work is, and what it must achieve.
+    "check, publish, start and assess contracts",
+    """Work with blocks, flows and contracts: what work is, what it must achieve, and whether it did.
 Exit codes: 0 success, 1 faults found or request refused, 2 wrong command line.""",
     (
         Command(
-            "validate",
-            "check files of blocks, flows and contracts, and report every fault",
-            "workflow.contract.validate",
+            "validate", "check files of blocks, flows and contracts, and report every fault", f"{_CONTRACT}.validate"
         ),
+        Command("publish", "keep a contract and its parts for ever, under their versions", f"{_CONTRACT}.publish"),
+        Command("list", "list contracts, and the sessions that execute one", f"{_CONTRACT}.list"),
+        Command("show", "show a contract: its work and its outcomes", f"{_CONTRACT}.show"),
+        Command("graph", "draw a contract: its work side, its outcome side and their state", f"{_CONTRACT}.graph"),
+        Command("start", "execute a contract in a new session", f"{_CONTRACT}.start"),
+        Command("status", "show the work and the goals of a contract", f"{_CONTRACT}.status"),
+        Command("assess", "begin the test flows and the assessments of outcomes", f"{_CONTRACT}.assess"),
+        Command("claim", "let a run that has ended count for a contract too", f"{_CONTRACT}.claim"),
     ),
 )
 CONFIG = Group(

@@ -540,3 +540,7 @@ EXECUTION_TIME_CHARS_MAX = 40
 """A time as RFC 3339 text, with a fraction and an offset."""
 PORT_VALUE_BYTES_MAX = 8 * KIB
 """A value on a port that the next prompt shows; a larger one is shown by its digest, and the artifact holds it."""
+BOUND_DEFINITIONS_MAX = 2_000
+"""Definitions that a contract run refers to: their digests are one event, and their texts files of their own."""
+BOUND_CONTRACTS_MAX = 100
+"""Contracts of one contract run, itself included: each is an event of one plan."""

@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from interlock.engine.request import WHOLE_NOTES_CONTENT_TYPE
-from interlock.kernel.ids import Digest, NodeId, RunId
+from interlock.kernel.ids import Digest, NodeId, RunId, SessionId
 from interlock.record import events as ev
 from interlock.record import payloads as data
 from interlock.record.outcome import Blocked
 from interlock.service.run.context import StepLabel, load_run_context
-from interlock.service.run.history import History
 from interlock.service.run.plans import Plans
 from interlock.store.ports.errors import ContentDamagedError
 from interlock.store.ports.reader import SessionReader
@@ -29,9 +28,14 @@ class Passage:
     text: str
 
 
-def passages(reader: SessionReader, history: History) -> Iterator[Passage]:
-    """Yield every text of a session in the order of its log. Artifacts that cannot be read are left out."""
-    for appended in history.appended:
+def passages(reader: SessionReader, session: SessionId) -> Iterator[Passage]:
+    """Yield every text of a session in the order of its log. Artifacts that cannot be read are left out.
+
+    Raises:
+        SessionUnhealthyError: Its log does not verify.
+        StoreFailureError: The disk failed.
+    """
+    for appended in reader.history(session):
         for event in appended:
             scope = None if isinstance(event, ev.SessionCreatedEvent) else event.scope
             run = scope.run_id if scope is not None else None
@@ -55,7 +59,7 @@ def step_of(session: Session, plans: Plans, passage: Passage) -> StepLabel | Non
         return None
 
 
-def _texts(reader: SessionReader, event: ev.Event) -> Iterator[tuple[str, str]]:  # noqa: C901 — one for each kind
+def _texts(reader: SessionReader, event: ev.Event) -> Iterator[tuple[str, str]]:  # noqa: C901, PLR0912 — one for each kind
     match event:
         case ev.RunStartedEvent():
             yield "workflow", f"{event.data.workflow_id} {event.data.workflow_source_ref}"
@@ -80,6 +84,8 @@ def _texts(reader: SessionReader, event: ev.Event) -> Iterator[tuple[str, str]]:
             yield f"intent {event.data.sends}", _flat_json(event.data.to_json())
         case ev.IntentSettledEvent():
             yield "sending", f"{event.data.state} {event.data.channel or ''} {event.data.note or ''}"
+        case ev.ContractBoundEvent() | ev.ExecutionClaimedEvent():
+            yield "contract", _flat_json(event.data.to_json())
         case ev.DecisionTraceAppendedEvent():
             yield from (("decision", entry.summary) for entry in event.data.entries)
         case (
@@ -88,6 +94,8 @@ def _texts(reader: SessionReader, event: ev.Event) -> Iterator[tuple[str, str]]:
             | ev.EdgeCreatedEvent()
             | ev.PreferencesChangedEvent()
             | ev.CapabilityObservedEvent()
+            | ev.ContractBoundEvent()
+            | ev.ExecutionClaimedEvent()
         ):
             return
         case _:
