@@ -163,7 +163,7 @@ def _cut(value: Json, chars: int) -> Json:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastTurn:
-    """A turn as it was read back. `is_of_pending_step` says whether its step is still pending."""
+    """A recorded turn. `is_of_pending_step` says whether its step is still pending."""
 
     interaction_id: str
     chain_id: str

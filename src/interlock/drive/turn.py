@@ -48,7 +48,7 @@ from interlock.kernel.canonical import Json
 from interlock.kernel.drive_budgets import MODEL_TEXT_CHARS_MAX, TOKENS_PER_PRICE
 
 Input = tuple[str, str]
-"""What a turn receives beside the results of calls: its format, and its text."""
+"""What a turn receives in addition to the results of calls: its format, and its text."""
 DELEGATION = "delegation"
 """The format of what one agent passes on to another."""
 _OWN = {REPORT.name: REPORT, PROGRESS.name: PROGRESS}
@@ -153,7 +153,7 @@ class Turn:
         """Run the phases. The last one runs whatever happened, and then an error is raised.
 
         Raises:
-            TurnError: A phase failed and its strategy is not to go on. Nothing of the turn is kept.
+            TurnError: A phase failed and its strategy ends the turn, which is not recorded.
         """
         emission = self._with.telemetry.begin_turn(self._record)
         self._record.trace = emission.trace
@@ -440,7 +440,7 @@ class Turn:
             self._answer = _ACCEPTED
 
     def _kept_tokens(self, position: Position) -> Tokens:
-        """Return the tokens to go on with: an answer that recorded nothing names none for a checkpoint."""
+        """Return the tokens for the next call: an answer that recorded nothing names none for a checkpoint."""
         if position.unchanged and position.tokens.checkpoint is None:
             return replace(position.tokens, checkpoint=self._position.tokens.checkpoint)
         return position.tokens

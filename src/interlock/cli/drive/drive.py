@@ -98,7 +98,7 @@ def _order(options: argparse.Namespace) -> _Order:
             "Name a workflow or a run.", "Use WORKFLOW to begin a run or --resume RUN, not both.", exit_code=2
         )
     if options.ask and not sys.stdin.isatty():
-        raise StopError("--ask needs a terminal.", "Leave --ask out where nobody can answer.", exit_code=2)
+        raise StopError("--ask needs a terminal.", "Leave --ask out if no person can answer.", exit_code=2)
     profile = read_agent(options.agent).profile
     if options.max_turns is not None:
         if options.max_turns < 1:

@@ -87,7 +87,7 @@ class Team:
         """Delegate by a rule, again or otherwise if that fails and the rule says so.
 
         Raises:
-            TurnError: `DELEGATION_FAILED`, which a person is to look at.
+            TurnError: `DELEGATION_FAILED`, which needs a person.
         """
         # Its connection outlives the time limit, so it is opened outside of it.
         member = await self.open_member(rule.target_agent)
@@ -134,25 +134,25 @@ class Team:
         passed, own = rule.context_propagation, self.lead.profile.identity.id
         turns = [turn for turn in (await self.client.history(position)).turns if turn.agent == own]
         delegated_by = turns[-1].artifact.get("trace") if turns else None
-        told: dict[str, Json] = {}
+        passed_on: dict[str, Json] = {}
         if passed.include_session_id:
-            told["sessionId"] = position.run
+            passed_on["sessionId"] = position.run
         if passed.custom_context:
-            told["context"] = dict(passed.custom_context)
+            passed_on["context"] = dict(passed.custom_context)
         return Scope(
             may_work=may_work,
-            brief=f"Delegated to you: {json.dumps(told, ensure_ascii=False)}" if told else None,
+            brief=f"Delegated to you: {json.dumps(passed_on, ensure_ascii=False)}" if passed_on else None,
             include_history=passed.include_history,
             include_state=passed.include_state,
             delegated_by=delegated_by if isinstance(delegated_by, dict) else None,
         )
 
     async def _work_in_parallel(self, rule: Delegation, position: Position, member: Equipment) -> DriveResult:
-        """Work on the pending step and those beside it at once, then report them in the order of the plan."""
+        """Work on the pending step and its parallel steps at once, then report them in the order of the plan."""
         step = position.step
         assert step is not None, "something is delegated"
-        beside = [one for one in step.parallel_with if one in rule.steps]
-        drafts = {one: Draft() for one in (step.step_id, *beside)}
+        parallel = [one for one in step.parallel_with if one in rule.steps]
+        drafts = {one: Draft() for one in (step.step_id, *parallel)}
         async with Toolbox(member.profile, only_repeatable=True) as toolbox:
             await toolbox.resolve()
             async with anyio.create_task_group() as tasks:

@@ -170,7 +170,7 @@ class Driver:
             return None
 
     def _refuse_stuck(self, position: Position) -> None:
-        """Raise if only a person can go on.
+        """Raise if the run needs a person.
 
         Raises:
             TurnError: `ESCALATION_REQUIRED` or `STATE_ERROR`.
@@ -217,7 +217,7 @@ class Driver:
         """Ask before a turn that follows another one, if the profile says so (DRIVE-9).
 
         Raises:
-            TurnError: Nobody can be asked, or the answer is no.
+            TurnError: No person can be asked, or the answer is no.
         """
         if not self._with.profile.turn_chain.confirm_between_turns or not self._history.turns:
             return

@@ -33,7 +33,9 @@ async def connect_tools(entry: ToolEntry, exits: AsyncExitStack, warnings: list[
     if missing:
         warnings.append(f"The MCP server {entry.name!r} has no tool {', '.join(missing)}.")
     if not named:
-        warnings.append(f"No tool of the MCP server {entry.name!r} is named in `capabilities`, so none is offered.")
+        warnings.append(
+            f"No tool of the MCP server {entry.name!r} is named in `capabilities`, so the driver offers none."
+        )
     return [_resolved(entry, client, tool) for tool in listed if tool.name in named]
 
 
