@@ -77,7 +77,7 @@ class Executor:
                 return None
             return Fault(code="POLICY_VIOLATION", message=f"The user did not allow the call of {call.name!r}.")
         message = (
-            f"The tool {call.name!r} needs a person's permission, and nobody can give it here. Do without it; the profile"
+            f"The tool {call.name!r} needs a person's permission, and no person is here. Do without it; the profile"
             " can allow it by `permission: allow`."
         )
         return Fault(code="POLICY_VIOLATION", message=message)
