@@ -208,7 +208,7 @@ async def team(
     lead: tuple[Profile, Answer],
     members: Mapping[str, tuple[Profile, Answer]],
     telemetry: Telemetry | None = None,
-    **functions: FunctionTool,
+    functions: Mapping[str, FunctionTool] | None = None,
 ) -> AsyncGenerator[tuple[Team, RecordingCaller, dict[str, FakeModel]]]:
     """Yield a team whose members have their own clients, all over one server; their calls are kept together."""
     called: list[tuple[str, dict[str, Any]]] = []
@@ -224,7 +224,10 @@ async def team(
             )
             caller, models[name] = RecordingCaller(client=client, called=called), FakeModel(answer=answer)
             around = Surroundings(
-                workspace=Path("/nonexistent"), functions=functions, effects=effects, telemetry=telemetry or Telemetry()
+                workspace=Path("/nonexistent"),
+                functions=functions or {},
+                effects=effects,
+                telemetry=telemetry or Telemetry(),
             )
             return equip(stated, models[name], caller, around), caller
 

@@ -72,7 +72,7 @@ async def test_history_state_and_own_context_are_passed_on_only_if_the_profile_s
     named = [{"name": name, "type": "function"} for name in functions]
     led = led.model_copy(update={"tools": profile(tools=named).tools})
     members = {"other": (other(tools=named), each(calls(("look", {}))))}
-    async with team(Harness.in_memory(ABC), (led, each(calls(("keep", {})))), members, **functions) as (
+    async with team(Harness.in_memory(ABC), (led, each(calls(("keep", {})))), members, functions=functions) as (
         crew,
         _,
         models,
