@@ -207,7 +207,8 @@ async def team(
     harness: Harness,
     lead: tuple[Profile, Answer],
     members: Mapping[str, tuple[Profile, Answer]],
-    **functions: FunctionTool,
+    telemetry: Telemetry | None = None,
+    functions: Mapping[str, FunctionTool] | None = None,
 ) -> AsyncGenerator[tuple[Team, RecordingCaller, dict[str, FakeModel]]]:
     """Yield a team whose members have their own clients, all over one server; their calls are kept together."""
     called: list[tuple[str, dict[str, Any]]] = []
@@ -222,7 +223,12 @@ async def team(
                 Client(server, client_info=info, extensions=[advertise(NO_PERSON)])
             )
             caller, models[name] = RecordingCaller(client=client, called=called), FakeModel(answer=answer)
-            around = Surroundings(workspace=Path("/nonexistent"), functions=functions, effects=effects)
+            around = Surroundings(
+                workspace=Path("/nonexistent"),
+                functions=functions or {},
+                effects=effects,
+                telemetry=telemetry or Telemetry(),
+            )
             return equip(stated, models[name], caller, around), caller
 
         async def open_member(name: str) -> Equipment:

@@ -337,7 +337,7 @@ class Draft:
 
 
 _STUCK = (
-    "The step was refused as often as it may be, so only a fork can continue it. Look at it with `interlock session"
+    "The step was refused as often as it may be, so only a fork can continue it. Read it with `interlock session"
     " show`, and let a person decide."
 )
 

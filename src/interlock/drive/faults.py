@@ -26,7 +26,7 @@ TurnCode = Literal[
     "DELEGATION_FAILED",
     "ESCALATION_REQUIRED",
 ]
-"""Every error of a turn (FAULT-1). They are printed as `turn.CODE`, so that none is taken for a code of the server."""
+"""Every error of a turn (FAULT-1). They are printed as `turn.CODE`, unlike the codes of the server."""
 
 RecoveryStrategy = Literal["retry", "fallback", "skip", "escalate", "abort"]
 

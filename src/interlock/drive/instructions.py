@@ -46,8 +46,8 @@ _HOW = (
     f" `{REPORT_TOOL}` with its evidence: where a step or a refusal says `output.notesMarkdown`, send `notes`; where it"
     " says `output.artifacts`, send `artifacts`. Never claim what a person did or approved: such evidence is dropped."
 )
-UNREPORTED = f"The step is still pending. Go on with it, or call `{REPORT_TOOL}` with its evidence if it is done."
-CUT_OFF = "Your answer was cut off at the limit of its length. Go on, in shorter answers."
+UNREPORTED = f"The step is still pending. Continue it, or call `{REPORT_TOOL}` with its evidence if it is done."
+CUT_OFF = "Your answer was cut off at the limit of its length. Continue, in shorter answers."
 
 
 def system_prompt(profile: Profile) -> str:

@@ -96,6 +96,7 @@ class TurnRecord:
     step_id: str
     started_at: str
     agent: str = "agent"
+    delegated_by: Mapping[str, Json] | None = None
     trace: Mapping[str, Json] = field(default_factory=dict[str, Json])
     previous: Mapping[str, Json] | None = None
     phases: list[Phase] = field(default_factory=list[Phase])
@@ -133,6 +134,8 @@ class TurnRecord:
             "warnings": list(self.warnings),
             "previous": None if self.previous is None else dict(self.previous),
         }
+        if self.delegated_by is not None:
+            artifact["delegatedBy"] = dict(self.delegated_by)
         if self.about_to_call:
             artifact["aboutToCall"] = list(self.about_to_call)
         return _within_budget(artifact)
@@ -160,7 +163,7 @@ def _cut(value: Json, chars: int) -> Json:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastTurn:
-    """A turn as it was read back. `is_of_pending_step` says whether its step is still pending."""
+    """A recorded turn. `is_of_pending_step` says whether its step is still pending."""
 
     interaction_id: str
     chain_id: str

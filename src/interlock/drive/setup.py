@@ -42,7 +42,7 @@ class ServerCommand:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What a driver is given beside its profile: the workspace, its own functions, and who can be asked."""
+    """What a driver receives in addition to its profile: the workspace, its own functions, and who can be asked."""
 
     workspace: Path
     functions: Mapping[str, FunctionTool] = field(default_factory=dict[str, FunctionTool])

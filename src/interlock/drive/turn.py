@@ -39,7 +39,7 @@ from interlock.drive.record import (
 from interlock.drive.recovery.breaker import Breakers
 from interlock.drive.recovery.retry import Recovery, run_with_retries
 from interlock.drive.state import StateStore, TurnState
-from interlock.drive.telemetry.emission import Emission, Telemetry
+from interlock.drive.telemetry.emission import Emission, Telemetry, traceparent
 from interlock.drive.tools.execute import Executor, JudgedCall
 from interlock.drive.tools.tool import ResolvedTool, ToolContext
 from interlock.drive.tools.toolbox import Toolbox, input_fault
@@ -48,7 +48,7 @@ from interlock.kernel.canonical import Json
 from interlock.kernel.drive_budgets import MODEL_TEXT_CHARS_MAX, TOKENS_PER_PRICE
 
 Input = tuple[str, str]
-"""What a turn receives beside the results of calls: its format, and its text."""
+"""What a turn receives in addition to the results of calls: its format, and its text."""
 DELEGATION = "delegation"
 """The format of what one agent passes on to another."""
 _OWN = {REPORT.name: REPORT, PROGRESS.name: PROGRESS}
@@ -94,6 +94,7 @@ class TurnTask:
     chain_id: str
     used: Usage
     pinned: Message | None = None
+    delegated_by: Mapping[str, Json] | None = None
     previous: Mapping[str, Json] | None = None
 
 
@@ -135,6 +136,7 @@ class Turn:
             step_id=step.step_id,
             started_at=timestamp(effects.unix_ms()),
             agent=equipment.profile.identity.id,
+            delegated_by=task.delegated_by,
             previous=task.previous,
         )
         self._state: TurnState = equipment.store.begin(equipment.profile.state.isolation_level)
@@ -151,7 +153,7 @@ class Turn:
         """Run the phases. The last one runs whatever happened, and then an error is raised.
 
         Raises:
-            TurnError: A phase failed and its strategy is not to go on. Nothing of the turn is kept.
+            TurnError: A phase failed and its strategy ends the turn, which is not recorded.
         """
         emission = self._with.telemetry.begin_turn(self._record)
         self._record.trace = emission.trace
@@ -280,6 +282,8 @@ class Turn:
         try:
             with anyio.fail_after(seconds):
                 response = await self._with.model.infer(request)
+            if response.finish_reason == "error":
+                raise TurnError(Fault(code="LLM_ERROR", message="The model ended with an error.", recoverable=True))
             outcome = "succeeded"
         except TimeoutError as error:
             message = f"The model took longer than {seconds} s and was cancelled."
@@ -365,7 +369,7 @@ class Turn:
                 others.append(call)
         judged = await self._with.executor.judge(others, self._tools)
         await self._mark(judged)
-        context = ToolContext(state=self._state, workspace=self._with.workspace)
+        context = ToolContext(state=self._state, workspace=self._with.workspace, trace=traceparent(self._record.trace))
         done = await self._with.executor.execute(judged, context)
         self._record.errors += [one.error for one in done if one.error is not None]
         by_id = {one.call_id: one for one in (*self._record.executions, *done)}
@@ -436,7 +440,7 @@ class Turn:
             self._answer = _ACCEPTED
 
     def _kept_tokens(self, position: Position) -> Tokens:
-        """Return the tokens to go on with: an answer that recorded nothing names none for a checkpoint."""
+        """Return the tokens for the next call: an answer that recorded nothing names none for a checkpoint."""
         if position.unchanged and position.tokens.checkpoint is None:
             return replace(position.tokens, checkpoint=self._position.tokens.checkpoint)
         return position.tokens

@@ -8,6 +8,7 @@ from tests.support.drive import Answer, FakeModel, calls, each, profile, report,
 
 from interlock.drive.agent.profile import Profile
 from interlock.drive.client import StartOptions
+from interlock.drive.faults import Fault, TurnError
 from interlock.drive.models.protocol import InferenceRequest, InferenceResponse
 from interlock.testing.harness import Harness, linear_workflow
 
@@ -71,7 +72,7 @@ async def test_history_state_and_own_context_are_passed_on_only_if_the_profile_s
     named = [{"name": name, "type": "function"} for name in functions]
     led = led.model_copy(update={"tools": profile(tools=named).tools})
     members = {"other": (other(tools=named), each(calls(("look", {}))))}
-    async with team(Harness.in_memory(ABC), (led, each(calls(("keep", {})))), members, **functions) as (
+    async with team(Harness.in_memory(ABC), (led, each(calls(("keep", {})))), members, functions=functions) as (
         crew,
         _,
         models,
@@ -140,16 +141,29 @@ async def test_a_supervised_agent_works_a_run_of_its_own_in_the_session_and_its_
 async def test_a_failed_delegation_is_escalated_tried_again_or_done_by_the_lead(
     on_failure: str, status: str, requests: int
 ) -> None:
-    async def hang() -> InferenceResponse:
-        await anyio.sleep_forever()
-        raise AssertionError
+    def down(_: InferenceRequest) -> InferenceResponse:
+        raise TurnError(Fault(code="LLM_ERROR", message="The model is down."))
 
-    led = lead(type="handoff", steps=["b"], timeout_ms=300, on_failure=on_failure)
-    members: dict[str, tuple[Profile, Answer]] = {"other": (other(), lambda _: hang())}
-    async with team(Harness.in_memory(ABC), (led, report), members) as (crew, _, models):
+    led = lead(type="handoff", steps=["b"], on_failure=on_failure)
+    async with team(Harness.in_memory(ABC), (led, report), {"other": (other(), down)}) as (crew, _, models):
         result = await crew.start(BEGIN)
         assert (result.status, len(models["other"].requests)) == (status, requests)
     if status == "person_needed":
         assert result.fault is not None
         assert result.fault.code == "DELEGATION_FAILED"
-        assert "300 ms" in result.fault.message
+        assert "The model is down." in result.fault.message
+
+
+@pytest.mark.inv("DELEG-1")
+async def test_a_delegation_that_takes_too_long_is_cancelled_and_failed() -> None:
+    async def hang() -> InferenceResponse:
+        await anyio.sleep_forever()
+        raise AssertionError
+
+    led = lead(type="handoff", steps=["b"], timeout_ms=300)
+    members: dict[str, tuple[Profile, Answer]] = {"other": (other(), lambda _: hang())}
+    async with team(Harness.in_memory(ABC), (led, report), members) as (crew, _, _models):
+        result = await crew.start(BEGIN)
+    assert result.status == "person_needed"
+    assert result.fault is not None
+    assert "300 ms" in result.fault.message

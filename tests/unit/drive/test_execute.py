@@ -359,7 +359,7 @@ def test_the_core_path_needs_nothing_of_the_extra_and_a_server_imports_no_driver
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "pip install 'interlock[drive]'" in done.stdout, done.stderr
     serving = (
-        "import sys, interlock.cli.serve, interlock.server.app\n"
+        "import sys, interlock.cli.top.serve, interlock.server.app\n"
         "print([name for name in sys.modules if 'drive' in name or 'tenacity' in name])"
     )
     assert subprocess.run([sys.executable, "-c", serving], capture_output=True, text=True, check=True).stdout == "[]\n"

@@ -10,9 +10,10 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-from opentelemetry.trace import SpanContext, TraceFlags
-from tests.support.drive import calls, driving, each, profile, tool
+from opentelemetry.trace import SpanContext
+from tests.support.drive import calls, driving, each, profile, report, team, tool
 
+from interlock.drive.client import StartOptions
 from interlock.drive.telemetry.cloud_events import EventEmitter
 from interlock.drive.telemetry.emission import Telemetry
 from interlock.drive.telemetry.metrics import MetricEmitter
@@ -81,7 +82,7 @@ async def test_spans_have_the_names_and_the_attributes_of_the_table() -> None:
 async def test_the_trace_of_the_caller_is_continued_and_a_malformed_one_ignored_with_a_warning(
     given: str | None, caplog: pytest.LogCaptureFixture, *, is_continued: bool
 ) -> None:
-    exporter, emitter = spans(traceparent=given, carried={"ossa.tenant.id": "t1"})
+    exporter, emitter = spans(parent=given, carried={"ossa.tenant.id": "t1"})
     _, records = await drive_with(emitter)
     trace_ids = {context_of(span).trace_id for span in exporter.get_finished_spans()}
     assert (trace_ids == {int(PARENT[3:35], 16)}) == is_continued
@@ -100,13 +101,34 @@ async def test_log_entries_name_their_trace_and_span(caplog: pytest.LogCaptureFi
     assert logged == [(f"{context_of(span).trace_id:032x}", f"{context_of(span).span_id:016x}") for span in turns]
 
 
-@pytest.mark.inv("DELEG-1")
-async def test_a_delegated_turn_is_linked_to_the_one_that_delegated_it_and_is_no_child_of_it() -> None:
-    origin = SpanContext(trace_id=5, span_id=6, is_remote=True, trace_flags=TraceFlags(1))
-    exporter, emitter = spans(link=origin)
-    await drive_with(emitter)
-    turns = [span for span in exporter.get_finished_spans() if span.name == "ossa.agent.turn"]
-    assert all(span.parent is None and [link.context for link in span.links] == [origin] for span in turns)
+@pytest.mark.inv("DELEG-1", "TEL-1")
+async def test_a_delegated_turn_is_linked_to_the_one_before_it_and_is_no_child_of_it() -> None:
+    exporter, emitter = spans()
+    lead = profile(identity={"id": "lead"}, delegation=[{"type": "handoff", "target_agent": "other", "steps": ["b"]}])
+    members: dict[str, tuple[Any, Any]] = {"other": (profile(identity={"id": "other"}), report)}
+    crew_of = team(Harness.in_memory(ABC), (lead, report), members, telemetry=Telemetry([emitter]))
+    async with crew_of as (crew, _, _models):
+        assert (await crew.start(StartOptions(workflow_id="test.abc"))).status == "complete"
+    first, second = (span for span in exporter.get_finished_spans() if span.name == "ossa.agent.turn")
+    assert (first.parent, second.parent) == (None, None)
+    assert (list(first.links), [link.context.span_id for link in second.links]) == ([], [context_of(first).span_id])
+
+
+@pytest.mark.inv("DRIVE-3")
+async def test_the_trace_of_a_turn_is_passed_on_to_its_tools() -> None:
+    passed: list[str | None] = []
+
+    async def look(_arguments: Any, context: Any) -> object:
+        passed.append(context.trace)
+        return {}
+
+    _, emitter = spans(parent=PARENT)
+    answer, functions = each(calls(("look", {}))), {"look": tool(look)}
+    async with driving(Harness.in_memory(ABC), answer, functions=functions, telemetry=Telemetry([emitter])) as drive:
+        await drive.start()
+        trace = drive.caller.records()[0]["trace"]
+    assert passed == [f"00-{trace['traceId']}-{trace['spanId']}-01"]
+    assert trace["traceId"] == PARENT[3:35]
 
 
 @pytest.mark.inv("TEL-2")

@@ -84,6 +84,7 @@ def test_the_templates_are_the_addresses_that_are_listed(client: Served) -> None
         f"{RECORD}/artifacts/{{digest}}",
         f"{RECORD}/runs/{{label}}/context",
         f"{RECORD}/runs/{{label}}/lifecycle",
+        f"{RECORD}/runs/{{label}}/turns",
         f"{RECORD}/runs/{{label}}/steps/{{stepId}}",
     ]
 

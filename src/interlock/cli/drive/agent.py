@@ -51,7 +51,7 @@ def _new(path: Path) -> int:
         with path.open("x", encoding="utf-8") as file:
             file.write(read_regular(_EXAMPLE, PROFILE_BYTES_MAX).decode())
     except FileExistsError as error:
-        fix = "Choose another name; nothing is overwritten."
+        fix = "Choose another name; the command overwrites no file."
         raise StopError(f"{path} exists already.", fix, exit_code=1) from error
     say(f"Written: {path}. Check it with `interlock agent validate {path}`.")
     return 0

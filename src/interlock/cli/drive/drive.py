@@ -3,7 +3,7 @@
 import argparse
 import os
 import sys
-from contextlib import AsyncExitStack, ExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -98,7 +98,7 @@ def _order(options: argparse.Namespace) -> _Order:
             "Name a workflow or a run.", "Use WORKFLOW to begin a run or --resume RUN, not both.", exit_code=2
         )
     if options.ask and not sys.stdin.isatty():
-        raise StopError("--ask needs a terminal.", "Leave --ask out where nobody can answer.", exit_code=2)
+        raise StopError("--ask needs a terminal.", "Leave --ask out if no person can answer.", exit_code=2)
     profile = read_agent(options.agent).profile
     if options.max_turns is not None:
         if options.max_turns < 1:
@@ -183,6 +183,8 @@ async def _drive_connected(order: _Order, *, is_json: bool) -> DriveResult:
             caller = await connect(order.server, exits, name, form)
             telemetry = open_telemetry(profile, os.environ, exits.enter_context(ExitStack()))
             around = Surroundings(workspace=order.workspace, ask=ask, telemetry=telemetry)
+            if isinstance(model, AbstractAsyncContextManager):
+                await exits.enter_async_context(model)
             equipment = equip(profile, model, caller, around)
             await exits.enter_async_context(equipment.toolbox)
             return equipment

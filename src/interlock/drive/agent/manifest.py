@@ -56,7 +56,7 @@ _KNOWN_UNUSED = frozenset(
 _FREE = frozenset({"parameters", "input_schema", "env", "permissions", "custom_context", "fallback", "fallback_value"})
 """Fields whose members are the author's own names."""
 _PARAMETERS = ("temperature", "max_tokens", "top_p", "frequency_penalty", "presence_penalty", "stop", "seed")
-"""Parameters of a model that a manifest may state beside its name."""
+"""Parameters of a model that a manifest may state next to its name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,8 +131,8 @@ def _settled(spec: Mapping[str, Json], *, is_manifest: bool) -> dict[str, Json]:
     if isinstance(llm, dict):
         by_name = {_snake(key): value for key, value in llm.items()}
         given = by_name.get("parameters")
-        beside: dict[str, Json] = {name: by_name.pop(name) for name in _PARAMETERS if name in by_name}
-        by_name["parameters"] = {**beside, **(given if isinstance(given, dict) else {})}
+        stated: dict[str, Json] = {name: by_name.pop(name) for name in _PARAMETERS if name in by_name}
+        by_name["parameters"] = {**stated, **(given if isinstance(given, dict) else {})}
         settled["llm"] = by_name
     prompts = settled.get("prompts")
     if is_manifest and isinstance(prompts, dict):

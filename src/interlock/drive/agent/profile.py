@@ -61,7 +61,7 @@ class FewShot(Part):
 
 
 class Prompts(Part):
-    """Texts for the model beside the role."""
+    """Texts for the model in addition to the role."""
 
     system: str | None = None
     few_shot_examples: Annotated[tuple[FewShot, ...], Field(strict=False)] = ()
@@ -128,7 +128,7 @@ class Constraints(Part):
 
 
 class Budget(Part):
-    """What a run may use beside its turns and tokens: seconds, and money by the prices per million tokens."""
+    """What a run may use in addition to its turns and tokens: seconds, and money by the prices per million tokens."""
 
     max_seconds: Annotated[float | None, Field(gt=0, strict=False)] = None
     max_cost: Annotated[float | None, Field(gt=0, strict=False)] = None

@@ -25,7 +25,7 @@ class Window:
 def select_window(messages: Sequence[Message], memory: Memory) -> Window:
     """Return the latest messages that fit. The newest group is always kept, whatever its size.
 
-    `truncate` ends at the first group that does not fit. `sliding` skips such a group and goes on with older ones
+    `truncate` ends at the first group that does not fit. `sliding` skips such a group and continues with older ones
     that do. `summarize` selects as `truncate` does; the caller replaces what is left out by a summary.
     """
     kept: list[tuple[Message, ...]] = []

@@ -36,7 +36,7 @@ Content: TypeAlias = str | tuple[ContentPart, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """Where a message came from, in which form, and when it was brought into this one."""
+    """Where a message came from, in which form, and when it was converted."""
 
     source: Source
     original_format: str

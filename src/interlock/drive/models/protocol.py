@@ -88,7 +88,7 @@ class InferenceRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InferenceResponse:
-    """What a model answered. `model` is the one that answered, by its own account."""
+    """What a model answered. `model` is the name of the model that answered."""
 
     content: str | None
     calls: tuple[ToolCall, ...]

@@ -5,8 +5,8 @@ One request without an agent loop: retries, tools and history are the driver's o
 
 import json
 import os
-from collections.abc import Iterable, Iterator
-from typing import cast
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from typing import Self, cast
 
 from pydantic_ai import direct
 from pydantic_ai import exceptions as failures
@@ -36,10 +36,17 @@ _NO_KEY = "none"
 
 
 class ProviderModel:
-    """A model of a provider behind the protocol `Model`."""
+    """A model of a provider behind the protocol `Model`. It closes its connections when it is left."""
 
-    def __init__(self, name: str, model: VendorModel) -> None:
-        self._name, self._model = name, model
+    def __init__(self, name: str, model: VendorModel, close: Callable[[], Awaitable[None]] | None = None) -> None:
+        self._name, self._model, self._close = name, model, close
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._close is not None:
+            await self._close()
 
     @property
     def name(self) -> str:
@@ -80,9 +87,9 @@ def vendor_model(name: str, llm: Llm) -> ProviderModel:
     try:
         match provider:
             case "openai":
-                return ProviderModel(name, _openai(model, llm.base_url))
+                return ProviderModel(name, *_openai(model, llm.base_url))
             case "anthropic":
-                return ProviderModel(name, _anthropic(model, llm.base_url))
+                return ProviderModel(name, *_anthropic(model, llm.base_url))
             case _:
                 return ProviderModel(name, infer_model(f"{provider}:{model}" if provider else name))
     except (failures.UserError, ValueError) as error:
@@ -90,7 +97,7 @@ def vendor_model(name: str, llm: Llm) -> ProviderModel:
         raise TurnError(Fault(code="VALIDATION_ERROR", message=message)) from error
 
 
-def _openai(model: str, base_url: str | None) -> VendorModel:
+def _openai(model: str, base_url: str | None) -> tuple[VendorModel, Callable[[], Awaitable[None]]]:
     from openai import AsyncOpenAI  # noqa: PLC0415 — only this provider needs it
     from pydantic_ai.models.openai import OpenAIChatModel  # noqa: PLC0415 — see above
     from pydantic_ai.providers.openai import OpenAIProvider  # noqa: PLC0415 — see above
@@ -100,10 +107,10 @@ def _openai(model: str, base_url: str | None) -> VendorModel:
         raise ValueError("Set OPENAI_API_KEY.")
     # The driver repeats a failed request itself, by the rules of the profile.
     client = AsyncOpenAI(base_url=base_url, api_key=key, max_retries=0)
-    return OpenAIChatModel(model, provider=OpenAIProvider(openai_client=client))
+    return OpenAIChatModel(model, provider=OpenAIProvider(openai_client=client)), client.close
 
 
-def _anthropic(model: str, base_url: str | None) -> VendorModel:
+def _anthropic(model: str, base_url: str | None) -> tuple[VendorModel, Callable[[], Awaitable[None]]]:
     from anthropic import AsyncAnthropic  # noqa: PLC0415 — only this provider needs it
     from pydantic_ai.models.anthropic import AnthropicModel  # noqa: PLC0415 — see above
     from pydantic_ai.providers.anthropic import AnthropicProvider  # noqa: PLC0415 — see above
@@ -112,7 +119,7 @@ def _anthropic(model: str, base_url: str | None) -> VendorModel:
     if key is None:
         raise ValueError("Set ANTHROPIC_API_KEY.")
     client = AsyncAnthropic(base_url=base_url, api_key=key, max_retries=0)
-    return AnthropicModel(model, provider=AnthropicProvider(anthropic_client=client))
+    return AnthropicModel(model, provider=AnthropicProvider(anthropic_client=client)), client.close
 
 
 def _to_parts(request: InferenceRequest) -> list[parts.ModelMessage]:

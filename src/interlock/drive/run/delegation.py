@@ -87,7 +87,7 @@ class Team:
         """Delegate by a rule, again or otherwise if that fails and the rule says so.
 
         Raises:
-            TurnError: `DELEGATION_FAILED`, which a person is to look at.
+            TurnError: `DELEGATION_FAILED`, which needs a person.
         """
         # Its connection outlives the time limit, so it is opened outside of it.
         member = await self.open_member(rule.target_agent)
@@ -126,37 +126,40 @@ class Team:
         history = await self.client.history(position)
         if not any(turn.agent != self.lead.profile.identity.id for turn in history.of_step):
             await self.client.save(position, Evidence(artifacts=(_RELEASE,)))
-        scope = self._scope(rule, position, lambda step_id: step_id in rule.steps)
+        scope = await self._scope(rule, position, lambda step_id: step_id in rule.steps)
         return await Driver(member, on_progress=self.on_progress, scope=scope).resume(position.run, settled)
 
-    def _scope(self, rule: Delegation, position: Position, may_work: Callable[[str], bool]) -> Scope:
+    async def _scope(self, rule: Delegation, position: Position, may_work: Callable[[str], bool]) -> Scope:
         """Return what the other agent receives (DELEG-2)."""
-        passed = rule.context_propagation
-        told: dict[str, Json] = {}
+        passed, own = rule.context_propagation, self.lead.profile.identity.id
+        turns = [turn for turn in (await self.client.history(position)).turns if turn.agent == own]
+        delegated_by = turns[-1].artifact.get("trace") if turns else None
+        passed_on: dict[str, Json] = {}
         if passed.include_session_id:
-            told["sessionId"] = position.run
+            passed_on["sessionId"] = position.run
         if passed.custom_context:
-            told["context"] = dict(passed.custom_context)
+            passed_on["context"] = dict(passed.custom_context)
         return Scope(
             may_work=may_work,
-            brief=f"Delegated to you: {json.dumps(told, ensure_ascii=False)}" if told else None,
+            brief=f"Delegated to you: {json.dumps(passed_on, ensure_ascii=False)}" if passed_on else None,
             include_history=passed.include_history,
             include_state=passed.include_state,
+            delegated_by=delegated_by if isinstance(delegated_by, dict) else None,
         )
 
     async def _work_in_parallel(self, rule: Delegation, position: Position, member: Equipment) -> DriveResult:
-        """Work on the pending step and those beside it at once, then report them in the order of the plan."""
+        """Work on the pending step and its parallel steps at once, then report them in the order of the plan."""
         step = position.step
         assert step is not None, "something is delegated"
-        beside = [one for one in step.parallel_with if one in rule.steps]
-        drafts = {one: Draft() for one in (step.step_id, *beside)}
+        parallel = [one for one in step.parallel_with if one in rule.steps]
+        drafts = {one: Draft() for one in (step.step_id, *parallel)}
         async with Toolbox(member.profile, only_repeatable=True) as toolbox:
             await toolbox.resolve()
             async with anyio.create_task_group() as tasks:
                 for step_id, draft in drafts.items():
                     at = await self._at_step(position, step_id)
                     worker = replace(member, client=draft, toolbox=toolbox, summaries={})
-                    driver = Driver(worker, scope=self._scope(rule, position, lambda _: True))
+                    driver = Driver(worker, scope=await self._scope(rule, position, lambda _: True))
                     tasks.start_soon(driver.continue_at, at)
         # One step is pending at a time: a draft is reported when its own step is.
         while position.step is not None and position.step.step_id in drafts:
@@ -164,7 +167,7 @@ class Team:
             position = await self._commit(draft, position)
             if position.step is not None and (draft.reported is None or position.blockers or position.unchanged):
                 break
-        scope = self._scope(rule, position, lambda step_id: step_id in rule.steps and step_id not in drafts)
+        scope = await self._scope(rule, position, lambda step_id: step_id in rule.steps and step_id not in drafts)
         return await Driver(member, on_progress=self.on_progress, scope=scope).resume(position.run)
 
     async def _at_step(self, position: Position, step_id: str) -> Position:
@@ -205,7 +208,7 @@ class Team:
             message = f"The delegation to {rule.target_agent!r} has no `workflow`."
             raise TurnError(Fault(code="DELEGATION_FAILED", message=message))
         goal = f"Delegated by the step {step.step_id} of run {position.label}."
-        scope = self._scope(rule, position, lambda _: True)
+        scope = await self._scope(rule, position, lambda _: True)
         driver = Driver(member, on_progress=self.on_progress, scope=scope)
         # A drive that was killed finds the run that it began.
         known = await self.client.run_named(position.session, workflow, goal)

@@ -48,13 +48,15 @@ class Scope:
     """Which steps of a run a driver works on, and what its agent receives of the run.
 
     `may_work` says which steps are the agent's. `brief` is an input of its first turn. Without `include_history`, the
-    conversation holds its own turns alone; without `include_state`, its state begins empty.
+    conversation holds its own turns alone; without `include_state`, its state begins empty. `delegated_by` is the
+    trace of the turn after which it was delegated.
     """
 
     may_work: Callable[[str], bool] = _any_step
     brief: str | None = None
     include_history: bool = True
     include_state: bool = True
+    delegated_by: Mapping[str, Json] | None = None
 
 
 class _WaitingError(TurnError):
@@ -168,7 +170,7 @@ class Driver:
             return None
 
     def _refuse_stuck(self, position: Position) -> None:
-        """Raise if only a person can go on.
+        """Raise if the run needs a person.
 
         Raises:
             TurnError: `ESCALATION_REQUIRED` or `STATE_ERROR`.
@@ -215,7 +217,7 @@ class Driver:
         """Ask before a turn that follows another one, if the profile says so (DRIVE-9).
 
         Raises:
-            TurnError: Nobody can be asked, or the answer is no.
+            TurnError: No person can be asked, or the answer is no.
         """
         if not self._with.profile.turn_chain.confirm_between_turns or not self._history.turns:
             return
@@ -237,6 +239,7 @@ class Driver:
             chain_id=self._chain_id,
             used=history.usage,
             pinned=_pinned(history),
+            delegated_by=self._scope.delegated_by,
             previous=self._previous,
         )
 

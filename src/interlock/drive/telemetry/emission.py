@@ -18,6 +18,12 @@ def valid_traceparent(value: str | None) -> str | None:
     return value if value is not None and _TRACEPARENT.fullmatch(value) is not None else None
 
 
+def traceparent(trace: Mapping[str, Json]) -> str | None:
+    """Return the W3C header of a turn's trace, to be passed on to its tools; None without a trace."""
+    found = f"00-{trace.get('traceId')}-{trace.get('spanId')}-01"
+    return valid_traceparent(found)
+
+
 class Emitter(Protocol):
     """One kind of telemetry of a driver."""
 

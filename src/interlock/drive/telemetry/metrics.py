@@ -27,7 +27,7 @@ class MetricEmitter:
         self._calls = meter.create_counter(names.METRIC_TOOL_CALLS)
         self._failed = meter.create_counter(names.METRIC_TOOL_ERRORS)
 
-    def begin(self, record: TurnRecord) -> Mapping[str, Json]:  # noqa: ARG002 — nothing is known yet
+    def begin(self, record: TurnRecord) -> Mapping[str, Json]:  # noqa: ARG002 — a metric needs the end of a turn
         """See `Emitter.begin`."""
         return {}
 

@@ -39,7 +39,7 @@ def open_telemetry(profile: Profile, environment: Mapping[str, str], exits: Exit
         raise TurnError(Fault(code="VALIDATION_ERROR", message=message)) from error
     pairs = (pair.partition("=") for pair in environment.get("BAGGAGE", "").split(",") if "=" in pair)
     carried = {key.strip(): value.strip() for key, _, value in pairs}
-    spans = SpanEmitter(tracer, profile, traceparent=environment.get("TRACEPARENT"), carried=carried)
+    spans = SpanEmitter(tracer, profile, parent=environment.get("TRACEPARENT"), carried=carried)
     return Telemetry([spans, *emitters])
 
 

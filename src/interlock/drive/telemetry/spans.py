@@ -6,14 +6,14 @@ from datetime import datetime
 
 from opentelemetry import baggage, trace
 from opentelemetry.context import Context
-from opentelemetry.trace import Link, Span, SpanContext, Status, StatusCode, Tracer
+from opentelemetry.trace import Link, Span, Status, StatusCode, Tracer
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from interlock.drive.agent.profile import Profile
 from interlock.drive.faults import Fault
 from interlock.drive.record import Phase, ToolExecution, TurnRecord
 from interlock.drive.telemetry import names
-from interlock.drive.telemetry.emission import valid_traceparent
+from interlock.drive.telemetry.emission import traceparent, valid_traceparent
 from interlock.kernel.canonical import Json
 
 _log = logging.getLogger(__name__)
@@ -26,9 +26,8 @@ class SpanEmitter:
     Args:
         tracer: Where spans go.
         profile: Names the agent.
-        traceparent: The W3C trace context of the caller; a malformed one is ignored with a warning (DRIVE-3).
+        parent: The W3C trace context of the caller; a malformed one is ignored with a warning (DRIVE-3).
         carried: The W3C baggage of the caller, recorded with each turn.
-        link: The turn of another agent that delegated to this one: a link, because it is no parent.
     """
 
     def __init__(
@@ -36,21 +35,20 @@ class SpanEmitter:
         tracer: Tracer,
         profile: Profile,
         *,
-        traceparent: str | None = None,
+        parent: str | None = None,
         carried: Mapping[str, str] | None = None,
-        link: SpanContext | None = None,
     ) -> None:
         self._tracer, self._profile = tracer, profile
-        self._carried, self._link = dict(carried or {}), link
-        if traceparent is not None and valid_traceparent(traceparent) is None:
+        self._carried = dict(carried or {})
+        if parent is not None and valid_traceparent(parent) is None:
             _log.warning("the trace context of the caller is malformed and ignored")
-            traceparent = None
-        self._parent = _context_of(traceparent, self._carried)
+            parent = None
+        self._parent = _context_of(parent, self._carried)
         self._open: dict[str, Span] = {}
 
     def begin(self, record: TurnRecord) -> Mapping[str, Json]:
         """See `Emitter.begin`."""
-        links = [Link(self._link)] if self._link is not None else []
+        links = _links(record.delegated_by)
         span = self._tracer.start_span(
             names.SPAN_TURN, context=self._parent, attributes=self._attributes(record), links=links
         )
@@ -136,8 +134,16 @@ class SpanEmitter:
         span.end(_nanoseconds(execution.completed_at))
 
 
-def _context_of(traceparent: str | None, carried: Mapping[str, str]) -> Context:
-    context = TraceContextTextMapPropagator().extract({"traceparent": traceparent} if traceparent is not None else {})
+def _links(delegated_by: Mapping[str, Json] | None) -> list[Link]:
+    """Return a link to the turn of the agent that delegated: it is no parent, because it does not wait for the end."""
+    header = traceparent(delegated_by) if delegated_by is not None else None
+    if header is None:
+        return []
+    return [Link(trace.get_current_span(_context_of(header, {})).get_span_context())]
+
+
+def _context_of(header: str | None, carried: Mapping[str, str]) -> Context:
+    context = TraceContextTextMapPropagator().extract({"traceparent": header} if header is not None else {})
     for key, value in carried.items():
         context = baggage.set_baggage(key, value, context)
     return context

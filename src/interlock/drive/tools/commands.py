@@ -43,6 +43,8 @@ def _argv(arguments: Mapping[str, Json]) -> list[str]:
 
 async def _run(argv: list[str], context: ToolContext) -> object:
     environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ} | {DRIVER_MARK: "1"}
+    if context.trace is not None:
+        environment["TRACEPARENT"] = context.trace
     try:
         process = await anyio.open_process(
             argv,

@@ -41,7 +41,7 @@ class JudgedCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Executor:
-    """Calls tools by the rules of one agent. `ask` is None where nobody can be asked."""
+    """Calls tools by the rules of one agent. `ask` is None if no person can be asked."""
 
     recovery: Recovery
     breakers: Breakers
@@ -77,7 +77,7 @@ class Executor:
                 return None
             return Fault(code="POLICY_VIOLATION", message=f"The user did not allow the call of {call.name!r}.")
         message = (
-            f"The tool {call.name!r} needs a person's permission, and nobody can be asked. Do without it; the profile"
+            f"The tool {call.name!r} needs a person's permission, and no person is here. Do without it; the profile"
             " can allow it by `permission: allow`."
         )
         return Fault(code="POLICY_VIOLATION", message=message)

@@ -33,7 +33,9 @@ async def connect_tools(entry: ToolEntry, exits: AsyncExitStack, warnings: list[
     if missing:
         warnings.append(f"The MCP server {entry.name!r} has no tool {', '.join(missing)}.")
     if not named:
-        warnings.append(f"No tool of the MCP server {entry.name!r} is named in `capabilities`, so none is offered.")
+        warnings.append(
+            f"No tool of the MCP server {entry.name!r} is named in `capabilities`, so the driver offers none."
+        )
     return [_resolved(entry, client, tool) for tool in listed if tool.name in named]
 
 
@@ -89,8 +91,9 @@ def _hints(annotations: types.ToolAnnotations | None) -> ToolHints:
 
 
 def _invoke_remote(client: Client, name: str) -> Invoke:
-    async def invoke(arguments: Mapping[str, Json], _context: ToolContext) -> object:
-        result = await client.call_tool(name, dict(arguments))
+    async def invoke(arguments: Mapping[str, Json], context: ToolContext) -> object:
+        meta = cast("types.RequestParamsMeta", {"traceparent": context.trace}) if context.trace is not None else None
+        result = await client.call_tool(name, dict(arguments), meta=meta)
         texts = [one.text for one in result.content if isinstance(one, types.TextContent)]
         if result.is_error:
             raise TurnError(Fault(code="TOOL_ERROR", message="\n".join(texts) or "The tool failed.", recoverable=True))

@@ -37,10 +37,11 @@ READS = ToolHints(is_read_only=True, is_destructive=False, is_idempotent=True)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolContext:
-    """What a call may use: the state of its turn, and the workspace."""
+    """What a call may use: the state of its turn, the workspace, and the trace to pass on, as a W3C header."""
 
     state: StateOperations
     workspace: Workspace
+    trace: str | None = None
 
 
 Invoke: TypeAlias = Callable[[Mapping[str, Json], ToolContext], Awaitable[object]]

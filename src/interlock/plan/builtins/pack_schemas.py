@@ -410,8 +410,12 @@ PACK_SCHEMAS: dict[str, dict[str, Json]] = {
         "properties": {
             "ids": {"description": "the ids of the turn", "type": "object"},
             "kind": {"const": "wr.turn"},
-            "status": {"enum": ["done", "about_to_call", "waiting"], "type": "string"},
-            "turn": {"minimum": 1, "type": "integer"},
+            "status": {
+                "description": "how far the turn is",
+                "enum": ["done", "about_to_call", "waiting"],
+                "type": "string",
+            },
+            "turn": {"description": "the number of the turn, from 1", "minimum": 1, "type": "integer"},
             "version": {"const": 1, "type": "integer"},
         },
         "required": ["ids", "kind", "status", "turn", "version"],

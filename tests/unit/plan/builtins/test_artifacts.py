@@ -79,6 +79,7 @@ FULL: dict[str, dict[str, Any]] = {
         "outOfScope": ["o"] * 6,
         "validationChecklist": ["v"] * 10,
     },
+    "turn": {"version": 1, "turn": 1, "status": "about_to_call", "ids": {"interactionId": "one"}},
     "verification_report": {
         "verdict": "partial",
         "checks": [{"name": "tests", "result": "skipped", "evidence": "no network"}] * 50,
@@ -93,7 +94,7 @@ FULL: dict[str, dict[str, Any]] = {
 }
 """Every field of every contract, each list and text as long as it may be."""
 
-OPEN = {"block_outputs", *(name for name in FULL if name.endswith("_handoff")), "gate_verdict"}
+OPEN = {"block_outputs", *(name for name in FULL if name.endswith("_handoff")), "gate_verdict", "turn"}
 FINDING = {"severity": "nit", "summary": "a name"}
 
 TOO_MUCH: list[tuple[str, dict[str, Any]]] = [
@@ -141,6 +142,8 @@ TOO_MUCH: list[tuple[str, dict[str, Any]]] = [
     ("shaping_handoff", {"rabbitHoles": ["r"] * 7}),
     ("shaping_handoff", {"outOfScope": ["o"] * 7}),
     ("shaping_handoff", {"validationChecklist": ["v"] * 11}),
+    ("turn", {"status": "begun"}),
+    ("turn", {"turn": 0}),
     ("verification_report", {"checks": []}),
     ("verification_report", {"checks": [{"name": "a", "result": "passed", "evidence": "b"}] * 51}),
     ("verification_report", {"checks": [{"name": "a", "result": "passed"}]}),
