@@ -14,8 +14,8 @@ from benchmarks.table import Figure, at_most, ms, told
 from interlock.drive.agent.profile import Profile
 from interlock.drive.client import StartOptions, ToolCaller
 from interlock.drive.conversation.messages import ToolCall
-from interlock.drive.driver import Driver, Progress
 from interlock.drive.models.protocol import InferenceRequest, InferenceResponse
+from interlock.drive.run.driver import Driver, Progress
 from interlock.drive.setup import ServerCommand, Surroundings, connect, equip
 
 TURN_MS_MAX = 15

@@ -160,6 +160,7 @@ def test_what_others_may_have_put_in_a_place_is_read_by_one_function() -> None:
         "cli/frame/running.py",
         "cli/upkeep/source.py",
         "cli/upkeep/place.py",
+        "drive/tools/workspace.py",
         "server/transport/stdio.py",
         "store/local/files.py",
         "store/local/locks.py",

@@ -79,6 +79,7 @@ def test_the_demo_checks_every_act_draws_the_run_and_leaves_nothing(tmp_path: Pa
     claims = done.stdout.count("  ✓ ")
     assert claims >= 20
     assert f"{claims} claims checked, all of them hold" in done.stdout
+    assert "Next: `interlock doctor --client claude-code`" in done.stdout
     assert len(set(re.findall(r"[Pp]rocess (\d+)", done.stdout))) == 2
     assert "\x1b" not in done.stdout
     assert not re.search(r"(ack|st)_\w{8}", done.stdout), "a token is printed as its kind and its end"

@@ -13,17 +13,16 @@ from mcp.client import advertise
 from interlock.drive.agent.profile import Profile
 from interlock.drive.client import NO_PERSON, StartOptions, WorkflowClient
 from interlock.drive.conversation.messages import ToolCall
-from interlock.drive.delegation import Team
-from interlock.drive.driver import Driver, Settled
 from interlock.drive.models.protocol import InferenceRequest, InferenceResponse, Usage
-from interlock.drive.result import DriveResult
+from interlock.drive.run.delegation import Team
+from interlock.drive.run.driver import Driver, Settled
+from interlock.drive.run.result import DriveResult
 from interlock.drive.setup import Surroundings, equip
 from interlock.drive.telemetry.emission import Telemetry
 from interlock.drive.tools.execute import Ask
 from interlock.drive.tools.tool import Invoke, ToolHints
 from interlock.drive.tools.toolbox import FunctionTool
 from interlock.drive.turn import Equipment
-from interlock.kernel.canonical import Json
 from interlock.server.app import build_server
 from interlock.testing.harness import Harness
 
@@ -91,7 +90,7 @@ class RecordingCaller:
         return [one for output in outputs for one in output.get("artifacts", []) if one.get("kind") == "wr.turn"]
 
 
-def said(*calls: tuple[str, Json], text: str | None = None, usage: tuple[int, int] = (10, 5)) -> InferenceResponse:
+def said(*calls: tuple[str, Any], text: str | None = None, usage: tuple[int, int] = (10, 5)) -> InferenceResponse:
     """Return the answer of a model that calls tools."""
     return InferenceResponse(
         content=text,
@@ -102,7 +101,7 @@ def said(*calls: tuple[str, Json], text: str | None = None, usage: tuple[int, in
     )
 
 
-def report(request: InferenceRequest, **more: Json) -> InferenceResponse:
+def report(request: InferenceRequest, **more: Any) -> InferenceResponse:
     """Return the report of a step, with notes that no other turn has."""
     place = request.place
     notes = f"Turn {place.turn}: the step {place.step_id} was worked on and finished, with result number {place.turn}."
@@ -119,12 +118,12 @@ def each(*answers: Answer) -> Answer:
     return answer
 
 
-def calls(*wanted: tuple[str, Json], text: str | None = None) -> Answer:
+def calls(*wanted: tuple[str, Any], text: str | None = None) -> Answer:
     """Return an answer that calls tools."""
     return lambda _: said(*wanted, text=text)
 
 
-def tool(invoke: Invoke, hints: ToolHints = READ_ONLY, schema: Mapping[str, Json] | None = None) -> FunctionTool:
+def tool(invoke: Invoke, hints: ToolHints = READ_ONLY, schema: Mapping[str, Any] | None = None) -> FunctionTool:
     """Return a function as a tool."""
     stated = schema if schema is not None else {"type": "object"}
     return FunctionTool(description="A tool of a test.", input_schema=stated, invoke=invoke, hints=hints)
@@ -140,6 +139,7 @@ class Drive:
     """One driver and what it works with."""
 
     driver: Driver
+    equipment: Equipment
     caller: RecordingCaller
     model: FakeModel
     effects: FakeEffects
@@ -182,7 +182,14 @@ async def driving(
         )
         equipment = equip(used, model, caller, around)
         async with equipment.toolbox:
-            yield Drive(driver=Driver(equipment), caller=caller, model=model, effects=own_effects, client=client)
+            yield Drive(
+                driver=Driver(equipment),
+                equipment=equipment,
+                caller=caller,
+                model=model,
+                effects=own_effects,
+                client=client,
+            )
 
 
 def phases_of(record: Mapping[str, Any]) -> list[str]:

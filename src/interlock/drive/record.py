@@ -8,8 +8,8 @@ from interlock.drive.conversation.messages import Message, Origin, ToolCall, car
 from interlock.drive.faults import Fault
 from interlock.drive.models.protocol import Usage
 from interlock.drive.state import StateChange, parse_changes
-from interlock.kernel.budgets import RECORDED_TEXT_CHARS_MAX, TURN_RECORD_BYTES_MAX
 from interlock.kernel.canonical import Json, canonical_bytes
+from interlock.kernel.drive_budgets import RECORDED_TEXT_CHARS_MAX, TURN_RECORD_BYTES_MAX
 
 TURN_KIND = "wr.turn"
 RECORD_VERSION: Literal[1] = 1

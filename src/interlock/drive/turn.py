@@ -44,8 +44,8 @@ from interlock.drive.tools.execute import Executor, JudgedCall
 from interlock.drive.tools.tool import ResolvedTool, ToolContext
 from interlock.drive.tools.toolbox import Toolbox, input_fault
 from interlock.drive.tools.workspace import Workspace
-from interlock.kernel.budgets import MODEL_TEXT_CHARS_MAX, TOKENS_PER_PRICE
 from interlock.kernel.canonical import Json
+from interlock.kernel.drive_budgets import MODEL_TEXT_CHARS_MAX, TOKENS_PER_PRICE
 
 Input = tuple[str, str]
 """What a turn receives beside the results of calls: its format, and its text."""
@@ -82,7 +82,7 @@ class Equipment:
 class TurnTask:
     """What one turn is about: where the run is, the conversation so far, and the new inputs.
 
-    `pinned` is the message that handed out the step: a request holds it however long the conversation is. `previous`
+    `pinned` is the message of the step: a request holds it however long the conversation is. `previous`
     says how the last two phases of the turn before went, and what was answered to its report.
     """
 

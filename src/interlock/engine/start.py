@@ -40,8 +40,8 @@ class Start:
     request: Request
     baseline: Preferences
     observed: tuple[data.ObservationRecorded, ...] = ()
-    binding: data.Binding | None = None
     config_hash: Digest | None = None
+    binding: data.Binding | None = None
 
 
 def root_node(run: RunId) -> NodeId:

@@ -262,32 +262,6 @@ class WorkRecordedEvent(Envelope):
         return self
 
 
-class ContractBoundEvent(Envelope):
-    """`contract_bound`: of the session; without a parent it is the key event of the start of a contract."""
-
-    kind: Literal["contract_bound"]
-    scope: None = None
-    data: data.ContractBound
-
-    def dedupe_suffix(self) -> str:
-        """One binding per binding id."""
-        return f":{self.data.binding_id}"
-
-
-class ExecutionClaimedEvent(Envelope):
-    """`execution_claimed`: of the session; the key event of a claim."""
-
-    kind: Literal["execution_claimed"]
-    scope: None = None
-    data: data.ExecutionClaimed
-
-    def dedupe_suffix(self) -> str:
-        """One claim of an execution for each part of a contract."""
-        part = self.data.binding
-        test = f":{part.test}" if part.test is not None else ""
-        return f":{part.binding_id}:{part.role}:{part.position}{test}:{self.data.flow_execution_id}"
-
-
 class EventReceivedEvent(Envelope):
     """`event_received`: the key event of an append of its own. It is about a run, or about one node of it."""
 
@@ -325,6 +299,32 @@ class IntentSettledEvent(Envelope):
         return f":{self.data.intent_id}:{self.data.attempt}:{role}"
 
 
+class ContractBoundEvent(Envelope):
+    """`contract_bound`: of the session; without a parent it is the key event of the start of a contract."""
+
+    kind: Literal["contract_bound"]
+    scope: None = None
+    data: data.ContractBound
+
+    def dedupe_suffix(self) -> str:
+        """One binding per binding id."""
+        return f":{self.data.binding_id}"
+
+
+class ExecutionClaimedEvent(Envelope):
+    """`execution_claimed`: of the session; the key event of a claim."""
+
+    kind: Literal["execution_claimed"]
+    scope: None = None
+    data: data.ExecutionClaimed
+
+    def dedupe_suffix(self) -> str:
+        """One claim of an execution for each part of a contract."""
+        part = self.data.binding
+        test = f":{part.test}" if part.test is not None else ""
+        return f":{part.binding_id}:{part.role}:{part.position}{test}:{self.data.flow_execution_id}"
+
+
 Event = (
     SessionCreatedEvent
     | ObservationRecordedEvent
@@ -340,11 +340,11 @@ Event = (
     | DivergenceRecordedEvent
     | DecisionTraceAppendedEvent
     | WorkRecordedEvent
-    | ContractBoundEvent
-    | ExecutionClaimedEvent
     | EventReceivedEvent
     | IntentRecordedEvent
     | IntentSettledEvent
+    | ContractBoundEvent
+    | ExecutionClaimedEvent
 )
 
 EVENT: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="kind")], config={"defer_build": True})

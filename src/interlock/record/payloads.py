@@ -70,8 +70,7 @@ class Binding(Record):
 class RunStarted(Record):
     """A run exists. It executes only the compiled workflow with this hash.
 
-    `appliedConfigHash` identifies the configuration under which it began (CFG-2). `binding` says which contract it is
-    for.
+    `appliedConfigHash` identifies the configuration under which it began (CFG-2), `binding` its contract.
     """
 
     workflow_id: str

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from operator import is_
 from pathlib import Path
-from typing import Literal
 
 from interlock.define.diagnostics import Diagnostic, Diagnostics, fault, has_errors, suggest_name
 from interlock.define.document import WorkflowDocument, count_steps
@@ -32,6 +31,7 @@ from interlock.plan.compile.routines import Routine, RoutineLibrary, builtin_rou
 from interlock.plan.compiled import CompiledWorkflow, pinned_bytes
 from interlock.plan.flows.lowering import compile_flow, workflow_id_of
 from interlock.store.workflow_files import WorkflowFile, WorkflowSources
+from interlock.views.summary import Drift, RunSummary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,20 +131,6 @@ class RefusedFile:
     diagnostics: Diagnostics
 
 
-Drift = Literal["changed", "moved", "removed"]
-"""How the source of a run's workflow differs from what the run pinned: a run keeps its version."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Origin:
-    """Where the workflow of a run came from, and what was pinned."""
-
-    workflow_id: str
-    workflow_hash: WorkflowHash
-    kind: SourceKind
-    ref: str
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogView:
     """The catalogue as one workspace sees it."""
@@ -153,16 +139,16 @@ class CatalogView:
     refused: tuple[RefusedFile, ...]
     definitions: Definitions
 
-    def drift_of(self, origin: "Origin") -> Drift | None:
+    def drift_of(self, run: RunSummary) -> Drift | None:
         """Return how the source of a run's workflow differs from the plan that the run pinned; None if it does not.
 
         A source that has faults now counts as changed.
         """
-        entry = self.entries.get(origin.workflow_id)
+        entry = self.entries.get(run.workflow_id)
         compiled = entry.compiled if entry is not None else None
-        is_same = isinstance(compiled, Pinnable) and compiled.workflow_hash == origin.workflow_hash
+        is_same = isinstance(compiled, Pinnable) and compiled.workflow_hash == run.workflow_hash
         sources = [one.source for one in (*self.entries.values(), *self.refused)]
-        if (origin.kind, origin.ref) in [(one.kind, one.ref) for one in sources]:
+        if (run.source_kind, run.source_ref) in [(one.kind, one.ref) for one in sources]:
             return None if is_same else "changed"
         return "moved" if is_same else "removed"
 

@@ -20,15 +20,20 @@ Kept: TypeAlias = frozenset[SessionId] | PinsDamagedError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollectCommand:
-    """What to delete: sessions without an event for `days` days (0: no session). `now_s` is the Unix time."""
+    """What to delete: sessions without an event for `days` days (0: no session). `now_s` is the Unix time.
+
+    Sessions in `chosen` are deleted at any age.
+    """
 
     days: int
     now_s: float
     is_dry_run: bool = False
+    chosen: frozenset[SessionId] = frozenset()
 
     def retention(self, kept: frozenset[SessionId]) -> Retention:
         """Return the rule for what may be deleted; kept sessions are exempt."""
-        return Retention(now_s=self.now_s, ttl_s=self.days * DAY_S if self.days else None, kept=kept)
+        ttl_s = self.days * DAY_S if self.days else None
+        return Retention(now_s=self.now_s, ttl_s=ttl_s, kept=kept, chosen=self.chosen)
 
 
 class GcBlocker(Published):

@@ -183,10 +183,10 @@ class Session:
     observations: "HashTrieMap[str, str]"
     tags: "HashTrieMap[str, NodeId]"
     dedupe_keys: "HashTrieMap[str, int]"
-    contracts: tuple[data.ContractBound, ...] = ()
-    claims: tuple[Claim, ...] = ()
     outside: Outside = NOTHING_OUTSIDE
     newest: Advance | None = None
+    contracts: tuple[data.ContractBound, ...] = ()
+    claims: tuple[Claim, ...] = ()
 
     def advance(self, node: NodeId, attempt: AttemptId) -> Advance | None:
         """Return the recorded outcome of an attempt on a node, if there is one."""

@@ -7,7 +7,7 @@ form with its own version.
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import NodeId, RunId, SessionId, SourceKind, WorkflowHash
@@ -15,6 +15,8 @@ from interlock.record.payloads import WorkReason
 from interlock.views.status import RunStatus, status_words
 from interlock.views.verdicts import Standing
 
+Drift = Literal["changed", "moved", "removed"]
+"""How the source of a run's workflow differs from what the run pinned: a run keeps its version."""
 SUMMARY_VERSION = 5
 """A cached summary of another version is ignored."""
 

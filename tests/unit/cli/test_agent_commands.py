@@ -4,8 +4,12 @@ import json
 from pathlib import Path
 
 import pytest
+import yaml
+from jsonschema import Draft202012Validator
 
 from interlock.cli.main import main
+
+EXAMPLE = Path(__file__).parents[3] / "src" / "interlock" / "cli" / "drive" / "agent.yaml"
 
 
 def test_a_new_profile_is_valid_and_is_never_written_over(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -44,3 +48,12 @@ def test_a_file_that_is_no_profile_is_refused_with_2(tmp_path: Path, text: str) 
     path.write_text(text)
     assert main(["agent", "validate", str(path)]) == 2
     assert main(["agent", "validate", str(tmp_path / "none.yaml")]) == 2
+
+
+def test_the_schema_accepts_a_new_profile_and_no_misspelt_field(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["agent", "schema"]) == 0
+    validator = Draft202012Validator(json.loads(capsys.readouterr().out))
+    example = yaml.safe_load(EXAMPLE.read_text())
+    assert validator.is_valid(example)
+    assert not validator.is_valid({**example, "constraint": {}})
+    assert not validator.is_valid({**example, "constraints": {"max_turns": 0}})

@@ -274,3 +274,20 @@ def test_a_file_that_cannot_be_written_is_told(place: Place, harness: Harness, t
     told = place.run("report", "--out", str(tmp_path / name), "--force")
     assert told.code == 1
     assert "cannot be written: " in told.err
+
+
+@pytest.mark.inv("EVD-11")
+def test_a_session_is_exported_with_its_report_into_one_folder(place: Place, harness: Harness, tmp_path: Path) -> None:
+    session = worked(place, harness)["run"]["sessionId"]
+    folder = tmp_path / "out" / "run"
+    told = place.run("export", session, "--report", "--out", str(folder))
+    assert (told.code, sorted(path.name for path in folder.iterdir())) == (
+        0,
+        ["report.html", "report.md", f"{session}.interlock.json"],
+    )
+    assert (folder / "report.md").read_text(encoding="utf-8") == place.run("report").out
+    assert place.run("verify", "--file", str(folder / f"{session}.interlock.json")).code == 0
+    again = place.run("export", session, "--report", "--out", str(folder))
+    assert (again.code, "exists already" in again.err) == (1, True)
+    assert place.run("export", session, "--report", "--out", str(folder), "--force").code == 0
+    assert place.run("export", session, "--report", "--out", "-").code == 2

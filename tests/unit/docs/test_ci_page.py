@@ -12,7 +12,7 @@ import pytest
 import yaml
 from tests.support.chat_model import reporting
 
-from interlock.drive.result import EXIT_CODES
+from interlock.drive.run.result import EXIT_CODES
 from interlock.testing.chat_server import chat_server
 
 PAGE = (Path(__file__).parents[3] / "docs" / "ci.md").read_text(encoding="utf-8")

@@ -4,7 +4,7 @@ from typing import Any
 
 import anyio
 import pytest
-from tests.support.drive import FakeModel, calls, each, profile, report, said, team, tool
+from tests.support.drive import Answer, FakeModel, calls, each, profile, report, said, team, tool
 
 from interlock.drive.agent.profile import Profile
 from interlock.drive.client import StartOptions
@@ -145,7 +145,7 @@ async def test_a_failed_delegation_is_escalated_tried_again_or_done_by_the_lead(
         raise AssertionError
 
     led = lead(type="handoff", steps=["b"], timeout_ms=300, on_failure=on_failure)
-    members = {"other": (other(), lambda _: hang())}
+    members: dict[str, tuple[Profile, Answer]] = {"other": (other(), lambda _: hang())}
     async with team(Harness.in_memory(ABC), (led, report), members) as (crew, _, models):
         result = await crew.start(BEGIN)
         assert (result.status, len(models["other"].requests)) == (status, requests)

@@ -9,7 +9,7 @@ from interlock.drive.agent.profile import ErrorHandler, Reliability, Retry
 from interlock.drive.faults import DEFAULTS, Fault, RecoveryStrategy, TurnCode, TurnError, server_rule
 from interlock.drive.models.protocol import InferenceRequest, InferenceResponse
 from interlock.drive.recovery.retry import Recovery
-from interlock.drive.result import EXIT_CODES
+from interlock.drive.run.result import EXIT_CODES
 from interlock.kernel.errors import CODES, ErrorCode
 from interlock.testing.harness import Harness, linear_workflow
 
@@ -45,7 +45,7 @@ def test_there_are_sixteen_codes_and_each_has_the_strategy_of_the_table() -> Non
 
 @pytest.mark.inv("FAULT-1")
 def test_a_code_of_a_turn_is_never_printed_as_one_of_the_server() -> None:
-    printed = {Fault(code=code, message="x").to_json()["code"] for code in CODES_OF_TURNS}
+    printed = {str(Fault(code=code, message="x").to_json()["code"]) for code in CODES_OF_TURNS}
     assert printed.isdisjoint({code.value for code in ErrorCode})
 
 

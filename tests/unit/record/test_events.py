@@ -142,10 +142,10 @@ EVERY_PLACE = [(kind, path) for kind in KINDS for path in places(sample(kind))]
 MEMBERS = [(kind, path) for kind, path in EVERY_PLACE if isinstance(path[-1], str)]
 OPTIONAL_OF_KIND = {
     ("node_created", "requestDigest"),
-    ("run_started", "binding"),
     ("event_received", "intentId"),
     ("event_received", "nodeId"),
     ("intent_settled", "channel"),
+    ("run_started", "binding"),
 }
 OPTIONAL_MEMBERS = [
     (kind, path) for kind, path in MEMBERS if path[-1] in OPTIONAL or (kind, path[-1]) in OPTIONAL_OF_KIND
@@ -278,12 +278,12 @@ KEYS = {
     "divergence_recorded": f"divergence_recorded:{SESSION}:{numbered('div', 1)}",
     "decision_trace_appended": f"decision_trace_appended:{SESSION}:{numbered('trace', 1)}",
     "work_recorded": f"work_recorded:{SESSION}:{RUN}",
-    "contract_bound": f"contract_bound:{SESSION}:{BINDING}",
-    "execution_claimed": f"execution_claimed:{SESSION}:{BINDING}:work:0:{derived_uuid('execution')}",
     "event_received": f"event_received:{SESSION}:{RUN}:"
     "sha256:25b799a105bd7fecd33e662a615ee75819010fd02fab54dfcb7d845f6d176490",
     "intent_recorded": f"intent_recorded:{SESSION}:{numbered('intent', 1)}",
     "intent_settled": f"intent_settled:{SESSION}:{numbered('intent', 1)}:1:claim",
+    "contract_bound": f"contract_bound:{SESSION}:{BINDING}",
+    "execution_claimed": f"execution_claimed:{SESSION}:{BINDING}:work:0:{derived_uuid('execution')}",
 }
 
 
@@ -332,9 +332,9 @@ def test_only_the_key_events_decide_that_a_plan_is_a_replay() -> None:
         "advance_recorded",
         "node_created",
         "work_recorded",
-        "execution_claimed",
         "event_received",
         "intent_settled",
+        "execution_claimed",
     }
     whole = parse_event(canonical_bytes(without("contract_bound", ("data", "parent"))))
     assert is_key_event(whole)
@@ -465,7 +465,8 @@ def test_an_index_below_zero_is_malformed() -> None:
 def test_an_event_with_the_scope_of_another_kind_is_refused(kind: str) -> None:
     own: list[Json] = [sample(kind).get("scope")]
     if kind in ("observation_recorded", "event_received"):
-        own += [{"runId": RUN}, {"runId": RUN, "nodeId": NODE}]
+        own.append({"runId": RUN})
+        own.append({"runId": RUN, "nodeId": NODE})
     scopes: list[Json] = [{"runId": RUN}, {"runId": RUN, "nodeId": NODE}, {"nodeId": NODE}, {}, None]
     for scope in scopes:
         if scope not in own:

@@ -20,11 +20,11 @@ from interlock.config.model import Config
 from interlock.config.settings import settings_from
 from interlock.drive.agent.profile import Profile
 from interlock.drive.client import StartOptions, WorkflowClient
-from interlock.drive.delegation import Team
-from interlock.drive.driver import Settled
 from interlock.drive.faults import TurnError
 from interlock.drive.models.protocol import Model
-from interlock.drive.result import DriveResult
+from interlock.drive.run.delegation import Team
+from interlock.drive.run.driver import Settled
+from interlock.drive.run.result import DriveResult
 from interlock.drive.setup import ServerCommand, Surroundings, connect, equip, make_model
 from interlock.drive.telemetry.opening import open_telemetry
 from interlock.drive.turn import Equipment

@@ -21,9 +21,13 @@ from interlock.store.ports.store import StoreReader
 from interlock.views.session import LABEL_CHARS, LABEL_CHARS_ON_CLASH, Run, Session
 
 _TOKENS = ("st_", "ack_", "chk_")
-_SESSION = "a session id or its first or last characters, a run label or id, a node id, or a token"
+_SESSION = (
+    "a session id or its first or last characters, a run label or id, a node id, a token, @last (the latest run) or"
+    " @waiting (the latest that is blocked or waits)"
+)
+_PLACES = ("@last", "@waiting")
 _LIST = "`interlock session list` lists all sessions; `--data-dir` names another data directory."
-_ONE_OF = "Name one session by its id, or by the last characters of its id."
+_ONE_OF = "Name one session by its id, or by the last characters of its id; `@last` is the latest run."
 
 
 def add_session_argument(parser: argparse.ArgumentParser, without: str = "the only session") -> None:
@@ -90,6 +94,8 @@ def chosen_session(store: StoreReader, plans: Plans, wanted: str | None) -> Sele
         raise StopError("An argument is empty.", f"Name a session or a run. {_LIST}", exit_code=2)
     if "." in name or name.startswith(_TOKENS):
         return _select_by_token(store, name)
+    if name.startswith("@"):
+        return _select_by_place(store, plans, name.lower())
     if name.startswith("node_"):
         return _select_by_node(store, NodeId(name))
     return _select_by_name(store, plans, name.lower())
@@ -180,6 +186,17 @@ def named_sessions(store: StoreReader, names: Iterable[str]) -> list[SessionId]:
         StopError: A name is not an id, and no session or more than one matches.
     """
     return [named_session(store, name) for name in names]
+
+
+def _select_by_place(store: StoreReader, plans: Plans, name: str) -> SelectedSession:
+    """Select the run with the latest activity: of all, or of those that wait for somebody."""
+    if name not in _PLACES:
+        raise StopError(f"{_quote(name)} names no run.", f"Use {' or '.join(_PLACES)}. {_LIST}", exit_code=2)
+    every = _rows(listing(store, plans))
+    rows = every if name == "@last" else [one for one in every if one.run.waiting or one.run.status == "blocked"]
+    if not rows:
+        raise _not_found("No run is blocked or waits." if every else "No run is recorded in this data directory.")
+    return SelectedSession(session=rows[0].session, run=rows[0].run.run)
 
 
 def _select_by_token(store: StoreReader, name: str) -> SelectedSession:

@@ -10,11 +10,15 @@ from pathlib import Path
 from interlock.cli.options import add_store_options
 from interlock.cli.screen import RefusedError, StopError, printable_line, say, say_json
 from interlock.cli.session.chosen import named_session
+from interlock.cli.session.evidence.report import rendered_report
+from interlock.cli.session.evidence.show import account_of
 from interlock.cli.store import answered_by_store, open_chosen_reader
 from interlock.kernel.errors import Refusal
+from interlock.kernel.ids import SessionId
 from interlock.service.clock import SystemClock
 from interlock.service.transfer.export import Exported, export_session
 from interlock.service.transfer.salvage import left_out_words
+from interlock.store.ports.store import StoreReader
 
 STDOUT = "-"
 
@@ -25,6 +29,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("session", metavar="SESSION", help="the session id or a run's label")
     parser.add_argument(
         "--out", metavar="FILE", help="the file to write, `-` for standard output (default: SESSION.interlock.json)"
+    )
+    parser.add_argument(
+        "--report",
+        dest="has_report",
+        action="store_true",
+        help="write a folder (default: SESSION) with the bundle and the report as Markdown and HTML",
     )
     parser.add_argument(
         "--salvage", dest="is_salvage", action="store_true", help="export the intact part of a damaged session"
@@ -44,7 +54,9 @@ def run(options: argparse.Namespace) -> int:
             "`--out -` prints the bundle, so there is no room for --json.", "Leave out --json.", exit_code=2
         )
     session = named_session(store, options.session)
-    path = Path(options.out or f"{session}.interlock.json")
+    path = Path(options.out or (session if options.has_report else f"{session}.interlock.json"))
+    if is_printed and options.has_report:
+        raise StopError("`--report` writes several files.", "Name a folder with --out, or leave it out.", exit_code=2)
     if not is_printed:
         _check_free(path, is_forced=options.is_forced)
     with answered_by_store():
@@ -54,9 +66,27 @@ def run(options: argparse.Namespace) -> int:
     if is_printed:
         sys.stdout.buffer.write(exported.data)
         return 0
-    _write(path, exported.data, is_forced=options.is_forced)
+    if options.has_report:
+        path = _write_folder(store, session, path, exported.data)
+    else:
+        _write(path, exported.data, is_forced=options.is_forced)
     _report(exported, path, as_json=options.as_json)
     return 0
+
+
+def _write_folder(store: StoreReader, session: SessionId, folder: Path, data: bytes) -> Path:
+    """Write the bundle and the reports of a session into a folder, and return the path of the bundle."""
+    viewed = account_of(store, session)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _unwritable(folder, error) from None
+    bundle = folder / f"{session}.interlock.json"
+    for form in ("md", "html"):
+        text = rendered_report(viewed, form)
+        _write(folder / f"report.{form}", text.encode("utf-8", "backslashreplace"), is_forced=True)
+    _write(bundle, data, is_forced=True)
+    return bundle
 
 
 def _report(exported: Exported, path: Path, *, as_json: bool) -> None:

@@ -5,15 +5,18 @@ import os
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from interlock.cli.options import place_arguments
 from interlock.cli.screen import StopError
 from interlock.kernel.budgets import PROJECT_DIGEST_CHARS
 from interlock.kernel.ids import Digest
-from interlock.service.catalog import CatalogView, Drift, Origin
 from interlock.service.run.observations import repo_root_hash
 from interlock.store.git import git_anchors
-from interlock.views.summary import RunSummary
+from interlock.views.summary import Drift, RunSummary
+
+if TYPE_CHECKING:
+    from interlock.service.catalog import CatalogView
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,13 +52,10 @@ class Place:
         is_visible = run.source_kind != "project" or (run.repo is not None and run.repo == self.repo)
         if run.is_complete or run.is_ended or not is_visible or self._catalog is None:
             return None
-        origin = Origin(
-            workflow_id=run.workflow_id, workflow_hash=run.workflow_hash, kind=run.source_kind, ref=run.source_ref
-        )
-        return self._catalog.drift_of(origin)
+        return self._catalog.drift_of(run)
 
     @cached_property
-    def _catalog(self) -> CatalogView | None:
+    def _catalog(self) -> "CatalogView | None":
         """The sources as a server here would read them; None if the configuration does not allow it."""
         from interlock.cli.workflow.places import chosen_places  # noqa: PLC0415 — only an open run needs it
 

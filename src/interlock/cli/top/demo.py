@@ -249,6 +249,8 @@ async def _play(stage: _Stage) -> None:
     _draw_run(stage, killed, _verify(stage, killed), branch)
     claims, seconds = len(stage.screen.claims), time.monotonic() - began
     stage.screen.note(f"{claims} claims checked, all of them hold. It took {seconds:.1f} s.")
+    stage.screen.note("Next: `interlock doctor --client claude-code` prints how to register the server in a client,")
+    stage.screen.note("and `interlock demo --keep` keeps this run: read it with `interlock session report`.")
 
 
 async def _work_until_killed(stage: _Stage) -> _Killed:

@@ -158,8 +158,8 @@ def _replay_start(
                 preferences=_chosen_preferences(recorded) if is_of_user else PreferenceDelta(),
             ),
             baseline=changed.effective if changed is not None else BASELINE,
-            binding=key.data.binding,
             config_hash=key.data.applied_config_hash,
+            binding=key.data.binding,
         )
     )
     return plan if isinstance(plan, AppendPlan) else plan.message

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from interlock.kernel.budgets import RECORD_NODES_MAX, RECORD_NOTES_BYTES_MAX
 from interlock.kernel.text import truncated
-from interlock.service.catalog import Drift
 from interlock.service.report.document import (
     Block,
     Bullets,
@@ -34,7 +33,7 @@ from interlock.service.report.lines import (
 from interlock.service.report.session_report import RunReport, SessionReport
 from interlock.service.report.step_report import StepReport
 from interlock.service.run.context import RunContext
-from interlock.views.summary import RunSummary
+from interlock.views.summary import Drift, RunSummary
 
 DriftOf = Callable[[RunSummary], Drift | None]
 _PRIVATE_KEYS = {"repo_root"}

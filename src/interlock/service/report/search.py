@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from interlock.engine.request import WHOLE_NOTES_CONTENT_TYPE
-from interlock.kernel.ids import Digest, NodeId, RunId
+from interlock.kernel.ids import Digest, NodeId, RunId, SessionId
 from interlock.record import events as ev
 from interlock.record import payloads as data
 from interlock.record.outcome import Blocked
 from interlock.service.run.context import StepLabel, load_run_context
-from interlock.service.run.history import History
 from interlock.service.run.plans import Plans
 from interlock.store.ports.errors import ContentDamagedError
 from interlock.store.ports.reader import SessionReader
@@ -29,9 +28,14 @@ class Passage:
     text: str
 
 
-def passages(reader: SessionReader, history: History) -> Iterator[Passage]:
-    """Yield every text of a session in the order of its log. Artifacts that cannot be read are left out."""
-    for appended in history.appended:
+def passages(reader: SessionReader, session: SessionId) -> Iterator[Passage]:
+    """Yield every text of a session in the order of its log. Artifacts that cannot be read are left out.
+
+    Raises:
+        SessionUnhealthyError: Its log does not verify.
+        StoreFailureError: The disk failed.
+    """
+    for appended in reader.history(session):
         for event in appended:
             scope = None if isinstance(event, ev.SessionCreatedEvent) else event.scope
             run = scope.run_id if scope is not None else None
@@ -90,6 +94,8 @@ def _texts(reader: SessionReader, event: ev.Event) -> Iterator[tuple[str, str]]:
             | ev.EdgeCreatedEvent()
             | ev.PreferencesChangedEvent()
             | ev.CapabilityObservedEvent()
+            | ev.ContractBoundEvent()
+            | ev.ExecutionClaimedEvent()
         ):
             return
         case _:

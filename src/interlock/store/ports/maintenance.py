@@ -89,19 +89,22 @@ class GcSnapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retention:
-    """What may be removed: unpinned sessions older than `ttl_s` (None: no session). `now_s` counts from the epoch."""
+    """What may be removed: unpinned sessions older than `ttl_s` (None: no session). `now_s` counts from the epoch.
+
+    A session in `chosen` is removed at any age: a person asked for it.
+    """
 
     now_s: float
     ttl_s: float | None
     kept: frozenset[SessionId] = frozenset()
+    chosen: frozenset[SessionId] = frozenset()
 
     def has_expired(self, session: GcSession) -> bool:
         """Return whether a session may be removed. The status of its runs does not matter (GC-1)."""
-        return (
-            self.ttl_s is not None
-            and session.session not in self.kept
-            and self.now_s - session.last_activity_s > self.ttl_s
-        )
+        if session.session in self.kept:
+            return False
+        is_aged = self.ttl_s is not None and self.now_s - session.last_activity_s > self.ttl_s
+        return is_aged or session.session in self.chosen
 
     def is_old(self, modified_s: float) -> bool:
         """Return whether something that was last written at this time may be removed if it is unreferenced (GC-4)."""

@@ -8,11 +8,13 @@ from interlock.cli.options import add_store_options
 from interlock.cli.render.html import as_html
 from interlock.cli.screen import StopError, printable_line, say, say_json
 from interlock.cli.session.chosen import add_session_argument
+from interlock.cli.session.evidence.damage import Viewed
 from interlock.cli.session.evidence.graph import picture_of
 from interlock.cli.session.evidence.show import account_of
 from interlock.cli.store import open_chosen_reader
 from interlock.service.report.markdown import as_markdown
 from interlock.service.report.review import ReviewOptions, review_page
+from interlock.service.report.session_report import SessionReport
 
 _HTML_SUFFIXES = {".html", ".htm"}
 _STANDARD_OUTPUT = Path("-")
@@ -36,11 +38,7 @@ def run(options: argparse.Namespace) -> int:
     out: Path | None = options.out
     form: str = options.format or ("html" if out is not None and out.suffix in _HTML_SUFFIXES else "md")
     viewed = account_of(open_chosen_reader(options), options.session)
-    page = (
-        *viewed.banner,
-        *review_page(viewed.view, ReviewOptions(draw=lambda run: picture_of(run.run_context, run.graph))),
-    )
-    text = as_html(page) if form == "html" else as_markdown(page)
+    text = rendered_report(viewed, form)
     if out in (None, _STANDARD_OUTPUT):
         if options.as_json:
             say_json(viewed.with_damage({"format": form, "text": text}))
@@ -55,6 +53,13 @@ def run(options: argparse.Namespace) -> int:
     else:
         say(f"Wrote {printable_line(str(out))}, {len(data)} bytes.")
     return viewed.exit_code
+
+
+def rendered_report(viewed: Viewed[SessionReport], form: str) -> str:
+    """Return the report of a session in a form: `md` or `html`."""
+    review_options = ReviewOptions(draw=lambda run: picture_of(run.run_context, run.graph))
+    page = (*viewed.banner, *review_page(viewed.view, review_options))
+    return as_html(page) if form == "html" else as_markdown(page)
 
 
 def _write(path: Path, data: bytes, *, is_forced: bool) -> None:

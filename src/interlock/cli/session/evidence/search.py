@@ -18,7 +18,6 @@ from interlock.kernel.text import one_line
 from interlock.record.base import UnknownVersionError
 from interlock.service.report.search import Passage, passages, step_of
 from interlock.service.run.context import StepLabel
-from interlock.service.run.history import history_of
 from interlock.service.run.plans import Plans
 from interlock.service.run.summaries import Unreadable, unreadable_by
 from interlock.store.ports.errors import ContentDamagedError, SessionUnhealthyError
@@ -33,8 +32,8 @@ _APPROXIMATE = {
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Hit:
     session: SessionId
-    label: str | None
     passage: Passage
+    label: str | None = None
     step: StepLabel | None = None
 
 
@@ -78,20 +77,19 @@ def _read_all(store: StoreReader, unreadable: list[Unreadable]) -> Iterator[_Hit
     sessions = sorted(store.sessions(), reverse=True)
     for session in with_progress(sessions, len(sessions), "Searching sessions"):
         try:
-            history = history_of(store, session)
+            found = list(passages(store, session))
         except (SessionUnhealthyError, UnknownVersionError, ContentDamagedError) as error:
             unreadable.append(unreadable_by(session, error))
             continue
-        for passage in passages(store, history) if history is not None else ():
-            label = history.session.label(passage.run) if history is not None and passage.run is not None else None
-            yield _Hit(session=session, label=label, passage=passage)
+        yield from (_Hit(session=session, passage=passage) for passage in found)
 
 
 def _located(store: StoreReader, hit: _Hit) -> _Hit:
     session = store.load(hit.session)
     assert session is not None, "a session with a passage has a log"
     step = step_of(session, Plans(store), hit.passage)
-    return _Hit(session=hit.session, label=hit.label, passage=hit.passage, step=step)
+    label = session.label(hit.passage.run) if hit.passage.run is not None else None
+    return _Hit(session=hit.session, passage=hit.passage, label=label, step=step)
 
 
 def _say(shown: list[_Hit], total: int, best: Closeness | None) -> None:

@@ -11,53 +11,18 @@ from dataclasses import dataclass, field, replace
 import anyio
 
 from interlock.drive.agent.profile import Delegation
-from interlock.drive.client import Evidence, PendingStep, Position, StartOptions, Tokens, WorkflowClient
-from interlock.drive.driver import Driver, Progress, Scope, Settled
+from interlock.drive.client import Draft, Evidence, PendingStep, Position, StartOptions, Tokens, WorkflowClient
 from interlock.drive.faults import Fault, TurnError
-from interlock.drive.record import RunHistory
-from interlock.drive.result import DriveResult
+from interlock.drive.run.driver import Driver, Progress, Scope, Settled
+from interlock.drive.run.result import DriveResult
 from interlock.drive.tools.toolbox import Toolbox
 from interlock.drive.turn import Equipment
-from interlock.kernel.budgets import DELEGATION_TRIES
 from interlock.kernel.canonical import Json
+from interlock.kernel.drive_budgets import DELEGATION_TRIES
 
 OpenMember = Callable[[str], Awaitable[Equipment]]
 """Returns what the drivers of another agent share, by the file of its profile. It is opened once."""
 _RELEASE: dict[str, Json] = {"kind": "wr.work_record", "work": "released", "reason": "handoff"}
-
-
-class _Draft:
-    """A client for a step that is not pending yet: it keeps what a driver sends until the step is."""
-
-    def __init__(self) -> None:
-        self.saved: list[Evidence] = []
-        self.reported: Evidence | None = None
-
-    async def start(self, options: StartOptions) -> Position:
-        """A draft begins no run."""
-        raise AssertionError(options)
-
-    async def find(self, run: str) -> Position:
-        """A draft looks for no run."""
-        raise AssertionError(run)
-
-    async def look(self, position: Position) -> Position:
-        """A draft stays where it is."""
-        return position
-
-    async def report(self, position: Position, evidence: Evidence) -> Position:
-        """Keep the report; for the driver, the work ends here."""
-        self.reported = evidence
-        return replace(position, step=None, is_complete=True, blockers=())
-
-    async def save(self, position: Position, evidence: Evidence) -> Position:
-        """Keep a turn."""
-        self.saved.append(evidence)
-        return position
-
-    async def history(self, position: Position) -> RunHistory:  # noqa: ARG002 — a draft begins without turns
-        """A draft has no history."""
-        return RunHistory()
 
 
 @dataclass(kw_only=True)
@@ -165,7 +130,7 @@ class Team:
         return await Driver(member, on_progress=self.on_progress, scope=scope).resume(position.run, settled)
 
     def _scope(self, rule: Delegation, position: Position, may_work: Callable[[str], bool]) -> Scope:
-        """Return what the other agent is told (DELEG-2)."""
+        """Return what the other agent receives (DELEG-2)."""
         passed = rule.context_propagation
         told: dict[str, Json] = {}
         if passed.include_session_id:
@@ -184,7 +149,7 @@ class Team:
         step = position.step
         assert step is not None, "something is delegated"
         beside = [one for one in step.parallel_with if one in rule.steps]
-        drafts = {one: _Draft() for one in (step.step_id, *beside)}
+        drafts = {one: Draft() for one in (step.step_id, *beside)}
         async with Toolbox(member.profile, only_repeatable=True) as toolbox:
             await toolbox.resolve()
             async with anyio.create_task_group() as tasks:
@@ -193,7 +158,7 @@ class Team:
                     worker = replace(member, client=draft, toolbox=toolbox, summaries={})
                     driver = Driver(worker, scope=self._scope(rule, position, lambda _: True))
                     tasks.start_soon(driver.continue_at, at)
-        # The server hands out one step at a time: what was worked on is reported when its step is pending.
+        # One step is pending at a time: a draft is reported when its own step is.
         while position.step is not None and position.step.step_id in drafts:
             draft = drafts.pop(position.step.step_id)
             position = await self._commit(draft, position)
@@ -221,7 +186,7 @@ class Team:
         )
         return replace(position, step=step, tokens=tokens, wanted=None)
 
-    async def _commit(self, draft: _Draft, position: Position) -> Position:
+    async def _commit(self, draft: Draft, position: Position) -> Position:
         """Send what a draft kept, with the numbers that its turns have in the run."""
         number = (await self.client.history(position)).number
         for evidence in (*draft.saved, *([draft.reported] if draft.reported is not None else [])):

@@ -11,16 +11,16 @@ from interlock.drive.instructions import CUT_OFF, HUMAN_KINDS, UNREPORTED, refus
 from interlock.drive.models.protocol import Usage
 from interlock.drive.record import PastTurn, RunHistory, report_of
 from interlock.drive.recovery.retry import run_with_retries
-from interlock.drive.result import DriveResult, DriveStatus, status_of
+from interlock.drive.run.result import DriveResult, DriveStatus, status_of
 from interlock.drive.turn import DELEGATION, Equipment, Input, Turn, TurnOutcome, TurnTask
-from interlock.kernel.budgets import (
-    CHECKPOINTS_PER_NODE_MAX,
+from interlock.kernel.budgets import CHECKPOINTS_PER_NODE_MAX
+from interlock.kernel.canonical import Json
+from interlock.kernel.drive_budgets import (
     CHECKPOINTS_RESERVED,
     REPAIR_TURNS_MAX,
     WAIT_PAUSE_S_MAX,
     WAIT_PAUSE_S_MIN,
 )
-from interlock.kernel.canonical import Json
 
 Settled = Literal["happened", "not_happened"]
 """What a person says of a call that was about to be made when its driver ended."""
@@ -45,7 +45,7 @@ def _any_step(_: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """What of a run a driver works on, and what of it the agent is told.
+    """Which steps of a run a driver works on, and what its agent receives of the run.
 
     `may_work` says which steps are the agent's. `brief` is an input of its first turn. Without `include_history`, the
     conversation holds its own turns alone; without `include_state`, its state begins empty.
@@ -369,7 +369,7 @@ class Driver:
 
 
 def _pinned(history: RunHistory) -> Message | None:
-    """Return the message that handed out the pending step."""
+    """Return the message of the pending step."""
     inputs = (one for turn in history.of_step for one in turn.inputs)
     return next((one for one in inputs if one.origin.original_format == "workflow_step"), None)
 

@@ -1,0 +1,127 @@
+"""`interlock session delete`: delete a session that should never have been written, whatever its age."""
+
+import argparse
+import sys
+import time
+from collections.abc import Iterator
+
+from interlock.cli.options import add_store_options, chosen_data_dir
+from interlock.cli.screen import StopError, counted, flat, say, say_json
+from interlock.cli.session.chosen import named_session
+from interlock.cli.store import answered_by_store, open_chosen_reader
+from interlock.cli.upkeep.failures import answered_by_upkeep
+from interlock.kernel.budgets import CELL_BYTES_MAX, NAMED_MAX, SHORT_ID_CHARS_MIN
+from interlock.kernel.errors import ErrorCode
+from interlock.kernel.ids import SessionId
+from interlock.kernel.text import one_line
+from interlock.record.base import UnknownVersionError
+from interlock.record.events import WorkRecordedEvent
+from interlock.service.collect import CollectCommand, collect
+from interlock.service.run.history import history_of
+from interlock.service.run.plans import Plans
+from interlock.service.run.summaries import summary_of
+from interlock.store.opening import open_store
+from interlock.store.ports.errors import ContentDamagedError, SessionUnhealthyError
+from interlock.store.ports.store import StoreReader
+
+_CONTENT_LATER = (
+    "Snapshots and artifacts that only this session refers to are deleted by `interlock gc`, one day after they were"
+    " written. The session itself is gone from the disk."
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    add_store_options(parser)
+    parser.add_argument("session", metavar="SESSION", help="the session id or a run's label")
+    parser.add_argument("--yes", dest="is_confirmed", action="store_true", help="do not ask")
+
+
+def run(options: argparse.Namespace) -> int:
+    """List the runs of a session, ask, and delete the session; return the exit code.
+
+    Raises:
+        StopError: It does not exist, is kept or referred to, nobody confirmed, or damage prevents deletions.
+    """
+    store = open_chosen_reader(options)
+    session = named_session(store, options.session)
+    with answered_by_store():
+        if session not in store.sessions():
+            fix = "`interlock session list` lists all sessions."
+            raise StopError(f"There is no session {session}.", fix, exit_code=1, code=ErrorCode.SESSION_NOT_FOUND)
+        referring = list(_referring(store, session))
+        runs = list(_runs(store, session))
+    if referring:
+        named = ", ".join(referring[:NAMED_MAX])
+        raise StopError(f"{session} is referred to by {named}.", "Delete those first, or keep it.", exit_code=1)
+    _confirm(session, runs, is_confirmed=options.is_confirmed, is_quiet=options.as_json)
+    _delete(options, session)
+    if options.as_json:
+        say_json({"deleted": session, "runs": len(runs)})
+    else:
+        say(f"Deleted {session} with {counted(len(runs), 'run')}. {_CONTENT_LATER}")
+    return 0
+
+
+def _runs(store: StoreReader, session: SessionId) -> Iterator[str]:
+    loaded = store.load(session)
+    for run in summary_of(loaded, Plans(store)).runs if loaded is not None else ():
+        goal = one_line(run.goal or run.workflow_name, CELL_BYTES_MAX)
+        yield flat(f"run {run.label}, {run.workflow_id}, {run.status_text}: {goal}")
+
+
+def _referring(store: StoreReader, session: SessionId) -> Iterator[SessionId]:
+    """Yield the other sessions whose records of ended work name a session. Those that cannot be read name none."""
+    for other in store.sessions():
+        try:
+            history = history_of(store, other) if other != session else None
+        except (SessionUnhealthyError, UnknownVersionError, ContentDamagedError):
+            continue
+        events = [event for plan in history.appended for event in plan] if history is not None else []
+        ended = [event.data for event in events if isinstance(event, WorkRecordedEvent)]
+        if any(session in ref for work in ended for ref in work.refs or ()):
+            yield other
+
+
+def _confirm(session: SessionId, runs: list[str], *, is_confirmed: bool, is_quiet: bool) -> None:
+    """Ask whether to delete a session.
+
+    Raises:
+        StopError: Nobody can be asked, or the answer is no.
+    """
+    if not is_quiet:
+        say(f"{session} has {counted(len(runs), 'run')}:" if runs else f"{session} has no runs.")
+        for line in runs:
+            say(f"  {line}")
+    if is_confirmed:
+        return
+    if not sys.stdin.isatty():
+        raise StopError("Nobody can be asked here.", "Add --yes to delete the session.", exit_code=2)
+    wanted = session[-SHORT_ID_CHARS_MIN:]
+    if input(f"Type {wanted} to delete it for good: ").strip() != wanted:
+        raise StopError("Nothing was deleted.", "Type the last characters of its id to delete it.", exit_code=1)
+
+
+def _delete(options: argparse.Namespace, session: SessionId) -> None:
+    """Delete a session, in two sweeps: the first moves it to the trash, the second empties the trash.
+
+    Raises:
+        StopError: It is kept, another process holds it, or damage elsewhere prevents deletions.
+    """
+    collector = open_store(chosen_data_dir(options)).upkeep
+    with answered_by_upkeep():
+        if session in collector.retention_pins.kept():
+            raise StopError(f"{session} is kept.", f"`interlock session unkeep {session}` first.", exit_code=1)
+        command = CollectCommand(days=0, now_s=time.time(), chosen=frozenset({session}))
+        found = collect(collector, collector.retention_pins, command)
+        if found.blockers:
+            blocker = found.blockers[0]
+            raise StopError(f"Nothing was deleted. {blocker.message}", blocker.fix, exit_code=1)
+        if session not in {one.session for one in found.taken.sessions}:
+            raise StopError(
+                f"{session} was not deleted: another process writes to it.",
+                "Run the command again when that process is done.",
+                exit_code=1,
+                code=ErrorCode.SESSION_LOCKED,
+            )
+        collect(collector, collector.retention_pins, CollectCommand(days=0, now_s=time.time()))
