@@ -14,7 +14,7 @@ from typing import TypeAlias
 from interlock.kernel.budgets import UNANSWERED_STARTS_MAX
 from interlock.kernel.errors import InterlockError
 from interlock.kernel.ids import Digest, RunId, SessionId
-from interlock.service.recent import Recent
+from interlock.service.run.recent import Recent
 from interlock.store.ports.errors import StoreFailureError
 
 StartKey: TypeAlias = tuple[str, Path | None, SessionId | None, Digest]

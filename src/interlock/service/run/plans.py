@@ -9,7 +9,7 @@ from interlock.plan.fit import snapshot_fault
 from interlock.record.append_plan import AppendPlan
 from interlock.record.base import MalformedRecordError
 from interlock.record.snapshot import ExecutionSnapshot, parse_snapshot
-from interlock.service.recent import Recent
+from interlock.service.run.recent import Recent
 from interlock.store.ports.errors import ContentDamagedError
 from interlock.store.ports.reader import SessionReader
 from interlock.views.verdicts import Verdict, verdict_of
