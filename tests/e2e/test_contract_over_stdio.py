@@ -59,7 +59,7 @@ def next_run(agent: Server, words: str) -> ToolResult | None:
     return None
 
 
-def work(agent: Server, words: str, *beside: dict[str, Any]) -> list[str]:
+def work(agent: Server, words: str, *more: dict[str, Any]) -> list[str]:
     """Let an agent find a run by the name of its flow and do every step of it; return the steps."""
     answer = next_run(agent, words)
     assert answer is not None, words
@@ -70,7 +70,7 @@ def work(agent: Server, words: str, *beside: dict[str, Any]) -> list[str]:
         outputs = dict.fromkeys(required(answer), "made by an agent") | {
             port: value for port, value in ports.items() if port in required(answer)
         }
-        answer = agent.report(answer, {"kind": "wr.block_outputs", "outputs": outputs}, *beside)
+        answer = agent.report(answer, {"kind": "wr.block_outputs", "outputs": outputs}, *more)
         assert answer["kind"] == "ok", answer.text
     return done
 

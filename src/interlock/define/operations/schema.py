@@ -7,7 +7,7 @@ from interlock.kernel.canonical import Json
 
 
 def definitions_schema() -> dict[str, Json]:
-    """Return the schema of a file: a block, a flow or a contract, told apart by its kind."""
+    """Return the schema of a file: a block, a flow or a contract, by its kind."""
     parts: dict[str, Any] = {}
     options: list[Json] = []
     for kind, model in CLASS_OF.items():
