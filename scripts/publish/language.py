@@ -10,7 +10,9 @@ from typing import TypeAlias, cast
 
 from interlock.define import parts
 from interlock.define.native import condition_forms, forms, outside_forms, prompt_forms
-from interlock.kernel.budgets import PROMPT_BYTES_MAX
+from interlock.kernel.workflow_budgets import (
+    PROMPT_BYTES_MAX,
+)
 
 _Schema: TypeAlias = Mapping[str, object]
 _CITATION = re.compile(r" \([A-Z]+-\d+(?:, [A-Z]+-\d+)*\)")

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from interlock.kernel import budgets, drive_budgets, operations_budgets
+from interlock.kernel import budgets, drive_budgets, operations_budgets, workflow_budgets
 
 TESTS = Path(__file__).parent.parent
 SRC = TESTS.parent / "src" / "interlock"
 BUDGETS = {
     SRC / "kernel" / f"{module.__name__.rpartition('.')[2]}.py": module
-    for module in (budgets, drive_budgets, operations_budgets)
+    for module in (budgets, drive_budgets, operations_budgets, workflow_budgets)
 }
 FORMAT = "part of a format: another number is another format"
 MEASURED = "measured on the engine, which fixes it"

@@ -122,6 +122,7 @@ Exit codes: 0 success, 1 faults found or request refused, 2 wrong command line."
         Command(
             "validate", "check files of blocks, flows and contracts, and report every fault", f"{_CONTRACT}.validate"
         ),
+        Command("schema", "print the JSON Schema of files of blocks, flows and contracts", f"{_CONTRACT}.schema"),
         Command("publish", "keep a contract and its parts for ever, under their versions", f"{_CONTRACT}.publish"),
         Command("list", "list contracts, and the sessions that execute one", f"{_CONTRACT}.list"),
         Command("show", "show a contract: its work and its outcomes", f"{_CONTRACT}.show"),

@@ -8,8 +8,11 @@ from pydantic import Field
 
 from interlock.decide.condition import Condition, Term, describe_condition
 from interlock.decide.evaluate import ConditionInputs, evaluate
-from interlock.kernel.budgets import PATTERN_MEMORY_BYTES_MAX, PATTERNS_KEPT_MAX
 from interlock.kernel.canonical import Json
+from interlock.kernel.workflow_budgets import (
+    PATTERN_MEMORY_BYTES_MAX,
+    PATTERNS_KEPT_MAX,
+)
 
 
 class Contains(Term):

@@ -6,14 +6,16 @@ from difflib import get_close_matches
 from typing import Literal, TypeAlias
 
 from interlock.kernel.budgets import (
-    GUESS_CANDIDATES_MAX,
-    GUESS_PREFIX_CHARS_MIN,
-    GUESSED_NAME_CHARS_MAX,
     PATH_BYTES_MAX,
     WORDS_BYTES_MAX,
 )
 from interlock.kernel.canonical import Json
 from interlock.kernel.text import one_line
+from interlock.kernel.workflow_budgets import (
+    GUESS_CANDIDATES_MAX,
+    GUESS_PREFIX_CHARS_MIN,
+    GUESSED_NAME_CHARS_MAX,
+)
 
 DiagnosticCode = Literal[
     "too_large",

@@ -15,8 +15,15 @@ from pydantic_core import ErrorDetails
 
 from interlock.decide.criteria import Length
 from interlock.define.diagnostics import Diagnostic, DiagnosticCode, fault, suggest_name
-from interlock.kernel.budgets import DIAGNOSTICS_FOUND_MAX, FOUND_CHARS_MAX, NOTES_INPUT_BYTES_MAX, STEP_ID_CHARS_MAX
+from interlock.kernel.budgets import (
+    NOTES_INPUT_BYTES_MAX,
+)
 from interlock.kernel.canonical import Json
+from interlock.kernel.workflow_budgets import (
+    DIAGNOSTICS_FOUND_MAX,
+    FOUND_CHARS_MAX,
+    STEP_ID_CHARS_MAX,
+)
 
 Location: TypeAlias = tuple[int | str, ...]
 

@@ -6,8 +6,10 @@ from interlock.define.diagnostics import Diagnostics, fault, has_errors
 from interlock.define.dialects import Dialect, explain_dialect
 from interlock.define.document import WorkflowDocument
 from interlock.define.patterns import PatternChecker
-from interlock.kernel.budgets import STEPS_MAX
 from interlock.kernel.canonical import Json
+from interlock.kernel.workflow_budgets import (
+    STEPS_MAX,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,11 +10,13 @@ from interlock.decide.value import Given, Read, Value, iter_conditions
 from interlock.kernel.budgets import (
     AWAIT_S_MAX,
     CONTEXT_KEY_BYTES_MAX,
+)
+from interlock.kernel.canonical import Json
+from interlock.kernel.workflow_budgets import (
     PROMPT_BYTES_MAX,
     STEP_ID_CHARS_MAX,
     TITLE_CHARS_MAX,
 )
-from interlock.kernel.canonical import Json
 from interlock.record.world import Assurance, OutsideKind
 
 Hint = Annotated[str, Field(min_length=1, max_length=100)]

@@ -5,7 +5,11 @@ from dataclasses import replace
 from interlock.decide.criteria import find_pattern_fault
 from interlock.decide.pattern_size import pattern_size
 from interlock.define.diagnostics import Diagnostic, fault
-from interlock.kernel.budgets import PATTERN_CHARS_MAX, PATTERN_SIZE_MAX, PATTERNS_SIZE_MAX
+from interlock.kernel.workflow_budgets import (
+    PATTERN_CHARS_MAX,
+    PATTERN_SIZE_MAX,
+    PATTERNS_SIZE_MAX,
+)
 
 _SYNTAX = "Use RE2 syntax: no look-around, no back-references."
 _SMALLER = "Use fewer repetitions or fewer character classes: each class such as `\\p{L}` counts 1500."

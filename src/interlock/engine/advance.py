@@ -55,10 +55,15 @@ from interlock.engine.walk.flow import (
     loop_decisions_of,
     run_to_next_task,
 )
-from interlock.kernel.budgets import ATTEMPTS_PER_STEP_MAX, TRACE_SUMMARY_BYTES_MAX
+from interlock.kernel.budgets import (
+    ATTEMPTS_PER_STEP_MAX,
+)
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import node_of_attempt
 from interlock.kernel.text import one_line
+from interlock.kernel.workflow_budgets import (
+    TRACE_SUMMARY_BYTES_MAX,
+)
 from interlock.plan.records import PlanNode
 from interlock.plan.walk import ExecutionState
 from interlock.record.append_plan import AppendPlan, EventDraft, PlannedEdge

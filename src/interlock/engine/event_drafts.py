@@ -8,10 +8,6 @@ from interlock.engine.request import REPLY_CONTENT_TYPE, PreferenceDelta, Reques
 from interlock.engine.walk.capture import DecisionCapture, StepPass
 from interlock.kernel.budgets import (
     RESOLVED_GAPS_MAX,
-    TRACE_BYTES_MAX,
-    TRACE_ENTRIES_MAX,
-    TRACE_ENVELOPE_BYTES_MAX,
-    TRACE_EVENTS_MAX,
 )
 from interlock.kernel.canonical import digest_of_bytes
 from interlock.kernel.ids import (
@@ -27,6 +23,12 @@ from interlock.kernel.ids import (
     SnapshotRef,
     TraceId,
     derived_id,
+)
+from interlock.kernel.workflow_budgets import (
+    TRACE_BYTES_MAX,
+    TRACE_ENTRIES_MAX,
+    TRACE_ENVELOPE_BYTES_MAX,
+    TRACE_EVENTS_MAX,
 )
 from interlock.plan.records import PlanNode
 from interlock.record import payloads as data

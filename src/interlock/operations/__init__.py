@@ -35,6 +35,7 @@ from interlock.operations.event_store import (
     ExecutionEndedError,
     InMemoryEventStore,
 )
+from interlock.operations.session_store import SessionEventStore
 from interlock.views.executions.derive import (
     derive_block_state,
     derive_contract_state,
@@ -82,6 +83,7 @@ __all__ = [
     "Report",
     "RequiredOutcome",
     "Resolver",
+    "SessionEventStore",
     "UnknownExecutionError",
     "VersionTakenError",
     "WorkBlock",

@@ -22,9 +22,12 @@ from interlock.define.source.positions import find_positions
 from interlock.define.source.stated_id import find_stated_id
 from interlock.define.source.text_form import TextFormat, parse_text
 from interlock.define.workflow_ids import classify_id, is_reserved, suggest_id
-from interlock.kernel.budgets import PATTERNS_LISTED_SIZE_MAX, PATTERNS_SIZE_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import SourceKind, WorkflowHash
+from interlock.kernel.workflow_budgets import (
+    PATTERNS_LISTED_SIZE_MAX,
+    PATTERNS_SIZE_MAX,
+)
 from interlock.plan.check.plan_file import holds_plan, parse_plan_file
 from interlock.plan.compile.compiler import Compiled, compile_workflow, faults_beside, placement_diagnostics
 from interlock.plan.compile.routines import Routine, RoutineLibrary, builtin_routines, routine_of

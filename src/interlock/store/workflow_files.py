@@ -6,9 +6,12 @@ from pathlib import Path
 from typing import Protocol
 
 from interlock.define.source.text_form import TextFormat, parse_text
-from interlock.kernel.budgets import DOCUMENT_BYTES_MAX, SOURCE_FILES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import SourceKind
+from interlock.kernel.workflow_budgets import (
+    DOCUMENT_BYTES_MAX,
+    SOURCE_FILES_MAX,
+)
 from interlock.store.regular_file import read_regular
 
 FORMS: dict[str, TextFormat] = {".json": "json", ".yaml": "yaml", ".yml": "yaml"}

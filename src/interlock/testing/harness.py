@@ -32,10 +32,12 @@ from interlock.engine.answer.structure import NextCall
 from interlock.engine.gates import NO_APPROVAL, ApprovalContext
 from interlock.engine.judge.shape import artifact_outline
 from interlock.kernel.blanks import fill_in
-from interlock.kernel.budgets import DOCUMENT_BYTES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import SessionId, SourceKind
+from interlock.kernel.workflow_budgets import (
+    DOCUMENT_BYTES_MAX,
+)
 from interlock.record.base import TokenFormat
 from interlock.record.events import Event, parse_event
 from interlock.record.short_tokens import decode_token

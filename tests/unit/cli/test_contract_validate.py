@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from jsonschema import Draft202012Validator
 from tests.support.definitions import BLOCK, CONTRACT, FLOW, edge, sound_definitions
 
 from interlock.cli.main import main
@@ -120,3 +121,16 @@ def test_a_definition_is_no_broken_workflow(capsys: pytest.CaptureFixture[str]) 
     assert main(["workflow", "list", "--json"]) == 0
     listed = json.loads(capsys.readouterr().out)
     assert HOME not in json.dumps(listed)
+
+
+@pytest.mark.inv("OPS-12")
+def test_the_schema_for_editors_accepts_sound_files_and_refuses_broken_forms(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["contract", "schema"]) == 0
+    schema = Draft202012Validator(json.loads(capsys.readouterr().out))
+    for value in (BLOCK, FLOW, CONTRACT, *map(to_file_json, sound_definitions())):
+        assert schema.is_valid(value)
+    assert not schema.is_valid({**BLOCK, "kind": "flow"})
+    assert not schema.is_valid({**BLOCK, "version": 0})
+    assert not schema.is_valid({**BLOCK, "executor": "Ann"})

@@ -8,7 +8,12 @@ from interlock.decide.condition import Always
 from interlock.define.document import AgentStep, PromptBlocks, WorkflowDocument, to_prose
 from interlock.define.faults import make_safe_id, render_path
 from interlock.define.front import parse_workflow
-from interlock.kernel.budgets import DESCRIPTION_CHARS_MAX, PROMPT_BYTES_MAX, STEPS_MAX, TITLE_CHARS_MAX
+from interlock.kernel.workflow_budgets import (
+    DESCRIPTION_CHARS_MAX,
+    PROMPT_BYTES_MAX,
+    STEPS_MAX,
+    TITLE_CHARS_MAX,
+)
 
 STEP = {"id": "a", "title": "A", "prompt": "Do a."}
 REFERENCE = {"id": "r", "title": "R", "source": "docs/r.md", "purpose": "Read it."}

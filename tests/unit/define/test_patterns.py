@@ -7,7 +7,11 @@ import pytest
 from interlock.define.diagnostics import Diagnostic
 from interlock.define.front import FaultyDocument, parse_document
 from interlock.define.patterns import PatternChecker
-from interlock.kernel.budgets import PATTERN_CHARS_MAX, PATTERN_SIZE_MAX, PATTERNS_SIZE_MAX
+from interlock.kernel.workflow_budgets import (
+    PATTERN_CHARS_MAX,
+    PATTERN_SIZE_MAX,
+    PATTERNS_SIZE_MAX,
+)
 
 LARGE = r"\p{L}{1,%d}"
 """Fifty of them come to three quarters of what one pattern may be."""

@@ -9,8 +9,15 @@ from hypothesis import strategies as st
 
 from interlock.define.diagnostics import Diagnostic
 from interlock.define.source.text_form import FORMAT_BYTES_MAX, TextFormat, parse_text
-from interlock.kernel.budgets import DOCUMENT_BYTES_MAX, DOCUMENT_DEPTH_MAX, DOCUMENT_VALUES_MAX, NUMBER_DIGITS_MAX
+from interlock.kernel.budgets import (
+    NUMBER_DIGITS_MAX,
+)
 from interlock.kernel.canonical import NotCanonicalError, canonical_bytes
+from interlock.kernel.workflow_budgets import (
+    DOCUMENT_BYTES_MAX,
+    DOCUMENT_DEPTH_MAX,
+    DOCUMENT_VALUES_MAX,
+)
 
 
 def read(data: bytes | str, form: TextFormat) -> dict[str, Any]:

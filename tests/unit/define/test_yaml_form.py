@@ -15,7 +15,9 @@ from interlock.define.source.yaml_form import (
     load_yaml,
     read_yaml_tokens,
 )
-from interlock.kernel.budgets import DOCUMENT_DEPTH_MAX
+from interlock.kernel.workflow_budgets import (
+    DOCUMENT_DEPTH_MAX,
+)
 
 PURE = yaml.SafeLoader
 

@@ -3,21 +3,25 @@
 import re
 from pathlib import Path
 
-from interlock.kernel import budgets
+from interlock.kernel import budgets, workflow_budgets
 
 PAGE = Path(__file__).parents[3] / "docs" / "language.md"
 STATED = {
-    "a file": (budgets.DOCUMENT_BYTES_MAX, budgets.YAML_BYTES_MAX, budgets.DOCUMENT_DEPTH_MAX),
-    "steps of a file, nodes of a plan": (budgets.STEPS_MAX, budgets.PLAN_NODES_MAX),
-    "a step's prompt as it is compiled": (
-        budgets.PROMPT_BYTES_MAX // budgets.KIB,
-        budgets.INJECTED_BYTES_MAX // budgets.KIB,
+    "a file": (
+        workflow_budgets.DOCUMENT_BYTES_MAX,
+        workflow_budgets.YAML_BYTES_MAX,
+        workflow_budgets.DOCUMENT_DEPTH_MAX,
     ),
-    "a title or name": (budgets.TITLE_CHARS_MAX,),
+    "steps of a file, nodes of a plan": (workflow_budgets.STEPS_MAX, workflow_budgets.PLAN_NODES_MAX),
+    "a step's prompt as it is compiled": (
+        workflow_budgets.PROMPT_BYTES_MAX // budgets.KIB,
+        workflow_budgets.INJECTED_BYTES_MAX // budgets.KIB,
+    ),
+    "a title or name": (workflow_budgets.TITLE_CHARS_MAX,),
     "passes of a loop, loops inside loops, steps inside steps": (
-        budgets.LOOP_PASSES_MAX,
-        budgets.LOOP_DEPTH_MAX,
-        budgets.CHOICE_DEPTH_MAX,
+        workflow_budgets.LOOP_PASSES_MAX,
+        workflow_budgets.LOOP_DEPTH_MAX,
+        workflow_budgets.CHOICE_DEPTH_MAX,
     ),
     "a context, canonical": (budgets.CONTEXT_BYTES_MAX // budgets.KIB,),
 }

@@ -26,8 +26,12 @@ from interlock.engine.walk.flow import (
     run_to_next_task,
     with_loop_variables,
 )
-from interlock.kernel.budgets import TRACE_ENTRIES_MAX, TRACE_SUMMARY_BYTES_MAX, WALK_NODES_MAX
 from interlock.kernel.canonical import Json
+from interlock.kernel.workflow_budgets import (
+    TRACE_ENTRIES_MAX,
+    TRACE_SUMMARY_BYTES_MAX,
+    WALK_NODES_MAX,
+)
 from interlock.plan.fit import snapshot_fault
 from interlock.plan.walk import ExecutionState
 from interlock.record.payloads import TraceEntry

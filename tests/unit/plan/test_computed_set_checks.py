@@ -8,7 +8,10 @@ from tests.support.flow import DECLARED_KINDS, RATING, Document, document, step
 from interlock.define.diagnostics import Diagnostics
 from interlock.define.document import WorkflowDocument
 from interlock.define.front import parse_workflow
-from interlock.kernel.budgets import CONDITION_TERMS_MAX, VALUE_DEPTH_MAX
+from interlock.kernel.workflow_budgets import (
+    CONDITION_TERMS_MAX,
+    VALUE_DEPTH_MAX,
+)
 from interlock.plan.compile.compiler import Compiled, compile_workflow
 
 IS_HIGH: Document = {"var": "level", "gt": 1}

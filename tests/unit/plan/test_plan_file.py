@@ -31,8 +31,14 @@ from interlock.define.diagnostics import Diagnostics
 from interlock.define.patterns import PatternChecker
 from interlock.engine.walk.evaluating import Evaluating
 from interlock.engine.walk.flow import WalkResult, run_to_next_task
-from interlock.kernel.budgets import CONTEXT_KEY_BYTES_MAX, PATTERN_CHARS_MAX, PLAN_DEPTH_MAX
+from interlock.kernel.budgets import (
+    CONTEXT_KEY_BYTES_MAX,
+)
 from interlock.kernel.canonical import canonical_bytes
+from interlock.kernel.workflow_budgets import (
+    PATTERN_CHARS_MAX,
+    PLAN_DEPTH_MAX,
+)
 from interlock.plan.check.plan_file import holds_plan, parse_plan_file, plan_document
 from interlock.plan.compiled import CompiledWorkflow, pinned_bytes
 from interlock.plan.records import Loop, PlanEdge, PlanNode

@@ -9,9 +9,11 @@ import pytest
 
 from interlock.define.document import WorkflowDocument
 from interlock.define.workflow_ids import classify_id
-from interlock.kernel.budgets import DOCUMENT_BYTES_MAX
 from interlock.kernel.errors import ErrorCode
 from interlock.kernel.ids import SourceKind
+from interlock.kernel.workflow_budgets import (
+    DOCUMENT_BYTES_MAX,
+)
 from interlock.service.catalog import Catalog, CatalogView, Entry, Pinnable
 from interlock.store.memory.store import MemoryStore
 from interlock.store.workflow_files import LocalWorkflowFiles

@@ -25,6 +25,8 @@ def run(options: argparse.Namespace) -> int:
     store = open_chosen_store(options)
     ports = AppendPorts(read=ReadPorts.over(store, store), writer=store)
     with answered_by_store():
+        # Agents get tokens for the runs. If sessions exist and the ring does not, it counts as lost.
+        store.ensure_keys()
         outcome = start_contract(ports, store, contract_command(options, store, options.goal))
     if isinstance(outcome, Refusal):
         raise RefusedError(outcome)

@@ -13,8 +13,10 @@ from interlock.define.diagnostics import Diagnostics, fault
 from interlock.define.operations.definitions import Definition, Definitions, VersionTakenError, kind_of
 from interlock.define.operations.files import parse_definition_file, validate_definition
 from interlock.define.operations.flows import Flow
-from interlock.kernel.budgets import DOCUMENT_BYTES_MAX
 from interlock.kernel.canonical import Json
+from interlock.kernel.workflow_budgets import (
+    DOCUMENT_BYTES_MAX,
+)
 from interlock.plan.compile.compiler import Compiled
 from interlock.plan.flows.lowering import compile_flow
 from interlock.service.catalog import Source

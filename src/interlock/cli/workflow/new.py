@@ -11,8 +11,14 @@ from interlock.cli.workflow.places import WorkflowLocations, add_place_options, 
 from interlock.define.diagnostics import has_errors
 from interlock.define.source.text_form import TextFormat, parse_text
 from interlock.define.workflow_ids import classify_id, is_reserved, suggest_id
-from interlock.kernel.budgets import DOCUMENT_BYTES_MAX, FOLDED_CHARS_MAX, WORKFLOW_ID_CHARS_MAX
+from interlock.kernel.budgets import (
+    FOLDED_CHARS_MAX,
+)
 from interlock.kernel.canonical import Json
+from interlock.kernel.workflow_budgets import (
+    DOCUMENT_BYTES_MAX,
+    WORKFLOW_ID_CHARS_MAX,
+)
 from interlock.plan.check.plan_file import HASH_KEY
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.service.catalog import Entry, RefusedFile, Source

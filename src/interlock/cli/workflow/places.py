@@ -13,10 +13,12 @@ from interlock.config.model import FaultyConfig
 from interlock.config.settings import BUNDLED, PlaceArguments, read_settings
 from interlock.define.diagnostics import fault
 from interlock.define.document import WorkflowDocument
-from interlock.kernel.budgets import DOCUMENT_BYTES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import ErrorCode
 from interlock.kernel.ids import SourceKind
+from interlock.kernel.workflow_budgets import (
+    DOCUMENT_BYTES_MAX,
+)
 from interlock.plan.compile.routines import Routine, RoutineLibrary, builtin_routines, routine_of
 from interlock.service.catalog import (
     Catalog,

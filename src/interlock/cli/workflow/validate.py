@@ -17,8 +17,10 @@ from interlock.cli.workflow.places import (
     shown,
 )
 from interlock.define.diagnostics import Diagnostics, fault, has_errors
-from interlock.kernel.budgets import SOURCE_FILES_MAX
 from interlock.kernel.canonical import Json
+from interlock.kernel.workflow_budgets import (
+    SOURCE_FILES_MAX,
+)
 from interlock.service.catalog import Entry, Pinnable
 from interlock.store.workflow_files import BINDINGS_FILE, PROJECT_DIR, LocalWorkflowFiles
 

@@ -12,8 +12,12 @@ from interlock.define.document import Guard
 from interlock.define.faults import check_length
 from interlock.define.native.condition_forms import ComputeForm, ConditionForm, CriteriaForm
 from interlock.define.patterns import PatternChecker
-from interlock.kernel.budgets import CHOICE_DEPTH_MAX, CONDITION_TERMS_MAX, VALUE_DEPTH_MAX
 from interlock.kernel.canonical import Json
+from interlock.kernel.workflow_budgets import (
+    CHOICE_DEPTH_MAX,
+    CONDITION_TERMS_MAX,
+    VALUE_DEPTH_MAX,
+)
 
 _OPERATORS: Mapping[str, str] = {
     "equals": "equals",

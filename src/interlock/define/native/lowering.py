@@ -18,8 +18,15 @@ from interlock.define.parts import AwaitEvent, EmitAction, EmitField, SetAction
 from interlock.define.patterns import PatternChecker
 from interlock.define.recovery import recover_document
 from interlock.define.workflow_ids import classify_id
-from interlock.kernel.budgets import AWAIT_S_MAX, DAY_S, DIAGNOSTICS_FOUND_MAX, WORKFLOW_ID_CHARS_MAX
+from interlock.kernel.budgets import (
+    AWAIT_S_MAX,
+    DAY_S,
+)
 from interlock.kernel.canonical import Json
+from interlock.kernel.workflow_budgets import (
+    DIAGNOSTICS_FOUND_MAX,
+    WORKFLOW_ID_CHARS_MAX,
+)
 
 _REQUIRED: Mapping[str, Json] = {"id": "stand.in", "name": "-", "steps": [{"id": "a", "title": "-", "prompt": "-"}]}
 

@@ -7,7 +7,10 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from interlock.define.source.text_form import FORMAT_BYTES_MAX, TextFormat
-from interlock.kernel.budgets import DOCUMENT_DEPTH_MAX, PATH_CHARS_MATCHED_MAX
+from interlock.kernel.workflow_budgets import (
+    DOCUMENT_DEPTH_MAX,
+    PATH_CHARS_MATCHED_MAX,
+)
 
 _PART_END = re.compile(r"[.\[]|$")
 _INDEX = re.compile(r"\[(0|[1-9][0-9]{0,8})\]")

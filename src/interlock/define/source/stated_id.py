@@ -3,7 +3,10 @@
 import re
 
 from interlock.define.source.text_form import TextFormat
-from interlock.kernel.budgets import STATED_ID_BYTES_MAX, STATED_ID_CHARS_MAX
+from interlock.kernel.workflow_budgets import (
+    STATED_ID_BYTES_MAX,
+    STATED_ID_CHARS_MAX,
+)
 
 _JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*(?:"|\\?\Z)|[\[\]{}:,]', re.DOTALL)
 """A string that does not end reaches to the end of the text, so that each character is read once."""

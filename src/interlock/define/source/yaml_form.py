@@ -7,7 +7,14 @@ from typing import Literal, NamedTuple, Protocol, cast
 
 import yaml
 
-from interlock.kernel.budgets import DOCUMENT_DEPTH_MAX, DOCUMENT_VALUES_MAX, NUMBER_DIGITS_MAX, YAML_DIRECTIVES_MAX
+from interlock.kernel.budgets import (
+    NUMBER_DIGITS_MAX,
+)
+from interlock.kernel.workflow_budgets import (
+    DOCUMENT_DEPTH_MAX,
+    DOCUMENT_VALUES_MAX,
+    YAML_DIRECTIVES_MAX,
+)
 
 _DIRECTIVE = re.compile(r"(?:^|[\r\n\x85\u2028\u2029])%TAG")
 _PLACEHOLDER_FIRST = re.compile(r"(?:^|[:\-\[,])\s*\{\{")

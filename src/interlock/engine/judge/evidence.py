@@ -21,9 +21,14 @@ from interlock.engine.judge.violations import Violation
 from interlock.engine.request import NOTES_BLANK, Request, sample_left
 from interlock.engine.template import rendered, rendered_line
 from interlock.kernel.blanks import Blank, Outline
-from interlock.kernel.budgets import ARTIFACT_FAULTS_MAX, TRACE_SUMMARY_BYTES_MAX
+from interlock.kernel.budgets import (
+    ARTIFACT_FAULTS_MAX,
+)
 from interlock.kernel.canonical import Json, JsonScalar
 from interlock.kernel.text import one_line
+from interlock.kernel.workflow_budgets import (
+    TRACE_SUMMARY_BYTES_MAX,
+)
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.records import ASSESSMENT_CONTRACT, CAPABILITY_CONTRACT, LOOP_CONTROL_CONTRACT, PlanNode, Task
 from interlock.record.context import Context

@@ -16,11 +16,13 @@ from interlock.kernel.budgets import (
     AUTHORED_BYTES_MAX,
     AUTHORED_SHARE_BYTES_MAX,
     CONTEXT_KEY_BYTES_MAX,
-    WALK_NODES_MAX,
     WANTED_BYTES_MAX,
 )
 from interlock.kernel.canonical import JsonScalar
 from interlock.kernel.text import flat, one_line, truncated
+from interlock.kernel.workflow_budgets import (
+    WALK_NODES_MAX,
+)
 from interlock.plan.records import LOOP_CONTROL_CONTRACT, NOTES_CONTRACT
 from interlock.record.outcome import (
     BlockerPointer,

@@ -11,9 +11,13 @@ from typing import cast
 from interlock.decide.catalogue import catalogue_digest
 from interlock.decide.evaluation_pass import EmitEffect, Outcome
 from interlock.engine.walk.trace import DecisionRecord
-from interlock.kernel.budgets import CAPTURE_BYTES_MAX, CAPTURE_FRAME_BYTES_MAX, CAPTURED_VALUE_BYTES_MAX
 from interlock.kernel.canonical import Json, canonical_bytes, digest_of_bytes
 from interlock.kernel.ids import Digest
+from interlock.kernel.workflow_budgets import (
+    CAPTURE_BYTES_MAX,
+    CAPTURE_FRAME_BYTES_MAX,
+    CAPTURED_VALUE_BYTES_MAX,
+)
 from interlock.record.context import Context
 
 CAPTURE_VERSIONS = (1, 2)

@@ -14,8 +14,10 @@ from interlock.decide.evaluate import NOT_SET, LoopDecision, Undecided, value_at
 from interlock.decide.evaluation_pass import PassAborted
 from interlock.engine.template import with_loop_variables
 from interlock.engine.walk.trace import GOES_ON, LEAVES, DecisionPoint, DecisionRecord
-from interlock.kernel.budgets import WALK_NODES_MAX
 from interlock.kernel.canonical import Json
+from interlock.kernel.workflow_budgets import (
+    WALK_NODES_MAX,
+)
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.graph import Graphs
 from interlock.plan.records import Loop, PlanNode

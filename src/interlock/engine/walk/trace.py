@@ -6,9 +6,11 @@ from typing import Literal
 
 from interlock.decide.evaluate import Verdict
 from interlock.decide.evaluation_pass import PassAborted
-from interlock.kernel.budgets import TRACE_SUMMARY_BYTES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.text import one_line
+from interlock.kernel.workflow_budgets import (
+    TRACE_SUMMARY_BYTES_MAX,
+)
 from interlock.plan.records import PlanNode
 from interlock.record.payloads import ConditionRef, IterationRef, LoopRef, StepRef, TraceEntry
 from interlock.record.snapshot import LoopFrame

@@ -9,7 +9,9 @@ from interlock.decide.criteria import Contains, Criteria, EveryOf, NoneOf
 from interlock.define import document as doc
 from interlock.define.diagnostics import Diagnostic, fault, suggest_name, warning
 from interlock.define.parts import Assessment
-from interlock.kernel.budgets import CRITERIA_COMPARED_MAX
+from interlock.kernel.workflow_budgets import (
+    CRITERIA_COMPARED_MAX,
+)
 from interlock.plan.builtins.features import FEATURES
 from interlock.plan.builtins.packs import PACKS
 from interlock.plan.check.blanks import check_blanks

@@ -13,8 +13,11 @@ from interlock.define.parts import DECLARED_KEY_PATTERN, NAME_PATTERN
 from interlock.define.patterns import PatternChecker
 from interlock.define.workflow_ids import classify_id
 from interlock.kernel.budgets import (
-    CONDITION_TERMS_MAX,
     CONTEXT_KEY_BYTES_MAX,
+)
+from interlock.kernel.text import utf8_bytes
+from interlock.kernel.workflow_budgets import (
+    CONDITION_TERMS_MAX,
     DESCRIPTION_CHARS_MAX,
     LOOP_DEPTH_MAX,
     LOOP_PASSES_MAX,
@@ -25,7 +28,6 @@ from interlock.kernel.budgets import (
     STEP_ID_CHARS_MAX,
     TITLE_CHARS_MAX,
 )
-from interlock.kernel.text import utf8_bytes
 from interlock.plan.check.declarations import check_declarations
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.graph import Graphs, find_meetings

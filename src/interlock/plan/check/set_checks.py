@@ -10,9 +10,14 @@ from interlock.define import document as doc
 from interlock.define.declared import describe_choices, describe_type, infer_type, type_mismatch
 from interlock.define.diagnostics import Diagnostic, fault, suggest_name, warning
 from interlock.define.parts import Assessment, ContextInput, SetAction
-from interlock.kernel.budgets import SUGGESTED_STEP_BYTES_MAX, WORDS_BYTES_MAX
+from interlock.kernel.budgets import (
+    WORDS_BYTES_MAX,
+)
 from interlock.kernel.canonical import Json
 from interlock.kernel.text import one_line, utf8_bytes
+from interlock.kernel.workflow_budgets import (
+    SUGGESTED_STEP_BYTES_MAX,
+)
 from interlock.plan.check.reads import set_reads
 
 _ASSESSMENT_PARTS = 3

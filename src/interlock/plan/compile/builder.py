@@ -10,14 +10,14 @@ from interlock.decide.condition import Condition
 from interlock.define import document as doc
 from interlock.define.diagnostics import Diagnostic, fault, suggest_name, warning
 from interlock.define.parts import Assessment, drop_defaults
-from interlock.kernel.budgets import (
+from interlock.kernel.text import utf8_bytes
+from interlock.kernel.workflow_budgets import (
     CHOICE_DEPTH_MAX,
     LOOP_DEPTH_MAX,
     PLAN_NODES_MAX,
     PROMPT_BYTES_MAX,
     PROMPTS_BYTES_MAX,
 )
-from interlock.kernel.text import utf8_bytes
 from interlock.plan import records as plan
 from interlock.plan.compile.prompts import Prompts
 from interlock.plan.compile.requirements import requirement_lines

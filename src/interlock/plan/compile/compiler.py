@@ -10,8 +10,10 @@ from interlock.define.diagnostics import Diagnostic, DiagnosticCode, Diagnostics
 from interlock.define.parts import drop_defaults
 from interlock.define.recovery import is_step_id
 from interlock.define.workflow_ids import classify_id, is_reserved, suggest_id
-from interlock.kernel.budgets import DIAGNOSTICS_FOUND_MAX
 from interlock.kernel.ids import SourceKind
+from interlock.kernel.workflow_budgets import (
+    DIAGNOSTICS_FOUND_MAX,
+)
 from interlock.plan import records
 from interlock.plan.builtins.features import FEATURES
 from interlock.plan.builtins.packs import PACKS

@@ -5,8 +5,13 @@ from collections.abc import Iterator, Mapping
 from interlock.decide.criteria import Criteria, EveryOf, describe_criteria
 from interlock.define import document as doc
 from interlock.define.parts import Assessment
-from interlock.kernel.budgets import REQUIREMENT_LINES_MAX, WORDS_BYTES_MAX
+from interlock.kernel.budgets import (
+    WORDS_BYTES_MAX,
+)
 from interlock.kernel.text import one_line
+from interlock.kernel.workflow_budgets import (
+    REQUIREMENT_LINES_MAX,
+)
 from interlock.plan.builtins.packs import pack_named
 
 

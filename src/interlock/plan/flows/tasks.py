@@ -126,15 +126,15 @@ def _describe_port(port: PortDescriptor) -> str:
 def _describe_inputs(wiring: Wiring, slot_id: Uuid) -> Iterator[Fragment]:
     """Yield a fragment for each input and source: the value, if it is set, or else that it is missing."""
     for port in wiring.blocks[slot_id].inputs:
-        known = [Compare(op="exists", var=one.path, value=True) for one in wiring.sources_of(slot_id, port.name)]
-        for number, (source, is_set) in enumerate(
-            zip(wiring.sources_of(slot_id, port.name), known, strict=True), start=1
-        ):
+        sources = wiring.sources_of(slot_id, port.name)
+        known = tuple(Compare(op="exists", var=one.path, value=True) for one in sources)
+        described = f"Input {_describe_port(port).removeprefix('- ')}"
+        for number, (source, is_set) in enumerate(zip(sources, known, strict=True), start=1):
             origin = "" if source.slot is None else f" from `{source.slot}`"
-            text = f"Input {_describe_port(port).removeprefix('- ')}{origin}: {{{{{source.path}}}}}"
+            text = f"{described}{origin}: {{{{{source.path}}}}}"
             yield Fragment(fragment_id=f"{port.name}.{number}", condition=is_set, text=text)
         if port.required:
-            text = f"Input {_describe_port(port).removeprefix('- ')}. It was not supplied: find it out, or say so."
-            missing = Not(op="not", of=AnyOf(op="or", of=tuple(known))) if known else None
+            text = f"{described}. It was not supplied: find it out, or say so."
+            missing = Not(op="not", of=AnyOf(op="or", of=known)) if known else None
             fields: dict[str, object] = {"condition": missing} if missing is not None else {}
             yield Fragment.model_validate({"fragment_id": f"{port.name}.0", "text": text, **fields})

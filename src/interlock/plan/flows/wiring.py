@@ -9,8 +9,10 @@ from interlock.define.diagnostics import Diagnostic, fault
 from interlock.define.operations.blocks import WorkBlock
 from interlock.define.operations.definitions import Resolver
 from interlock.define.operations.flows import Edge, Flow, NodeReference
-from interlock.kernel.budgets import STEP_ID_CHARS_MAX
 from interlock.kernel.uuids import Uuid
+from interlock.kernel.workflow_budgets import (
+    STEP_ID_CHARS_MAX,
+)
 from interlock.plan.compiled import output_key
 
 _SAFE = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_-")

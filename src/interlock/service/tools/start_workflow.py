@@ -21,11 +21,16 @@ from interlock.engine.judge.declared_context import hold_context
 from interlock.engine.judge.violations import Violation
 from interlock.engine.request import Request
 from interlock.engine.start import Start, plan_start
-from interlock.kernel.budgets import DIAGNOSTICS_MAX, ECHO_BYTES_MAX
+from interlock.kernel.budgets import (
+    ECHO_BYTES_MAX,
+)
 from interlock.kernel.canonical import Json, digest_of
 from interlock.kernel.errors import Correction, ErrorCode, Refusal
 from interlock.kernel.ids import SessionId
 from interlock.kernel.text import one_line
+from interlock.kernel.workflow_budgets import (
+    DIAGNOSTICS_MAX,
+)
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.record.base import Preferences, UnknownVersionError
 from interlock.record.context import Context

@@ -1,6 +1,6 @@
 """Reads verdicts: whether an assessed outcome is met (GOAL-6, GOAL-7).
 
-A verdict is read only from the artifacts `wr.decision` and `wr.gate_verdict`, sent beside the outputs of the terminal
+A verdict is read only from the artifacts `wr.decision` and `wr.gate_verdict`, sent with the outputs of the terminal
 slot or as one of them. Any other verdict is shown as it is.
 """
 

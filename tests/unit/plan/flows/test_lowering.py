@@ -1,6 +1,7 @@
 """A flow runs on a plan: its slots are steps, its edges decide what follows, its ports carry values."""
 
 import pytest
+from tests.support.flow import compiled, parallel, step
 from tests.support.flows import WORK, WORKFLOW_ID, decision, harness_of, lowered, outputs, run_to_end
 
 from interlock.define.diagnostics import Diagnostics
@@ -261,3 +262,16 @@ def test_two_edges_between_the_same_slots_are_taken_if_one_of_them_is() -> None:
     for value, expected in ((1, ["a", "b"]), (2, ["a", "b"]), (3, ["a"])):
         harness = harness_of(flow, WORK)
         assert run_to_end(harness, harness.start(WORKFLOW_ID), lambda _, go=value: outputs(go=go)) == expected
+
+
+@pytest.mark.inv("OPS-16")
+def test_a_flow_has_the_plan_of_the_workflow_that_says_the_same() -> None:
+    """The work of the flow in parallel branches: the same steps, in the same order, with the same parallel steps."""
+    builder = FlowBuilder("Same").add_block(WORK, alias="a").add_block(WORK, alias="b").add_block(WORK, alias="c")
+    flow = lowered(builder.entry("a").entry("b").edge("a", "c").edge("b", "c").build(), WORK)
+    workflow = compiled(parallel("p", [step("a")], [step("b")]), step("c"))
+    assert [*flow.steps] == [*workflow.steps] == ["a", "b", "c"]
+    for name in flow.steps:
+        assert flow.graphs.parallel_to(name) == workflow.graphs.parallel_to(name)
+    kinds = [[node.kind for node in one.plan.nodes if node.kind != "fan_in"] for one in (flow, workflow)]
+    assert kinds[0] == kinds[1] == ["fan_out", "task", "task", "task", "terminal"]

@@ -1,6 +1,7 @@
 """A contract runs in one session: its work, its parts and its goals are read from one log."""
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,6 +22,8 @@ from interlock.service.contracts.start import ContractCommand, ContractStarted, 
 from interlock.service.contracts.status import ContractStatus, read_status
 from interlock.service.ports import AppendPorts
 from interlock.service.run.context import load_run_context
+from interlock.store.ports.maintenance import Retention
+from interlock.store.retention import due
 from interlock.testing.harness import Harness, ToolResult
 
 PERSON = Actor(type="human", identifier="tester")
@@ -43,8 +46,8 @@ VALUES: Mapping[str, dict[str, Json]] = {
 class Office:
     """A harness with the example, and an agent that does every run."""
 
-    def __init__(self, definitions: Definitions | None = None) -> None:
-        self.harness = Harness.in_memory()
+    def __init__(self, definitions: Definitions | None = None, harness: Harness | None = None) -> None:
+        self.harness = harness or Harness.in_memory()
         self.definitions = Definitions(all_definitions()) if definitions is None else definitions
 
     @property
@@ -276,6 +279,27 @@ def test_a_run_of_another_session_counts_for_a_contract_and_is_not_changed() -> 
     assert office.harness.store.history(other) == before
     again = claim_run(office.ports, (source, qa), session, PERSON)
     assert isinstance(again, Refusal)
+
+
+@pytest.mark.inv("GOAL-9")
+@pytest.mark.parametrize("is_on_disk", [True, False])
+def test_a_claimed_run_is_not_collected_while_a_session_that_claims_it_stays(
+    tmp_path: Path,
+    is_on_disk: bool,  # noqa: FBT001 — a table
+) -> None:
+    office = Office(harness=Harness.on_disk(tmp_path) if is_on_disk else None)
+    other, session, third = office.started(), office.started(INFRASTRUCTURE), office.started(INFRASTRUCTURE)
+    for run in office.open_runs(third):
+        office.do(third, run)
+    source = office.harness.store.load(third)
+    assert source is not None
+    assert not isinstance(claim_run(office.ports, (source, next(iter(source.runs))), session, PERSON), Refusal)
+    upkeep = office.harness.store.upkeep
+    upkeep.retention_pins.keep([session])
+    marked = upkeep.mark()
+    newest = max(one.last_activity_s for one in marked.sessions)
+    kept = Retention(now_s=newest + 1_000, ttl_s=10, kept=upkeep.retention_pins.kept())
+    assert {one.session for one in due(marked, kept).sessions} == {other}
 
 
 def test_a_run_that_goes_on_cannot_be_claimed_and_no_other_session_has_a_contract() -> None:
