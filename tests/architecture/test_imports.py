@@ -91,6 +91,7 @@ WRITING_PORTS = {
         "cli/store.py",
         "cli/top/demo.py",
         "cli/session/keep.py",
+        "cli/session/lifecycle/delete.py",
         "cli/upkeep/doctor.py",
         "cli/upkeep/gc.py",
         "cli/upkeep/keys.py",
