@@ -15,6 +15,7 @@ from benchmarks import (
     lifecycle,
     operations,
     spawning,
+    turns,
     upkeep,
 )
 from benchmarks.table import Figure, table
@@ -31,6 +32,7 @@ BENCHMARKS = {
     "operations": operations.figures,
     "forgetful": forgetful.figures,
     "hostile": hostile.figures,
+    "turns": turns.figures,
 }
 
 

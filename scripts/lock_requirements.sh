@@ -6,5 +6,7 @@ lock() { uv pip compile --quiet --universal --generate-hashes --python-version 3
 # The build backend comes with the run requirements: the package is installed without build isolation.
 printf 'hatchling>=1.27\neditables>=0.5\n' > requirements/build.in
 lock pyproject.toml requirements/build.in --output-file requirements/run.txt
-lock pyproject.toml requirements/build.in --extra dev --constraint requirements/run.txt --output-file requirements/dev.txt
+lock pyproject.toml requirements/build.in --extra drive --constraint requirements/run.txt --output-file requirements/drive.txt
+lock pyproject.toml requirements/build.in --extra drive --extra dev --constraint requirements/drive.txt \
+  --output-file requirements/dev.txt
 rm requirements/build.in

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from interlock.config.form import config_schema
 from interlock.define.native.forms import WorkflowForm
-from interlock.kernel import budgets
+from interlock.kernel import budgets, drive_budgets
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import CODES, CodeRule
 from interlock.plan.compiled import CompiledWorkflow
@@ -116,11 +116,11 @@ def _retry(rule: CodeRule) -> str:
 
 
 def _limits() -> str:
-    values: Mapping[str, object] = vars(budgets)
+    values: Mapping[str, object] = {**vars(budgets), **vars(drive_budgets)}
     rows = [
         f"| `{name}` | {value} |"
         for name, value in values.items()
         if name.isupper() and isinstance(value, int | float) and name not in ("KIB", "DAY_S")
     ]
-    intro = "The reason for each limit is in the code (`kernel/budgets.py`).\n\n"
+    intro = "The reason for each limit is in the code (`kernel/budgets.py`, `kernel/drive_budgets.py`).\n\n"
     return "# Limits\n\n" + intro + "| limit | value |\n|---|---|\n" + "\n".join(rows) + "\n"

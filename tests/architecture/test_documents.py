@@ -55,7 +55,7 @@ def test_descriptions_name_no_tool_that_does_not_exist() -> None:
 
 @pytest.mark.inv("HOUSE-5")
 def test_pinned_requirements_carry_hashes_and_no_index_address() -> None:
-    for name in ("requirements/run", "requirements/dev", "evaluation/engine", "evaluation/parts"):
+    for name in ("requirements/run", "requirements/drive", "requirements/dev", "evaluation/engine", "evaluation/parts"):
         text = (ROOT / f"{name}.txt").read_text(encoding="utf-8")
         pins = re.split(r"^(?=[a-z0-9._-]+==)", text, flags=re.MULTILINE | re.IGNORECASE)[1:]
         assert pins

@@ -38,14 +38,14 @@ def imported(path: Path) -> set[str]:
     [
         (
             "service",
-            {"ports.errors", "ports.keys", "ports.maintenance", "ports.reader", "ports.workspace", "ports.writer"}
-            | {"retention", "workflow_files"},
+            {"ports.definitions", "ports.errors", "ports.keys", "ports.maintenance", "ports.reader", "ports.workspace"}
+            | {"ports.writer", "retention", "workflow_files"},
         ),
         ("config", {"git", "opening", "regular_file", "workflow_files"}),
         ("server", {"ports.errors", "ports.keys"}),
         (
             "cli",
-            {"git", "opening", "ports.errors", "ports.keys", "ports.maintenance", "ports.store"}
+            {"git", "opening", "ports.definitions", "ports.errors", "ports.keys", "ports.maintenance", "ports.store"}
             | {"regular_file", "retention", "workflow_files"},
         ),
     ],
@@ -65,6 +65,7 @@ def test_a_room_imports_no_more_of_a_store_than_the_ports_of_its_role_and_what_o
 
 WRITING_PORTS = {
     "SessionLock": {
+        "service/contracts/start.py",
         "service/ports.py",
         "service/outside/dispatch.py",
         "service/outside/receive.py",
@@ -101,6 +102,7 @@ WRITING_PORTS = {
         "cli/session/lifecycle/end.py",
         "cli/session/import_.py",
         "cli/session/repair.py",
+        *(f"cli/contract/{name}.py" for name in ("assess", "claim", "graph", "list", "publish", "show", "start")),
     },
 }
 """What can write to a store, or gives all of its ports, with every module that imports it."""
@@ -159,6 +161,7 @@ def test_what_others_may_have_put_in_a_place_is_read_by_one_function() -> None:
         "cli/frame/running.py",
         "cli/upkeep/source.py",
         "cli/upkeep/place.py",
+        "drive/tools/workspace.py",
         "server/transport/stdio.py",
         "store/local/files.py",
         "store/local/locks.py",

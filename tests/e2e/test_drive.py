@@ -18,8 +18,8 @@ from interlock.testing.harness import linear_workflow
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="sends signals")
 PATIENCE_S = 120
 ABC = linear_workflow("test.abc", "a", "b", "c")
-BUNDLED = ("wr.quick_task", "wr.research", "wr.test_gap_analysis")
-PRODUCED: dict[str, Any] = {"questions": [], "behaviours": [], "gaps": [], "kind": "guide"}
+BUNDLED = ("wr.quick_task", "wr.documentation", "wr.code_review")
+PRODUCED: dict[str, Any] = {"kind": "guide"}
 """Values of context keys that these workflows ask for without saying their type."""
 
 

@@ -104,7 +104,7 @@ async def test_no_kill_stop_or_end_sends_an_intent_twice_and_what_did_not_arrive
                 one["emit"] = [{"kind": "load.told", "fields": {"step": {"value": one["id"]}}}]
             site.add_workflow(document)
         done = await work_under_disturbances(plan, site, journal)
-    shown = {
+    shown: dict[str, str] = {
         one.intent.intent_id: one.state
         for name in LocalStore(site.data_dir).sessions()
         if (session := LocalStore(site.data_dir).load(name)) is not None

@@ -407,6 +407,9 @@ def _check_content(files: Files, found: ReadSession) -> None:
                 content(files, "artifacts", data["captureRef"], "")
             case "work_recorded" if data.get("answerRef") is not None:
                 content(files, "artifacts", data["answerRef"], "")
+            case "contract_bound" | "execution_claimed":
+                for digest in (data.get("definition", data.get("outputs")), *data.get("definitions", ())):
+                    content(files, "artifacts", digest, "")
             case _:
                 continue
 

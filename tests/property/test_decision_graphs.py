@@ -159,7 +159,7 @@ def expected_outcome(decision: Decision, assignment: Assignment, inputs: Conditi
     Raises:
         CalculationError: Its value cannot be computed.
     """
-    value = calculate(assignment.payload, inputs)
+    value = calculate(assignment.payload[0], inputs)
     if not all(evaluate(decision.conditions[name], inputs) is True for name in assignment.when):
         return "skipped"
     if isinstance(value, Undecided):
@@ -186,7 +186,7 @@ def test_a_graph_that_is_inserted_in_any_order_gives_the_same_bytes_in_a_hundred
 def test_an_action_does_what_its_assignment_says_unless_the_pass_is_aborted_and_does_nothing(
     decision: Decision, inputs: ConditionInputs
 ) -> None:
-    actions = {action_id(one.effect.key): one for one in decision.assignments}
+    actions = {action_id(one.name): one for one in decision.assignments}
     done = ran(build_graph(decision.conditions, decision.assignments), inputs)
     try:
         expected = {name: expected_outcome(decision, one, inputs) for name, one in actions.items()}
@@ -201,7 +201,7 @@ def test_an_action_does_what_its_assignment_says_unless_the_pass_is_aborted_and_
     assert {name: outcome.kind for name, outcome in done.outcomes.items()} == expected
     set_to = {effect.action: effect.value for effect in done.effects}
     completed = {name: one for name, one in actions.items() if expected[name] == "completed"}
-    assert set_to == {name: calculate(one.payload, inputs) for name, one in completed.items()}
+    assert set_to == {name: calculate(one.payload[0], inputs) for name, one in completed.items()}
 
 
 @pytest.mark.inv("DEC-5")

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from interlock.kernel.blanks import fill_in
 from interlock.kernel.canonical import Json
@@ -21,12 +21,12 @@ NOTES = (
 def texts_of(body: Body) -> list[str]:
     """Return the texts of all messages of a request, of either shape."""
     found: list[str] = []
-    for message in body["messages"]:
-        content = message.get("content")
+    for message in cast("list[dict[str, Any]]", body["messages"]):
+        content: str | list[dict[str, Any]] | None = message.get("content")
         if isinstance(content, str):
             found.append(content)
         for part in content if isinstance(content, list) else []:
-            inner = part.get("text", part.get("content"))
+            inner: str | list[dict[str, Any]] | None = part.get("text", part.get("content"))
             found += [inner] if isinstance(inner, str) else [one["text"] for one in inner or [] if "text" in one]
     return found
 

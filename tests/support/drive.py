@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,17 +11,18 @@ from mcp import Client, types
 from mcp.client import advertise
 
 from interlock.drive.agent.profile import Profile
-from interlock.drive.client import NO_PERSON, StartOptions
+from interlock.drive.client import NO_PERSON, StartOptions, WorkflowClient
 from interlock.drive.conversation.messages import ToolCall
-from interlock.drive.driver import Driver, Settled
 from interlock.drive.models.protocol import InferenceRequest, InferenceResponse, Usage
-from interlock.drive.result import DriveResult
+from interlock.drive.run.delegation import Team
+from interlock.drive.run.driver import Driver, Settled
+from interlock.drive.run.result import DriveResult
 from interlock.drive.setup import Surroundings, equip
 from interlock.drive.telemetry.emission import Telemetry
 from interlock.drive.tools.execute import Ask
 from interlock.drive.tools.tool import Invoke, ToolHints
 from interlock.drive.tools.toolbox import FunctionTool
-from interlock.kernel.canonical import Json
+from interlock.drive.turn import Equipment
 from interlock.server.app import build_server
 from interlock.testing.harness import Harness
 
@@ -89,7 +90,7 @@ class RecordingCaller:
         return [one for output in outputs for one in output.get("artifacts", []) if one.get("kind") == "wr.turn"]
 
 
-def said(*calls: tuple[str, Json], text: str | None = None, usage: tuple[int, int] = (10, 5)) -> InferenceResponse:
+def said(*calls: tuple[str, Any], text: str | None = None, usage: tuple[int, int] = (10, 5)) -> InferenceResponse:
     """Return the answer of a model that calls tools."""
     return InferenceResponse(
         content=text,
@@ -100,7 +101,7 @@ def said(*calls: tuple[str, Json], text: str | None = None, usage: tuple[int, in
     )
 
 
-def report(request: InferenceRequest, **more: Json) -> InferenceResponse:
+def report(request: InferenceRequest, **more: Any) -> InferenceResponse:
     """Return the report of a step, with notes that no other turn has."""
     place = request.place
     notes = f"Turn {place.turn}: the step {place.step_id} was worked on and finished, with result number {place.turn}."
@@ -117,12 +118,12 @@ def each(*answers: Answer) -> Answer:
     return answer
 
 
-def calls(*wanted: tuple[str, Json], text: str | None = None) -> Answer:
+def calls(*wanted: tuple[str, Any], text: str | None = None) -> Answer:
     """Return an answer that calls tools."""
     return lambda _: said(*wanted, text=text)
 
 
-def tool(invoke: Invoke, hints: ToolHints = READ_ONLY, schema: Mapping[str, Json] | None = None) -> FunctionTool:
+def tool(invoke: Invoke, hints: ToolHints = READ_ONLY, schema: Mapping[str, Any] | None = None) -> FunctionTool:
     """Return a function as a tool."""
     stated = schema if schema is not None else {"type": "object"}
     return FunctionTool(description="A tool of a test.", input_schema=stated, invoke=invoke, hints=hints)
@@ -138,6 +139,7 @@ class Drive:
     """One driver and what it works with."""
 
     driver: Driver
+    equipment: Equipment
     caller: RecordingCaller
     model: FakeModel
     effects: FakeEffects
@@ -180,7 +182,14 @@ async def driving(
         )
         equipment = equip(used, model, caller, around)
         async with equipment.toolbox:
-            yield Drive(driver=Driver(equipment), caller=caller, model=model, effects=own_effects, client=client)
+            yield Drive(
+                driver=Driver(equipment),
+                equipment=equipment,
+                caller=caller,
+                model=model,
+                effects=own_effects,
+                client=client,
+            )
 
 
 def phases_of(record: Mapping[str, Any]) -> list[str]:
@@ -191,3 +200,34 @@ def phases_of(record: Mapping[str, Any]) -> list[str]:
 def texts(messages: Sequence[Any]) -> list[str]:
     """Return the texts of messages."""
     return [one.text() for one in messages]
+
+
+@asynccontextmanager
+async def team(
+    harness: Harness,
+    lead: tuple[Profile, Answer],
+    members: Mapping[str, tuple[Profile, Answer]],
+    **functions: FunctionTool,
+) -> AsyncGenerator[tuple[Team, RecordingCaller, dict[str, FakeModel]]]:
+    """Yield a team whose members have their own clients, all over one server; their calls are kept together."""
+    called: list[tuple[str, dict[str, Any]]] = []
+    models: dict[str, FakeModel] = {}
+    effects = FakeEffects()
+    server = build_server(harness.ports, None)
+    async with AsyncExitStack() as exits:
+
+        async def opened(name: str, stated: Profile, answer: Answer) -> tuple[Equipment, RecordingCaller]:
+            info = types.Implementation(name=f"drive:{name}", version="1")
+            client = await exits.enter_async_context(
+                Client(server, client_info=info, extensions=[advertise(NO_PERSON)])
+            )
+            caller, models[name] = RecordingCaller(client=client, called=called), FakeModel(answer=answer)
+            around = Surroundings(workspace=Path("/nonexistent"), functions=functions, effects=effects)
+            return equip(stated, models[name], caller, around), caller
+
+        async def open_member(name: str) -> Equipment:
+            return (await opened(name, *members[name]))[0]
+
+        equipment, caller = await opened("lead", *lead)
+        assert isinstance(equipment.client, WorkflowClient)
+        yield Team(lead=equipment, client=equipment.client, open_member=open_member), caller, models

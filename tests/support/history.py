@@ -23,7 +23,20 @@ from interlock.views.session import Node, Run
 
 MINUTE = 60_000
 READ_ONLY_COMMANDS = {command.name for command in SESSION.commands} - {
-    *("verify", "explain", "export", "import", "repair", "cancel", "fail", "keep", "unkeep", "delete", "redact"),
+    *(
+        "verify",
+        "explain",
+        "export",
+        "import",
+        "repair",
+        "cancel",
+        "fail",
+        "keep",
+        "unkeep",
+        "delete",
+        "redact",
+        "turns",
+    ),
 }
 """The commands that show what was recorded. A new one is among them, unless it is named here."""
 HOSTILE = (

@@ -22,6 +22,7 @@ from interlock.kernel.ids import (
     fork_attempt,
     node_of_attempt,
 )
+from interlock.kernel.uuids import derived_uuid
 from interlock.record import payloads as data
 from interlock.record.append_plan import AppendPlan, EventDraft, PlannedEdge, Segment, Stamps, stamp
 from interlock.record.base import Preferences
@@ -50,6 +51,7 @@ def numbered(prefix: str, number: int) -> str:
     return f"{prefix}_{number:026d}"
 
 
+BINDING = derived_uuid("binding")
 SESSION = SessionId(numbered("sess", 1))
 RUN = RunId(numbered("run", 1))
 NODE = NodeId(numbered("node", 1))
@@ -86,6 +88,7 @@ _DATA: dict[str, tuple[dict[str, Json] | None, str, dict[str, Json]]] = {
             "workflowHash": WORKFLOW_HASH,
             "workflowSourceKind": "project",
             "workflowSourceRef": "workflows/bug_investigation.yaml",
+            "binding": {"bindingId": BINDING, "role": "test", "position": 1, "test": 0},
         },
     ),
     "node_created": (
@@ -264,6 +267,33 @@ _DATA: dict[str, tuple[dict[str, Json] | None, str, dict[str, Json]]] = {
             "channel": "chat",
             "owner": "process 7",
             "note": "Sent.",
+        },
+    ),
+    "contract_bound": (
+        None,
+        f":{BINDING}",
+        {
+            "bindingId": BINDING,
+            "contractId": derived_uuid("contract"),
+            "contractVersion": 2,
+            "definition": DIGEST,
+            "definitions": [DIGEST],
+            "parent": {"bindingId": derived_uuid("parent"), "position": 1},
+        },
+    ),
+    "execution_claimed": (
+        None,
+        f":{BINDING}:work:0:{derived_uuid('execution')}",
+        {
+            "binding": {"bindingId": BINDING, "role": "work", "position": 0},
+            "sourceSessionId": SESSION,
+            "sourceRunId": RUN,
+            "sourceNodeId": NODE,
+            "flowId": derived_uuid("flow"),
+            "flowVersion": 1,
+            "flowExecutionId": derived_uuid("execution"),
+            "state": "completed",
+            "outputs": DIGEST,
         },
     ),
 }

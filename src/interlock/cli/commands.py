@@ -46,6 +46,8 @@ class Group(NamedTuple):
     commands: tuple[Command, ...]
 
 
+_CONTRACT = "contract"
+
 WORKFLOW = Group(
     "workflow",
     "list, check, draw and create workflows",
@@ -98,7 +100,7 @@ Exit codes: 0 success, 1 a check failed or a session was not found, 2 wrong comm
         ),
         Command("open-gaps", "list open gaps: the reason, the step and how to resolve each", "session.open_gaps"),
         Command("report", "write a session as one Markdown or HTML file for a reviewer", "session.evidence.report"),
-        Command("turns", "list the turns of a run: model, tokens, money, tools, errors", "session.turns"),
+        Command("turns", "list the turns of a run: model, tokens, money, tools, errors", "session.lifecycle.turns"),
         Command("verify", "compute every recorded decision again and report those that differ", "session.verify"),
         Command("explain", "show why a run is at a step: conditions, inputs, the path taken", "session.explain"),
         Command("export", "write a session and everything that it refers to into one file", "session.export"),
@@ -113,15 +115,21 @@ Exit codes: 0 success, 1 a check failed or a session was not found, 2 wrong comm
 )
 CONTRACT = Group(
     "contract",
-    "check blocks, flows and contracts",
-    """Work with blocks, flows and contracts: what work is, and what it must achieve.
+    "check, publish, start and assess contracts",
+    """Work with blocks, flows and contracts: what work is, what it must achieve, and whether it did.
 Exit codes: 0 success, 1 faults found or request refused, 2 wrong command line.""",
     (
         Command(
-            "validate",
-            "check files of blocks, flows and contracts, and report every fault",
-            "workflow.contract.validate",
+            "validate", "check files of blocks, flows and contracts, and report every fault", f"{_CONTRACT}.validate"
         ),
+        Command("publish", "keep a contract and its parts for ever, under their versions", f"{_CONTRACT}.publish"),
+        Command("list", "list contracts, and the sessions that execute one", f"{_CONTRACT}.list"),
+        Command("show", "show a contract: its work and its outcomes", f"{_CONTRACT}.show"),
+        Command("graph", "draw a contract: its work side, its outcome side and their state", f"{_CONTRACT}.graph"),
+        Command("start", "execute a contract in a new session", f"{_CONTRACT}.start"),
+        Command("status", "show the work and the goals of a contract", f"{_CONTRACT}.status"),
+        Command("assess", "begin the test flows and the assessments of outcomes", f"{_CONTRACT}.assess"),
+        Command("claim", "let a run that has ended count for a contract too", f"{_CONTRACT}.claim"),
     ),
 )
 CONFIG = Group(
@@ -181,6 +189,7 @@ Exit codes: 0 success, 1 faults found, 2 wrong command line.""",
         Command("validate", "check a profile or manifest; list each field as used, ignored or unknown", "drive.agent"),
         Command("show", "print a profile with all its values, also those that it does not state", "drive.agent"),
         Command("new", "write a new profile; never overwrite a file", "drive.agent"),
+        Command("schema", "print the JSON Schema of profiles, for editors", "drive.agent_schema"),
     ),
 )
 COMMANDS: tuple[Command | Group, ...] = (

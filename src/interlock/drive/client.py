@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, cast
 
+import anyio
 from mcp import types
 from mcp.shared.exceptions import MCPError
 
@@ -17,6 +18,10 @@ from interlock.kernel.canonical import Json
 
 NO_PERSON = "interlock/noPerson"
 """The capability with which a client declares that it speaks for no person, so that no claim of it opens a gate."""
+
+
+_BROKEN = (MCPError, OSError, RuntimeError, ValueError, anyio.BrokenResourceError, anyio.ClosedResourceError)
+"""How a call fails if the server refused it in the protocol, answered what does not conform, or is gone."""
 
 
 class ToolCaller(Protocol):
@@ -42,7 +47,7 @@ class Tokens:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingStep:
-    """The step that is pending, as a model is told about it."""
+    """The pending step, as a model reads it."""
 
     step_id: str
     title: str
@@ -129,6 +134,34 @@ class RefusedError(TurnError):
                 retry_after_ms=refusal.after_ms,
             )
         )
+
+
+class RunClient(Protocol):
+    """What a driver does with a run. The server's client does it at once, a draft keeps it until later."""
+
+    async def start(self, options: StartOptions) -> Position:
+        """See `WorkflowClient.start`."""
+        ...
+
+    async def find(self, run: str) -> Position:
+        """See `WorkflowClient.find`."""
+        ...
+
+    async def look(self, position: Position) -> Position:
+        """See `WorkflowClient.look`."""
+        ...
+
+    async def report(self, position: Position, evidence: Evidence) -> Position:
+        """See `WorkflowClient.report`."""
+        ...
+
+    async def save(self, position: Position, evidence: Evidence) -> Position:
+        """See `WorkflowClient.save`."""
+        ...
+
+    async def history(self, position: Position) -> RunHistory:
+        """See `WorkflowClient.history`."""
+        ...
 
 
 class WorkflowClient:
@@ -229,20 +262,78 @@ class WorkflowClient:
         uri = f"interlock://sessions/{position.session}/runs/{position.label}/turns"
         try:
             result = await self._caller.read_resource(uri)
-        except MCPError as error:
+        except _BROKEN as error:
             raise _unreachable(error) from error
         texts = [one.text for one in result.contents if isinstance(one, types.TextResourceContents)]
         return parse_history(_object(json.loads(texts[0]) if texts else None))
 
+    async def step_text(self, position: Position, step_id: str) -> str:
+        """Return a step as an agent would receive it now, whether it is pending or not.
+
+        Raises:
+            TurnError: The server cannot read it.
+        """
+        uri = f"interlock://sessions/{position.session}/runs/{position.label}/steps/{step_id}"
+        try:
+            result = await self._caller.read_resource(uri)
+        except _BROKEN as error:
+            raise _unreachable(error) from error
+        return "".join(one.text for one in result.contents if isinstance(one, types.TextResourceContents))
+
+    async def run_named(self, session: str, workflow_id: str, goal: str) -> str | None:
+        """Return the latest run of a session with this workflow and goal; None if there is none.
+
+        Raises:
+            TurnError: The server refused the call.
+        """
+        found = await self._call("resume_session", {"sessionId": session})
+        runs = [_object(_object(one).get("run")) for one in _list(found.get("candidates"))]
+        named = [one for one in runs if (one.get("workflowId"), one.get("goal")) == (workflow_id, goal)]
+        return str(named[0].get("runId")) if named else None
+
     async def _call(self, tool: str, arguments: dict[str, Json]) -> dict[str, Json]:
         try:
             result = await self._caller.call_tool(tool, cast("dict[str, Any]", arguments))
-        except (MCPError, OSError, RuntimeError) as error:
+        except _BROKEN as error:
             raise _unreachable(error) from error
         structure = cast("dict[str, Json]", dict(result.structured_content or {}))
         if result.is_error:
             raise RefusedError(_parse_refusal(structure))
         return structure
+
+
+class Draft:
+    """A client that keeps what a driver sends: its turns, and its report, with which the work ends."""
+
+    def __init__(self) -> None:
+        self.saved: list[Evidence] = []
+        self.reported: Evidence | None = None
+
+    async def start(self, options: StartOptions) -> Position:
+        """A draft begins no run."""
+        raise AssertionError(options)
+
+    async def find(self, run: str) -> Position:
+        """A draft looks for no run."""
+        raise AssertionError(run)
+
+    async def look(self, position: Position) -> Position:
+        """A draft stays where it is."""
+        return position
+
+    async def report(self, position: Position, evidence: Evidence) -> Position:
+        """Keep the report; for the driver, the work ends here."""
+        self.reported = evidence
+        return replace(position, step=None, is_complete=True, blockers=())
+
+    async def save(self, position: Position, evidence: Evidence) -> Position:
+        """Keep a turn."""
+        self.saved.append(evidence)
+        return position
+
+    async def history(self, position: Position) -> RunHistory:  # noqa: ARG002 — a draft begins without turns
+        """A draft has no history."""
+        return RunHistory()
 
 
 _STUCK = (

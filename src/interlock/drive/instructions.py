@@ -1,4 +1,4 @@
-"""What a model is told: its role and how it works in the system prompt, each step with what its report must hold."""
+"""What a model reads: its role and how it works in the system prompt, each step with what its report must hold."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -57,7 +57,7 @@ def system_prompt(profile: Profile) -> str:
 
 
 def step_message(position: Position, step: PendingStep) -> str:
-    """Return the message that hands out a step, with what its report must hold. It holds no token."""
+    """Return the message of a step, with what its report must hold. It holds no token."""
     parts = [f"# Step {step.number} of {step.total}: {step.title}"]
     if position.goal is not None:
         parts.append(f"Goal of the run: {position.goal}")

@@ -8,8 +8,8 @@ from interlock.drive.conversation.messages import Message, Origin, ToolCall, car
 from interlock.drive.faults import Fault
 from interlock.drive.models.protocol import Usage
 from interlock.drive.state import StateChange, parse_changes
-from interlock.kernel.budgets import RECORDED_TEXT_CHARS_MAX, TURN_RECORD_BYTES_MAX
 from interlock.kernel.canonical import Json, canonical_bytes
+from interlock.kernel.drive_budgets import RECORDED_TEXT_CHARS_MAX, TURN_RECORD_BYTES_MAX
 
 TURN_KIND = "wr.turn"
 RECORD_VERSION: Literal[1] = 1
@@ -95,6 +95,7 @@ class TurnRecord:
     number_of_step: int
     step_id: str
     started_at: str
+    agent: str = "agent"
     trace: Mapping[str, Json] = field(default_factory=dict[str, Json])
     previous: Mapping[str, Json] | None = None
     phases: list[Phase] = field(default_factory=list[Phase])
@@ -118,6 +119,7 @@ class TurnRecord:
             "turn": self.number,
             "turnOfStep": self.number_of_step,
             "stepId": self.step_id,
+            "agent": self.agent,
             "startedAt": self.started_at,
             "trace": dict(self.trace),
             "phases": [one.to_json() for one in self.phases],
@@ -164,6 +166,7 @@ class PastTurn:
     chain_id: str
     number: int
     step_id: str
+    agent: str
     started_at: str
     status: TurnStatus
     is_of_pending_step: bool
@@ -224,13 +227,15 @@ class RunHistory:
         """Return the history after the pending step was done."""
         return RunHistory(turns=tuple(replace(one, is_of_pending_step=False) for one in self.turns))
 
-    def conversation(self, last_answer: str | None) -> tuple[Message, ...]:
-        """Return the messages of all turns. `last_answer` is what the server said to the last report, if it is known.
+    def conversation(self, last_answer: str | None, *, only_of: str | None = None) -> tuple[Message, ...]:
+        """Return the messages of all turns, or of one agent. `last_answer` is what the server said to the last report.
 
         Every call has a result: what is not recorded was lost with the process that made the call.
         """
         messages: list[Message] = []
         for at, turn in enumerate(self.turns):
+            if only_of not in (None, turn.agent):
+                continue
             following = self.turns[at + 1].previous.get("answer") if at + 1 < len(self.turns) else last_answer
             messages += _messages_of(turn, following if isinstance(following, str) else "The step was reported.")
         return tuple(messages)
@@ -291,6 +296,7 @@ def parse_turn(record: Mapping[str, Json], *, is_of_pending_step: bool) -> PastT
         chain_id=str(ids.get("chainId", "")),
         number=_count(record.get("turn")),
         step_id=str(record.get("stepId", "")),
+        agent=str(record.get("agent", "")),
         started_at=str(record.get("startedAt", "")),
         status=status if status in ("about_to_call", "waiting") else "done",
         is_of_pending_step=is_of_pending_step,

@@ -11,7 +11,7 @@ from mcp.client import advertise
 from mcp.client.session import ElicitationFnT
 
 from interlock.drive.agent.profile import Profile
-from interlock.drive.client import NO_PERSON, ToolCaller, WorkflowClient
+from interlock.drive.client import NO_PERSON, Draft, ToolCaller, WorkflowClient
 from interlock.drive.conversation.filtering import Filter
 from interlock.drive.effects import Effects, SystemEffects
 from interlock.drive.faults import Fault, TurnError
@@ -99,8 +99,10 @@ def make_model(name: str, profile: Profile, read_script: Callable[[str], object]
     return vendor_model(name, profile.llm)
 
 
-def equip(profile: Profile, model: Model, caller: ToolCaller, around: Surroundings) -> Equipment:
+def equip(profile: Profile, model: Model, caller: ToolCaller | None, around: Surroundings) -> Equipment:
     """Return what all turns of a driver share. The caller enters `toolbox` and leaves it.
+
+    Without a client of a server, the work is a draft.
 
     Raises:
         TurnError: A filter of the profile is not valid.
@@ -115,7 +117,7 @@ def equip(profile: Profile, model: Model, caller: ToolCaller, around: Surroundin
     return Equipment(
         profile=profile,
         model=model,
-        client=WorkflowClient(caller),
+        client=WorkflowClient(caller) if caller is not None else Draft(),
         toolbox=Toolbox(profile, around.functions),
         workspace=Workspace(around.workspace),
         store=StateStore(around.effects.unix_ms),

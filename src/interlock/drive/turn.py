@@ -10,7 +10,7 @@ from typing import cast
 import anyio
 
 from interlock.drive.agent.profile import Profile
-from interlock.drive.client import Evidence, Position, RefusedError, Tokens, WorkflowClient
+from interlock.drive.client import Evidence, Position, RefusedError, RunClient, Tokens
 from interlock.drive.conversation.filtering import Filter
 from interlock.drive.conversation.memory import select_window, summary_source
 from interlock.drive.conversation.messages import Message, Origin, ToolCall, carried, carried_text
@@ -44,11 +44,13 @@ from interlock.drive.tools.execute import Executor, JudgedCall
 from interlock.drive.tools.tool import ResolvedTool, ToolContext
 from interlock.drive.tools.toolbox import Toolbox, input_fault
 from interlock.drive.tools.workspace import Workspace
-from interlock.kernel.budgets import MODEL_TEXT_CHARS_MAX, TOKENS_PER_PRICE
 from interlock.kernel.canonical import Json
+from interlock.kernel.drive_budgets import MODEL_TEXT_CHARS_MAX, TOKENS_PER_PRICE
 
 Input = tuple[str, str]
 """What a turn receives beside the results of calls: its format, and its text."""
+DELEGATION = "delegation"
+"""The format of what one agent passes on to another."""
 _OWN = {REPORT.name: REPORT, PROGRESS.name: PROGRESS}
 _REFUSED = frozenset({"VALIDATION_ERROR", "SCHEMA_VIOLATION", "POLICY_VIOLATION"})
 """Errors of a call that the model can correct by another one."""
@@ -62,7 +64,7 @@ class Equipment:
 
     profile: Profile
     model: Model
-    client: WorkflowClient
+    client: RunClient
     toolbox: Toolbox
     workspace: Workspace
     store: StateStore
@@ -80,7 +82,7 @@ class Equipment:
 class TurnTask:
     """What one turn is about: where the run is, the conversation so far, and the new inputs.
 
-    `pinned` is the message that handed out the step: a request holds it however long the conversation is. `previous`
+    `pinned` is the message of the step: a request holds it however long the conversation is. `previous`
     says how the last two phases of the turn before went, and what was answered to its report.
     """
 
@@ -132,6 +134,7 @@ class Turn:
             number_of_step=task.number_of_step,
             step_id=step.step_id,
             started_at=timestamp(effects.unix_ms()),
+            agent=equipment.profile.identity.id,
             previous=task.previous,
         )
         self._state: TurnState = equipment.store.begin(equipment.profile.state.isolation_level)
@@ -211,7 +214,11 @@ class Turn:
             Message(
                 role="user",
                 content=str(carried(text)),
-                origin=Origin(source="api", original_format=original, normalized_at=now),
+                origin=Origin(
+                    source="delegation" if original == DELEGATION else "api",
+                    original_format=original,
+                    normalized_at=now,
+                ),
             )
             for original, text in self._task.inputs
         ]

@@ -86,6 +86,11 @@ class Request:
         notes = self.notes if self.has_notes() else earlier.notes
         return replace(self, notes=notes, artifacts=(*self.artifacts, *kept))
 
+    @property
+    def evidence(self) -> tuple[Mapping[str, Json], ...]:
+        """The artifacts that are evidence: a driver's record of its turn is none."""
+        return tuple(one for one in self.artifacts if one.get("kind") != TURN_KIND)
+
     def in_stored_order(self) -> "Request":
         """Return the request in the order in which the log stores it, so that the order of artifacts never matters."""
         ordered = sorted(self.artifacts, key=lambda item: digest_of(dict(item)))

@@ -26,6 +26,7 @@ class Start:
     """A run that is to begin. `is_new_session` says whether its session begins with it (ADV-2).
 
     `observed` is the state of its workspace: recorded for a new session, or only for the run if it joins one (OBS-5).
+    `binding` says which part of a contract it is for.
     """
 
     session: SessionId
@@ -40,6 +41,7 @@ class Start:
     baseline: Preferences
     observed: tuple[data.ObservationRecorded, ...] = ()
     config_hash: Digest | None = None
+    binding: data.Binding | None = None
 
 
 def root_node(run: RunId) -> NodeId:
@@ -93,12 +95,15 @@ def plan_start(start: Start) -> AppendPlan | Violation:
 
 
 def _first_events(start: Start, root: NodeId, node: data.NodeCreated) -> list[EventDraft]:
-    run_started = data.RunStarted(
-        workflow_id=start.workflow.workflow_id,
-        workflow_hash=start.workflow_hash,
-        workflow_source_kind=start.source_kind,
-        workflow_source_ref=start.source_ref,
-        **({} if start.config_hash is None else {"applied_config_hash": start.config_hash}),
+    run_started = data.RunStarted.model_validate(
+        {
+            "workflow_id": start.workflow.workflow_id,
+            "workflow_hash": start.workflow_hash,
+            "workflow_source_kind": start.source_kind,
+            "workflow_source_ref": start.source_ref,
+            **({} if start.config_hash is None else {"applied_config_hash": start.config_hash}),
+            **({} if start.binding is None else {"binding": start.binding}),
+        }
     )
     return [EventDraft(data=run_started, run=start.run), EventDraft(data=node, run=start.run, node=root)]
 

@@ -1,4 +1,6 @@
-"""Every limit, wait and size that was chosen, each with its reason and its unit. No other module defines one.
+"""Every limit, wait and size that was chosen, each with its reason and its unit.
+
+Those of drivers are in `drive_budgets`; no other module defines one.
 
 A number that something else fixes, such as a format, is part of that thing. The model of a document defines how many
 members each of its lists may have, and publishes that in its schema.
@@ -521,68 +523,6 @@ EARLIER_NOTES_MAX = 20
 PROMPT_REPEATED_BYTES_MAX = 1_024
 """Bytes of a prompt that a refusal repeats although it is unchanged; a longer one is only referred to (ANS-27)."""
 
-# Turns of an agent (DRIVE-8, DRIVE-10, TOOL-6).
-DRIVE_TURNS = 100
-"""Turns of a run, if the profile does not set them: a workflow of twenty steps has five for each."""
-DRIVE_TOOL_TURNS = 10
-"""Turns in a row that call tools without reporting, if the profile does not set them; part of the specification."""
-DRIVE_HISTORY_WINDOW = 20
-"""Messages of a conversation in one request; part of the specification."""
-DRIVE_HISTORY_TOKENS = 4_000
-"""Tokens of these messages; part of the specification."""
-DRIVE_MODEL_SECONDS = 120.0
-"""One request to a model: long answers of large models take a minute."""
-DRIVE_TOOL_MS = 60_000
-"""One call of a tool: a test suite of a small project runs in a minute."""
-DRIVE_WAIT_SECONDS = 60.0
-"""How long a drive waits for an event from outside before it ends resumable: a job of a CI service costs money."""
-WAIT_PAUSE_S_MIN = 0.5
-"""The first pause between two questions whether something arrived."""
-WAIT_PAUSE_S_MAX = 10.0
-"""The longest such pause; each is twice the one before."""
-RETRY_DELAY_MS = 500
-"""The pause before the first retry, if the error names none."""
-RETRY_DELAY_MS_MAX = 30_000
-"""The longest pause before a retry."""
-RETRY_MULTIPLIER = 2.0
-"""By how much each pause is longer than the one before."""
-BREAKER_FAILURES = 5
-"""Failures in a row at which a circuit breaker opens; part of the specification."""
-BREAKER_OPEN_SECONDS = 60.0
-"""How long it stays open; part of the specification."""
-BREAKER_PROBES = 3
-"""Successful probes that close it; part of the specification."""
-REPAIR_TURNS_MAX = 3
-"""Turns in a row whose calls were all refused: a model that is wrong three times does not find out the fourth time."""
-CHECKPOINTS_RESERVED = 5
-"""Checkpoints of a step that turns leave free, for a mark and a report at its end."""
-TURN_RECORD_BYTES_MAX = 500_000
-"""The record of one turn: half of what an artifact may have, because its canonical form can be longer."""
-RECORDED_TEXT_CHARS_MAX = 16 * KIB
-"""The beginning of a text in a record that is too large as a whole."""
-MODEL_TEXT_CHARS_MAX = 64 * KIB
-"""The text of one answer of a model: more is a pasted file, and would fill every later request."""
-MODEL_ANSWER_BYTES_MAX = 4_000_000
-"""The answer of a model that is a command."""
-TOOL_ARGUMENTS_BYTES_MAX = 256 * KIB
-"""The arguments of one call: a whole file is written with them."""
-TOOL_OUTPUT_CHARS_MAX = 16 * KIB
-"""The output of one call, as it is shown and kept: about as many tokens as a conversation may have."""
-TOOL_FILE_BYTES_MAX = 1_000_000
-"""A file that a built-in tool reads."""
-TOOL_FILES_MAX = 2_000
-"""Files that a built-in tool lists or searches."""
-SEARCH_MATCHES_MAX = 200
-"""Lines that a search returns."""
-CHARS_PER_TOKEN = 4
-"""Characters of a token, roughly, for every model: the conversation is bounded by an estimate."""
-CUT_MESSAGE_TOKENS_MIN = 100
-"""The least text that a summary is made of."""
-TOKENS_PER_PRICE = 1_000_000
-"""Prices of models are stated for a million tokens."""
-PROFILE_BYTES_MAX = 256 * KIB
-"""The file of an agent's profile, with its examples."""
-
 # Operations: blocks, flows and contracts.
 PORTS_MAX = 100
 """Inputs, or outputs, of one block: each is a line of its prompt."""
@@ -602,3 +542,7 @@ EXECUTION_TIME_CHARS_MAX = 40
 """A time as RFC 3339 text, with a fraction and an offset."""
 PORT_VALUE_BYTES_MAX = 8 * KIB
 """A value on a port that the next prompt shows; a larger one is shown by its digest, and the artifact holds it."""
+BOUND_DEFINITIONS_MAX = 2_000
+"""Definitions that a contract run refers to: their digests are one event, and their texts files of their own."""
+BOUND_CONTRACTS_MAX = 100
+"""Contracts of one contract run, itself included: each is an event of one plan."""

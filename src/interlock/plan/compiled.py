@@ -19,15 +19,12 @@ from interlock.define.parts import (
 )
 from interlock.kernel.canonical import Json, digest_of_bytes
 from interlock.kernel.ids import Digest, WorkflowHash
-from interlock.kernel.uuids import UUID_PATTERN, Uuid
 from interlock.plan.adapter import AdapterEvent, AdapterIntent, AdapterManifest, adapter_key
 from interlock.plan.builtins.packs import PACKS
 from interlock.plan.graph import Graphs
 from interlock.plan.records import ASSESSMENT_CONTRACT, Plan, PlanNode
-from interlock.record.base import IndexField, Record, classify_read_error
+from interlock.record.base import IndexField, Record, UuidField, classify_read_error
 from interlock.record.outcome import Capability
-
-UuidField = Annotated[Uuid, Field(pattern=UUID_PATTERN)]
 
 
 class ContractPack(Record):

@@ -27,6 +27,7 @@ from interlock.kernel.ids import (
     TraceId,
     WorkflowHash,
 )
+from interlock.kernel.uuids import UUID_PATTERN, Uuid
 
 EventIndex = NewType("EventIndex", int)
 """0-based position of an event in its session. Events have no other order (EVT-3)."""
@@ -57,6 +58,8 @@ DigestField = Annotated[Digest, Field(pattern=_DIGEST_PATTERN)]
 SnapshotRefField = Annotated[SnapshotRef, Field(pattern=_DIGEST_PATTERN)]
 WorkflowHashField = Annotated[WorkflowHash, Field(pattern=_DIGEST_PATTERN)]
 IndexField = Annotated[int, Field(ge=0)]
+UuidField = Annotated[Uuid, Field(pattern=UUID_PATTERN)]
+"""The id of a definition or of an execution (OPS-15)."""
 DelimiterSafe = Annotated[str, Field(pattern=r"^[a-z0-9_-]+$", max_length=300)]
 """Step and loop ids, and ids derived from them. They contain no delimiter of a step instance key (SNAP-3)."""
 

@@ -3,18 +3,22 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from interlock.kernel.ids import Digest, SnapshotRef, WorkflowHash
+from interlock.kernel.ids import Digest, SessionId, SnapshotRef, WorkflowHash
 from interlock.record import events as ev
 from interlock.record.payloads import ArtifactPayload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class References:
-    """The digests that events refer to, each once, in event order. `artifacts` includes decision captures."""
+    """The digests that events refer to, each once, in event order. `artifacts` includes decision captures.
+
+    `sessions` are the sessions whose runs are claimed.
+    """
 
     snapshots: tuple[SnapshotRef, ...]
     workflows: tuple[WorkflowHash, ...]
     artifacts: tuple[Digest, ...]
+    sessions: frozenset[SessionId] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,10 +31,11 @@ class Contents:
 
 
 def collect_references(events: Iterable[ev.Event]) -> References:
-    """Collect the digests that events refer to."""
+    """Collect the digests and the sessions that events refer to."""
     snapshots: dict[SnapshotRef, None] = {}
     workflows: dict[WorkflowHash, None] = {}
     artifacts: dict[Digest, None] = {}
+    sessions: set[SessionId] = set()
     for event in events:
         match event:
             case ev.NodeCreatedEvent():
@@ -43,6 +48,16 @@ def collect_references(events: Iterable[ev.Event]) -> References:
                 artifacts[event.data.capture_ref] = None
             case ev.WorkRecordedEvent() if event.data.answer_ref is not None:
                 artifacts[event.data.answer_ref] = None
+            case ev.ContractBoundEvent():
+                artifacts |= dict.fromkeys((event.data.definition, *(event.data.definitions or ())))
+            case ev.ExecutionClaimedEvent():
+                artifacts[event.data.outputs] = None
+                sessions.add(event.data.source_session_id)
             case _:
                 continue
-    return References(snapshots=tuple(snapshots), workflows=tuple(workflows), artifacts=tuple(artifacts))
+    return References(
+        snapshots=tuple(snapshots),
+        workflows=tuple(workflows),
+        artifacts=tuple(artifacts),
+        sessions=frozenset(sessions),
+    )

@@ -299,6 +299,32 @@ class IntentSettledEvent(Envelope):
         return f":{self.data.intent_id}:{self.data.attempt}:{role}"
 
 
+class ContractBoundEvent(Envelope):
+    """`contract_bound`: of the session; without a parent it is the key event of the start of a contract."""
+
+    kind: Literal["contract_bound"]
+    scope: None = None
+    data: data.ContractBound
+
+    def dedupe_suffix(self) -> str:
+        """One binding per binding id."""
+        return f":{self.data.binding_id}"
+
+
+class ExecutionClaimedEvent(Envelope):
+    """`execution_claimed`: of the session; the key event of a claim."""
+
+    kind: Literal["execution_claimed"]
+    scope: None = None
+    data: data.ExecutionClaimed
+
+    def dedupe_suffix(self) -> str:
+        """One claim of an execution for each part of a contract."""
+        part = self.data.binding
+        test = f":{part.test}" if part.test is not None else ""
+        return f":{part.binding_id}:{part.role}:{part.position}{test}:{self.data.flow_execution_id}"
+
+
 Event = (
     SessionCreatedEvent
     | ObservationRecordedEvent
@@ -317,6 +343,8 @@ Event = (
     | EventReceivedEvent
     | IntentRecordedEvent
     | IntentSettledEvent
+    | ContractBoundEvent
+    | ExecutionClaimedEvent
 )
 
 EVENT: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="kind")], config={"defer_build": True})
@@ -359,6 +387,10 @@ def is_key_event(event: Event) -> bool:
             return event.data.node_kind == "checkpoint"
         case WorkRecordedEvent():
             return event.is_end
+        case ContractBoundEvent():
+            return event.data.parent is None
+        case ExecutionClaimedEvent():
+            return True
         case _:
             return False
 

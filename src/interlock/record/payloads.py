@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from interlock.kernel.budgets import (
+    BOUND_DEFINITIONS_MAX,
     PATH_CHARS_MAX,
     SHORT_STRING_CHARS_MAX,
     WORK_NOTE_BYTES_MAX,
@@ -23,12 +24,16 @@ from interlock.record.base import (
     DivergenceIdField,
     EventIdField,
     GapIdField,
+    IndexField,
     NodeIdField,
     OutputIdField,
     Preferences,
     Record,
+    RunIdField,
+    SessionIdField,
     SnapshotRefField,
     TraceIdField,
+    UuidField,
     WorkflowHashField,
 )
 from interlock.record.outcome import AdvanceOutcome, Capability
@@ -43,10 +48,29 @@ class SessionCreated(Record):
     """A session exists. Its title and content are derived from later events."""
 
 
+class Binding(Record):
+    """What an execution of a flow is for: a part of a contract that is bound in this session (GOAL-8).
+
+    `position` counts the work flows of the contract, or its assessment bindings; `test` the test flows of that
+    assessment.
+    """
+
+    binding_id: UuidField
+    role: Literal["work", "test", "assessment"]
+    position: IndexField
+    test: IndexField | None = None
+
+    @model_validator(mode="after")
+    def _check_role(self) -> "Binding":
+        if (self.role == "test") != (self.test is not None):
+            raise ValueError("only a test flow has the number of a test flow")
+        return self
+
+
 class RunStarted(Record):
     """A run exists. It executes only the compiled workflow with this hash.
 
-    `appliedConfigHash` identifies the configuration under which it began (CFG-2).
+    `appliedConfigHash` identifies the configuration under which it began (CFG-2), `binding` its contract.
     """
 
     workflow_id: str
@@ -54,6 +78,47 @@ class RunStarted(Record):
     workflow_source_kind: SourceKind
     workflow_source_ref: str
     applied_config_hash: DigestField | None = None
+    binding: Binding | None = None
+
+
+class ParentBinding(Record):
+    """The contract that a bound contract is a part of, and its position among the sub-contracts."""
+
+    binding_id: UuidField
+    position: IndexField
+
+
+class ContractBound(Record):
+    """This session executes a contract; or a part of it, if it has a parent (GOAL-8).
+
+    `definition` is the digest of the contract as it was published; `definitions`, only without a parent, are those of
+    everything that the contract refers to.
+    """
+
+    binding_id: UuidField
+    contract_id: UuidField
+    contract_version: Annotated[int, Field(ge=1)]
+    definition: DigestField
+    definitions: Annotated[tuple[DigestField, ...], Field(max_length=BOUND_DEFINITIONS_MAX, strict=False)] | None = None
+    parent: ParentBinding | None = None
+
+
+class ExecutionClaimed(Record):
+    """An execution of a run of this or another session counts for a contract of this session too (GOAL-9).
+
+    The claimed run is not changed. Its state is recorded here, and its outputs as an artifact with the digest
+    `outputs`, so that the record is complete without it.
+    """
+
+    binding: Binding
+    source_session_id: SessionIdField
+    source_run_id: RunIdField
+    source_node_id: NodeIdField
+    flow_id: UuidField
+    flow_version: Annotated[int, Field(ge=1)]
+    flow_execution_id: UuidField
+    state: Literal["completed", "skipped", "failed", "cancelled"]
+    outputs: DigestField
 
 
 class NodeCreated(Record):

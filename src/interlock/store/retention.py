@@ -12,7 +12,8 @@ from interlock.store.ports.maintenance import Due, GcSnapshot, Item, Kind, Reten
 def due(marked: GcSnapshot, retention: Retention, spared: Collection[SessionId] = ()) -> Due:
     """Return what may be removed. `spared` sessions stay."""
     assert not marked.unsound, "no sweep while any session is unsound (GC-7)"
-    gone = {one.session for one in marked.sessions if retention.has_expired(one) and one.session not in spared}
+    claimed = _find_claimed(marked, retention, spared)
+    gone = {one.session for one in marked.sessions if retention.has_expired(one)} - claimed - set(spared)
     roots = roots_of(marked, gone)
     return Due(
         sessions=tuple(one for one in marked.sessions if one.session in gone),
@@ -22,6 +23,18 @@ def due(marked: GcSnapshot, retention: Retention, spared: Collection[SessionId] 
             if item.session not in gone and item.session not in spared and _is_due(item, roots, retention)
         ),
     )
+
+
+def _find_claimed(marked: GcSnapshot, retention: Retention, spared: Collection[SessionId]) -> set[SessionId]:
+    """Return the sessions that a session that stays claims, directly or through others (GOAL-9)."""
+    claims = {one.session: one.claims for one in marked.sessions}
+    frontier = [one.session for one in marked.sessions if one.session in spared or not retention.has_expired(one)]
+    claimed: set[SessionId] = set()
+    while frontier:
+        for session in claims.get(frontier.pop(), frozenset()) - claimed:
+            claimed.add(session)
+            frontier.append(session)
+    return claimed
 
 
 def roots_of(marked: GcSnapshot, gone: Collection[SessionId]) -> frozenset[str]:

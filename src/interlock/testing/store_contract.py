@@ -15,11 +15,18 @@ from interlock.kernel.budgets import LOCK_WAIT_MS_MAX
 from interlock.kernel.canonical import digest_of_bytes
 from interlock.kernel.errors import InterlockError
 from interlock.kernel.ids import Digest, SessionId, SnapshotRef, WorkflowHash, derived_id
+from interlock.kernel.uuids import derived_uuid
 from interlock.record.append_plan import AppendPlan, EventDraft, Stamps
 from interlock.record.content import Contents
 from interlock.record.events import Event, copy_to_session
 from interlock.record.payloads import SessionCreated
-from interlock.store.ports.errors import ContentDamagedError, Health, SessionBusyError, SessionLockReleasedError
+from interlock.store.ports.errors import (
+    ContentDamagedError,
+    DefinitionTakenError,
+    Health,
+    SessionBusyError,
+    SessionLockReleasedError,
+)
 from interlock.store.ports.reader import NOTHING_OMITTED
 from interlock.store.ports.store import Store
 from interlock.views.session import BrokenHistoryError, Session
@@ -342,6 +349,19 @@ class StoreContract(Suite):
             other.restore(lock, history, contents)
         again = self.reopen(other)
         assert (again.load(start.session), again.load(foreign), again.sessions()) == (None, None, ())
+
+    def test_a_version_of_a_definition_keeps_its_first_content(self) -> None:
+        """Publishing the same bytes again changes nothing; other bytes are refused, with everything beside them."""
+        store = self.make_store()
+        first, second = (derived_uuid("definition", 1), 1), (derived_uuid("definition", 2), 1)
+        assert store.published() == {}
+        store.publish({first: b"one"})
+        store.publish({first: b"one"})
+        with expects(DefinitionTakenError):
+            store.publish({second: b"two", first: b"changed"})
+        assert self.reopen(store).published() == {first: b"one"}
+        store.publish({(first[0], 2): b"changed", second: b"two"})
+        assert self.reopen(store).published() == {first: b"one", (first[0], 2): b"changed", second: b"two"}
 
     def test_a_key_ring_is_made_once_and_rotates_by_one(self) -> None:
         """The current key becomes the previous one; the earlier previous key is removed."""

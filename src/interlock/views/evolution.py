@@ -29,6 +29,7 @@ from interlock.views.session import (
     NONE_TAKEN,
     Advance,
     BrokenHistoryError,
+    Claim,
     Node,
     NodeOutput,
     Run,
@@ -135,6 +136,12 @@ def _apply(session: Session, event: ev.Event) -> Session:  # noqa: C901, PLR0911
             return replace(session, outside=intent_recorded(session.outside, event))
         case ev.IntentSettledEvent():
             return replace(session, outside=intent_settled(session.outside, event))
+        case ev.ContractBoundEvent():
+            _check_binding(session, event.data.parent)
+            return replace(session, contracts=(*session.contracts, event.data))
+        case ev.ExecutionClaimedEvent():
+            _check_binding(session, event.data.binding)
+            return replace(session, claims=(*session.claims, Claim(index=event.event_index, data=event.data)))
         case ev.SessionCreatedEvent() | ev.DivergenceRecordedEvent():
             return session
         case _:
@@ -145,7 +152,13 @@ def _with_node(session: Session, node: NodeId, change: Callable[[Node], Node]) -
     return replace(session, nodes=session.nodes.insert(node, change(session.nodes[node])))
 
 
+def _check_binding(session: Session, binding: data.Binding | data.ParentBinding | None) -> None:
+    if binding is not None and all(one.binding_id != binding.binding_id for one in session.contracts):
+        raise BrokenHistoryError(f"no contract is bound as {binding.binding_id}")
+
+
 def _run_started(session: Session, event: ev.RunStartedEvent) -> Session:
+    _check_binding(session, event.data.binding)
     run = event.scope.run_id
     suffix = run[-LABEL_CHARS:]
     started = Run(
@@ -156,6 +169,7 @@ def _run_started(session: Session, event: ev.RunStartedEvent) -> Session:
         source_kind=event.data.workflow_source_kind,
         source_ref=event.data.workflow_source_ref,
         recorded_at=event.recorded_at,
+        binding=event.data.binding,
     )
     return replace(
         session,

@@ -59,13 +59,17 @@ class Intent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outside:
-    """The events and intents of a session. `by_kind` has the events of a run and kind, newest first."""
+    """The events and intents of a session. `by_kind` has the events of a run and kind, newest first.
+
+    `of_run` and `intents_of` count the events and the intents of a run.
+    """
 
     events: "HashTrieMap[EventId, Received]"
     intents: "HashTrieMap[IntentId, Intent]"
     by_kind: "HashTrieMap[tuple[RunId, str], List[EventId]]"
     by_node: "HashTrieMap[NodeId, tuple[IntentId, ...]]"
     of_run: "HashTrieMap[RunId, int]"
+    intents_of: "HashTrieMap[RunId, int]"
     taken: "HashTrieMap[RunId, HashTrieSet[EventId]]"
 
     def received(self, run: RunId, kind: str) -> Iterator[Received]:
@@ -103,6 +107,7 @@ NOTHING_OUTSIDE = Outside(
     by_kind=HashTrieMap(),
     by_node=HashTrieMap(),
     of_run=HashTrieMap(),
+    intents_of=HashTrieMap(),
     taken=HashTrieMap(),
 )
 """The state before the first event."""
@@ -159,6 +164,7 @@ def intent_recorded(outside: Outside, event: ev.IntentRecordedEvent) -> Outside:
         outside,
         intents=outside.intents.insert(intent.intent_id, intent),
         by_node=outside.by_node.insert(intent.node, (*before, intent.intent_id)),
+        intents_of=outside.intents_of.insert(intent.run, outside.intents_of.get(intent.run, 0) + 1),
     )
 
 

@@ -139,6 +139,7 @@ class Run:
     client: str | None = None
     nodes: int = 0
     ended: RunEnd | None = None
+    binding: data.Binding | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,6 +160,14 @@ class Advance:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """A claimed execution, and where the log records it."""
+
+    index: int
+    data: data.ExecutionClaimed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
     """The state of a session: all that later calls need from its log."""
 
@@ -176,6 +185,8 @@ class Session:
     dedupe_keys: "HashTrieMap[str, int]"
     outside: Outside = NOTHING_OUTSIDE
     newest: Advance | None = None
+    contracts: tuple[data.ContractBound, ...] = ()
+    claims: tuple[Claim, ...] = ()
 
     def advance(self, node: NodeId, attempt: AttemptId) -> Advance | None:
         """Return the recorded outcome of an attempt on a node, if there is one."""

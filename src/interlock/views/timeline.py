@@ -117,6 +117,11 @@ def _details(event: ev.Event) -> Iterator[str]:  # noqa: C901, PLR0912 — one f
             yield from _describe_settled(event)
         case ev.DecisionTraceAppendedEvent():
             yield from (f"because: {entry.summary}" for entry in event.data.entries)
+        case ev.ContractBoundEvent():
+            yield f"contract {event.data.contract_id}, version {event.data.contract_version}: {event.data.definition}"
+        case ev.ExecutionClaimedEvent():
+            claimed = event.data
+            yield f"claimed {claimed.source_run_id} of {claimed.source_session_id}: {claimed.state}"
         case ev.SessionCreatedEvent() | ev.RunStartedEvent() | ev.NodeCreatedEvent() | ev.EdgeCreatedEvent():
             return
         case _:

@@ -1,6 +1,7 @@
 """`session delete`: what should never have been written goes, and nothing else does."""
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,15 @@ def test_a_session_that_another_one_refers_to_is_not_deleted(place: Place, harne
     assert place.run("delete", session_of(first), "--yes").code == 0
 
 
+def typing(answer: str) -> Callable[[str], str]:
+    """Return a function that answers every question like a person at a terminal."""
+
+    def typed(_: str) -> str:
+        return answer
+
+    return typed
+
+
 @pytest.mark.inv("EVD-10")
 def test_nothing_is_deleted_unless_a_person_types_the_end_of_the_id(
     place: Place, harness: Harness, monkeypatch: pytest.MonkeyPatch
@@ -83,10 +93,10 @@ def test_nothing_is_deleted_unless_a_person_types_the_end_of_the_id(
     told = place.run("delete", session_of(first))
     assert (told.code, "Add --yes" in told.err) == (2, True)
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
-    monkeypatch.setattr("builtins.input", lambda _: "yes")
+    monkeypatch.setattr("builtins.input", typing("yes"))
     assert place.run("delete", session_of(first)).code == 1
     assert tree(place.root) == before
-    monkeypatch.setattr("builtins.input", lambda _: session_of(first)[-6:])
+    monkeypatch.setattr("builtins.input", typing(session_of(first)[-6:]))
     assert place.run("delete", session_of(first)).code == 0
     assert place.run("list", "--json").json()["runs"] == []
 

@@ -1,10 +1,12 @@
 """A driver works a run to its end, and every change goes through the tools of the server."""
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import pytest
+from mcp import Client, types
 from tests.support.drive import (
     EFFECTFUL,
     FakeEffects,
@@ -18,9 +20,11 @@ from tests.support.drive import (
     tool,
 )
 
+from interlock.drive.client import Evidence
 from interlock.drive.faults import Fault, TurnError
 from interlock.drive.models.protocol import InferenceRequest, InferenceResponse
-from interlock.testing.harness import Harness, linear_workflow
+from interlock.server.app import build_server
+from interlock.testing.harness import Harness, call_through, linear_workflow
 
 ABC = linear_workflow("test.abc", "a", "b", "c")
 RECORDED = ["init", "normalize", "resolve", "infer", "execute"]
@@ -107,8 +111,8 @@ async def test_a_step_that_a_person_must_confirm_stops_the_drive_and_the_run_sta
         assert (result.status, result.exit_code) == ("person_needed", 3)
         assert result.fault is not None
         assert result.fault.code == "ESCALATION_REQUIRED"
-        found = await drive.client.call_tool("resume_session", {"runId": result.position.run})
-        assert [one["run"]["runId"] for one in (found.structured_content or {})["candidates"]] == [result.position.run]
+        found = await call_through(drive.client, "resume_session", {"runId": result.position.run})
+        assert [one["run"]["runId"] for one in found["candidates"]] == [result.position.run]
     async with driving(harness, report) as again:
         resumed = await again.resume(result.position.run)
         assert resumed.status == "person_needed"
@@ -131,7 +135,9 @@ async def test_a_refused_report_is_answered_with_its_blockers_and_the_next_turn_
 
 @pytest.mark.inv("DRIVE-14")
 async def test_arguments_that_the_server_refuses_are_the_models_to_correct_three_times_at_most() -> None:
-    bad = lambda request: report(request, artifacts=[{"kind": "x", "text": 5}, {"no": "kind"}])  # noqa: E731
+    def bad(request: InferenceRequest) -> InferenceResponse:
+        return report(request, artifacts=[{"kind": "x", "text": 5}, {"no": "kind"}])
+
     async with driving(Harness.in_memory(ABC), each(bad)) as drive:
         assert (await drive.start()).status == "complete"
     async with driving(Harness.in_memory(ABC), bad) as drive:
@@ -349,7 +355,7 @@ async def test_a_second_driver_on_one_run_is_noticed_before_it_loses_a_turn() ->
     waited: list[str] = []
     async with driving(harness, calls(("note_progress", {"notes": "Two."}))) as drive:
         drive.caller.before = other_first
-        position = await drive.driver._with.client.find(run)
+        position = await drive.equipment.client.find(run)
         await drive.client.call_tool(
             "checkpoint_workflow",
             {"checkpointToken": position.tokens.checkpoint, "output": {"notesMarkdown": "Another driver."}},
@@ -358,10 +364,8 @@ async def test_a_second_driver_on_one_run_is_noticed_before_it_loses_a_turn() ->
         assert result.status in ("budget_used_up", "failed")
     stale = driving(harness, report)
     async with stale as drive:
-        client = drive.driver._with.client
+        client = drive.equipment.client
         before = await client.find(run)
-        from interlock.drive.client import Evidence  # noqa: PLC0415 — only here
-
         await client.save(before, Evidence(notes="First."))
         with pytest.raises(TurnError, match="Another driver"):
             await client.save(before, Evidence(notes="Second."))
@@ -423,3 +427,61 @@ async def test_hostile_text_is_cut_or_replaced_before_it_reaches_the_server() ->
 async def test_a_workspace_is_needed_by_no_run_without_its_tools() -> None:
     async with driving(Harness.in_memory(ABC), report, workspace=Path("/nonexistent")) as drive:
         assert (await drive.start()).status == "complete"
+
+
+@pytest.mark.inv("DRIVE-11")
+async def test_an_agent_a_driver_and_another_agent_alternate_on_one_run_and_the_log_names_all_three() -> None:
+    harness = Harness.in_memory(ABC)
+
+    def named(name: str) -> Client:
+        return Client(build_server(harness.ports, None), client_info=types.Implementation(name=name, version="1"))
+
+    async def report_as(name: str, run: str | None, notes: str) -> str:
+        async with named(name) as client:
+            if run is None:
+                at = await call_through(client, "start_workflow", {"workflowId": "test.abc"})
+            else:
+                found = await call_through(client, "resume_session", {"runId": run})
+                at = await call_through(client, "continue_workflow", found["candidates"][0]["nextCall"]["arguments"])
+            sent = {"ackToken": at.ack, "output": {"notesMarkdown": notes}}
+            await call_through(client, "continue_workflow", sent)
+            return run or at["run"]["runId"]
+
+    run = await report_as("first agent", None, "The first agent read one file and decided what the others are to do.")
+    async with driving(harness, report, profile(constraints={"max_turns": 1})) as drive:
+        result = await drive.resume(run)
+        assert (result.status, result.turns) == ("budget_used_up", 1)
+        assert "The first agent read one file" in drive.model.requests[0].messages[0].text(), "the recap is an input"
+    await report_as("second agent", run, "The second agent checked what was built, and found nothing that is open.")
+    (session,) = harness.ports.read.reader.sessions()
+    events = [event for event in harness.events(session) if event.kind == "advance_recorded"]
+    actors = [event.actor.identifier for event in events if event.actor is not None]
+    assert (len(actors), actors[0], actors[2]) == (3, "first agent", "second agent")
+    assert actors[1] not in (actors[0], actors[2])
+
+
+async def test_a_server_that_is_gone_fails_the_drive_and_leaves_the_run_where_it_was() -> None:
+    def broken(name: str, _: dict[str, Any]) -> None:
+        if name == "continue_workflow":
+            raise BrokenPipeError
+
+    harness = Harness.in_memory(ABC)
+    async with driving(harness, report) as drive:
+        drive.caller.client = cast("Client", Failing(drive.client, broken))
+        result = await drive.start()
+    assert (result.status, result.exit_code) == ("failed", 1)
+    assert result.fault is not None
+    assert result.fault.code == "STATE_ERROR"
+    async with driving(harness, report) as drive:
+        assert (await drive.resume(result.position.run)).status == "complete"
+
+
+class Failing:
+    """A client whose calls fail as a closed pipe does."""
+
+    def __init__(self, client: Client, before: Callable[[str, dict[str, Any]], None]) -> None:
+        self._client, self._before = client, before
+
+    async def call_tool(self, name: str, arguments: dict[str, Any]) -> types.CallToolResult:
+        self._before(name, arguments)
+        return await self._client.call_tool(name, arguments)

@@ -1,6 +1,10 @@
 """Calls of tools: judged before they are made, in order, retried, timed out, stopped by their breaker, filtered."""
 
 import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -23,6 +27,13 @@ async def made(answer: Any, functions: dict[str, Any], **stated: Any) -> list[di
         result = await drive.start()
         assert result.status == "complete", result.fault
         return next(one["tools"] for one in drive.caller.records() if one["status"] == "done")
+
+
+def answering(*, is_yes: bool) -> Any:
+    async def ask(_question: str) -> bool:
+        return is_yes
+
+    return ask
 
 
 def failing(times: int, error: Exception | None = None) -> Any:
@@ -106,7 +117,7 @@ async def test_a_slow_tool_is_cancelled_three_times_and_its_result_is_a_timeout(
 
 @pytest.mark.asyncio
 @pytest.mark.inv("TOOL-7")
-@pytest.mark.parametrize("output", [object(), {1, 2}, float("nan"), b"bytes"], ids=str)
+@pytest.mark.parametrize("output", [object(), {1, 2}, float("nan"), b"bytes"], ids=["object", "set", "nan", "bytes"])
 async def test_output_that_is_no_json_is_an_error_of_the_tool(output: object) -> None:
     async def invoke(_arguments: Any, _context: Any) -> object:
         return output
@@ -202,10 +213,7 @@ async def test_a_tool_that_changes_something_needs_permission_and_nobody_can_be_
     (execution,) = await made(calls(("wipe", {})), functions, tools=allowed)
     assert execution["result"]["status"] == "success"
     for answer, status in ((True, "success"), (False, "error")):
-
-        async def ask(_question: str, *, answer: bool = answer) -> bool:
-            return answer
-
+        ask = answering(is_yes=answer)
         async with driving(Harness.in_memory(ONE), each(calls(("wipe", {}))), profile(), functions, ask=ask) as drive:
             assert (await drive.start()).status == "complete"
             done = [one for one in drive.caller.records() if one["turn"] == 1 and one["status"] == "done"]
@@ -296,3 +304,62 @@ async def test_a_model_that_keeps_failing_is_not_asked_while_its_breaker_is_open
         assert len(drive.model.requests) == 2
     assert result.fault is not None
     assert result.fault.code == "CIRCUIT_OPEN"
+
+
+@pytest.mark.inv("TOOL-1")
+@pytest.mark.asyncio
+async def test_tools_of_an_mcp_server_are_those_that_it_lists_and_the_profile_names(tmp_path: Path) -> None:
+    argv = [
+        sys.executable,
+        "-m",
+        "interlock",
+        "serve",
+        "--data-dir",
+        str(tmp_path / "other"),
+        "--workspace",
+        str(tmp_path),
+    ]
+    paths = {"PYTHONPATH": os.pathsep.join(sys.path)}
+    named = ["list_workflows", "start_workflow", "no_such_tool"]
+    entry = {"name": "wf", "type": "mcp", "command": argv, "env": paths, "capabilities": named}
+    wanted = calls(("wf__list_workflows", {"query": "quick"}), ("wf__start_workflow", {"workflowId": "wr.quick_task"}))
+    async with driving(Harness.in_memory(ONE), each(wanted), profile(tools=[entry])) as drive:
+        result = await drive.start()
+        offered = {one.name for one in drive.model.requests[0].tools}
+        listed, started = next(one["tools"] for one in drive.caller.records() if one["status"] == "done")
+    assert result.status == "complete"
+    assert offered == {"report_step", "note_progress", "wf__list_workflows", "wf__start_workflow"}
+    assert "wr.quick_task" in json.dumps(listed["result"]["output"])
+    assert started["result"]["status"] == "success", "its hints say that it destroys nothing, so it needs no permission"
+    assert any("no_such_tool" in warning for warning in result.warnings)
+
+
+def test_the_core_path_needs_nothing_of_the_extra_and_a_server_imports_no_driver() -> None:
+    barred = [
+        "pydantic_ai",
+        "openai",
+        "anthropic",
+        "google.genai",
+        "opentelemetry.sdk",
+        "opentelemetry.exporter",
+        "cloudevents",
+    ]
+    code = (
+        "import sys\n"
+        f"for name in {barred!r}: sys.modules[name] = None\n"
+        "import interlock.cli.drive.drive, interlock.drive\n"
+        "from interlock.drive.setup import make_model\n"
+        "from interlock.drive.agent.profile import Profile\n"
+        "profile = Profile(role='x')\n"
+        "make_model('script:f', profile, lambda _: {})\n"
+        "make_model('cmd:true', profile, lambda _: {})\n"
+        "try:\n    make_model('openai:x', profile, lambda _: {})\n"
+        "except interlock.drive.faults.TurnError as error: print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "pip install 'interlock[drive]'" in done.stdout, done.stderr
+    serving = (
+        "import sys, interlock.cli.serve, interlock.server.app\n"
+        "print([name for name in sys.modules if 'drive' in name or 'tenacity' in name])"
+    )
+    assert subprocess.run([sys.executable, "-c", serving], capture_output=True, text=True, check=True).stdout == "[]\n"

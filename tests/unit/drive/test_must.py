@@ -82,7 +82,7 @@ async def test_must_5_state_is_rolled_back_on_an_error_that_is_not_handled() -> 
     functions = {"keep": tool(keep)}
     async with driving(Harness.in_memory(ABC), each(calls(("keep", {}))), stated, functions) as drive:
         await drive.start()
-        assert drive.driver._with.store.values() == {}
+        assert drive.equipment.store.values() == {}
         assert drive.caller.records() == []
 
 

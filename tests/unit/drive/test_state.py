@@ -123,7 +123,7 @@ def test_the_committed_state_is_that_of_a_dictionary_and_the_fold_of_the_recorde
 ) -> None:
     store, model, recorded = store_with(), dict[str, Any](), list[Json]()
     for operations, is_committed in turns:
-        turn, wanted = store.begin(level), {key: list(v) if isinstance(v, list) else v for key, v in model.items()}
+        turn, wanted = store.begin(level), dict(model)
         for operation, key, value in operations:
             run_now(turn, operation, key, value)
             match operation:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
-from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanContext, TraceFlags
@@ -39,6 +39,12 @@ def spans(**options: Any) -> tuple[InMemorySpanExporter, SpanEmitter]:
     return exporter, SpanEmitter(provider.get_tracer("test"), profile(identity={"id": "tester"}), **options)
 
 
+def context_of(span: ReadableSpan) -> SpanContext:
+    context = span.get_span_context()
+    assert context is not None
+    return context
+
+
 async def drive_with(*emitters: Any) -> tuple[Any, list[dict[str, Any]]]:
     functions = {"fail": tool(fail), "change": tool(change)}
     answer = each(calls(("fail", {}), ("change", {})))
@@ -53,10 +59,10 @@ async def test_spans_have_the_names_and_the_attributes_of_the_table() -> None:
     await drive_with(emitter)
     found = exporter.get_finished_spans()
     assert {span.name for span in found} == {"ossa.agent.turn", "gen_ai.chat", "ossa.tool.call", "ossa.state.save"}
-    turns = {span.context.span_id: span for span in found if span.name == "ossa.agent.turn"}
+    turns = {context_of(span).span_id: span for span in found if span.name == "ossa.agent.turn"}
     assert [dict(span.attributes or {})["ossa.turn.number"] for span in turns.values()] == [1, 2, 3]
     for span in found:
-        if span.context.span_id not in turns:
+        if context_of(span).span_id not in turns:
             assert span.parent is not None
             assert span.parent.span_id in turns
         attributes = dict(span.attributes or {})
@@ -77,7 +83,7 @@ async def test_the_trace_of_the_caller_is_continued_and_a_malformed_one_ignored_
 ) -> None:
     exporter, emitter = spans(traceparent=given, carried={"ossa.tenant.id": "t1"})
     _, records = await drive_with(emitter)
-    trace_ids = {span.context.trace_id for span in exporter.get_finished_spans()}
+    trace_ids = {context_of(span).trace_id for span in exporter.get_finished_spans()}
     assert (trace_ids == {int(PARENT[3:35], 16)}) == is_continued
     assert all(len(record["trace"]["traceId"]) == 32 for record in records)
     assert records[0]["trace"]["baggage"] == {"ossa.tenant.id": "t1"}
@@ -91,7 +97,7 @@ async def test_log_entries_name_their_trace_and_span(caplog: pytest.LogCaptureFi
         await drive_with(emitter)
     turns = [span for span in exporter.get_finished_spans() if span.name == "ossa.agent.turn"]
     logged = [(one.__dict__["trace_id"], one.__dict__["span_id"]) for one in caplog.records if "turn" in one.message]
-    assert logged == [(f"{span.context.trace_id:032x}", f"{span.context.span_id:016x}") for span in turns]
+    assert logged == [(f"{context_of(span).trace_id:032x}", f"{context_of(span).span_id:016x}") for span in turns]
 
 
 @pytest.mark.inv("DELEG-1")

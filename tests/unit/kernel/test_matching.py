@@ -78,8 +78,10 @@ def test_every_text_has_words_and_matches_its_own(text: str) -> None:
     assert words_of(text) >= {word for word in query.words if len(word) > 1} or not query
 
 
-NOUNS = ["parser", "invoice", "login", "export", "retry", "schema", "cache", "totals", "webhook", "migration"]
-NOUNS += ["renderer", "scheduler", "tokenizer", "importer", "dashboard", "payment", "mailer", "archive", "gateway"]
+NOUNS = [
+    *("parser", "invoice", "login", "export", "retry", "schema", "cache", "totals", "webhook", "migration"),
+    *("renderer", "scheduler", "tokenizer", "importer", "dashboard", "payment", "mailer", "archive", "gateway"),
+]
 VERBS = ["repair", "rename", "investigate", "document", "speed up", "release", "review", "simplify", "translate"]
 PLACES = ["customers", "settings", "reports", "checkout", "profile", "inventory", "calendar", "search page", "billing"]
 DETAILS = ["timeout", "rounding", "encoding", "ordering", "duplicates", "permissions", "memory", "spelling", "limit"]

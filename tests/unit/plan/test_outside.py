@@ -98,6 +98,7 @@ FAULTS: dict[str, tuple[tuple[Document, ...], str, str]] = {
 }
 
 
+@pytest.mark.inv("IR-13")
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_in_what_goes_out_or_comes_in_is_reported_with_its_place(fault: str) -> None:
     steps, path, code = FAULTS[fault]

@@ -8,6 +8,7 @@ import pytest
 from pydantic import ValidationError
 from tests.support.record import (
     ATTEMPT,
+    BINDING,
     CHANGE,
     CHILD,
     CONTEXT,
@@ -23,6 +24,7 @@ from tests.support.record import (
 from interlock.kernel.budgets import WORK_NOTE_BYTES_MAX, WORK_REF_BYTES_MAX, WORK_REFS_MAX
 from interlock.kernel.canonical import Json, canonical_bytes, digest_of
 from interlock.kernel.errors import InterlockError
+from interlock.kernel.uuids import derived_uuid
 from interlock.record.base import MalformedRecordError, UnknownVersionError
 from interlock.record.events import (
     EVENT_CLASSES,
@@ -44,6 +46,7 @@ FREE_FORM = {"fields", "context", "metadata", "details"}
 OPTIONAL = {
     *("recordedAt", "actor", "metadata", "supersedesOutputId", "suggestedFix", "details"),
     *("evidenceRefs", "relatedStepId", "refs", "note", "answerRef"),
+    *("definitions", "parent"),
 }
 TAGS = {"kind", "payloadKind"}
 ID = re.compile(r"(sess|run|node|evt|att|out|ctx|prefchg)_[0-9]{26}")
@@ -142,6 +145,7 @@ OPTIONAL_OF_KIND = {
     ("event_received", "intentId"),
     ("event_received", "nodeId"),
     ("intent_settled", "channel"),
+    ("run_started", "binding"),
 }
 OPTIONAL_MEMBERS = [
     (kind, path) for kind, path in MEMBERS if path[-1] in OPTIONAL or (kind, path[-1]) in OPTIONAL_OF_KIND
@@ -181,7 +185,7 @@ def refusal_of(event: dict[str, Json] | bytes) -> type[InterlockError]:
 @pytest.mark.inv("EVT-1")
 def test_the_kinds_are_the_closed_set() -> None:
     assert {event_kind(event_class) for event_class in EVENT_CLASSES} == set(KINDS)
-    assert len(KINDS) == len(EVENT_CLASSES) == 17
+    assert len(KINDS) == len(EVENT_CLASSES) == 19
     assert event_kind(event_class_of(SessionCreated)) == "session_created"
 
 
@@ -278,6 +282,8 @@ KEYS = {
     "sha256:25b799a105bd7fecd33e662a615ee75819010fd02fab54dfcb7d845f6d176490",
     "intent_recorded": f"intent_recorded:{SESSION}:{numbered('intent', 1)}",
     "intent_settled": f"intent_settled:{SESSION}:{numbered('intent', 1)}:1:claim",
+    "contract_bound": f"contract_bound:{SESSION}:{BINDING}",
+    "execution_claimed": f"execution_claimed:{SESSION}:{BINDING}:work:0:{derived_uuid('execution')}",
 }
 
 
@@ -328,7 +334,10 @@ def test_only_the_key_events_decide_that_a_plan_is_a_replay() -> None:
         "work_recorded",
         "event_received",
         "intent_settled",
+        "execution_claimed",
     }
+    whole = parse_event(canonical_bytes(without("contract_bound", ("data", "parent"))))
+    assert is_key_event(whole)
     assert not is_key_event(parse_event(canonical_bytes(work_on_a_node("released"))))
     for node_kind in ("step", "blocked_attempt"):
         node = parse_event(canonical_bytes(with_value("node_created", ("data", "nodeKind"), node_kind)))
@@ -456,7 +465,8 @@ def test_an_index_below_zero_is_malformed() -> None:
 def test_an_event_with_the_scope_of_another_kind_is_refused(kind: str) -> None:
     own: list[Json] = [sample(kind).get("scope")]
     if kind in ("observation_recorded", "event_received"):
-        own += [{"runId": RUN}, {"runId": RUN, "nodeId": NODE}]
+        own.append({"runId": RUN})
+        own.append({"runId": RUN, "nodeId": NODE})
     scopes: list[Json] = [{"runId": RUN}, {"runId": RUN, "nodeId": NODE}, {"nodeId": NODE}, {}, None]
     for scope in scopes:
         if scope not in own:

@@ -34,7 +34,7 @@ def took(harness: Harness, start: ToolResult) -> list[tuple[str, ...]]:
     return [one.data.took or () for one in found]
 
 
-@pytest.mark.inv("WORLD-1", "WORLD-3")
+@pytest.mark.inv("WORLD-1", "WORLD-3", "ING-4")
 def test_an_ack_of_a_waiting_step_without_its_event_writes_nothing_and_answers_the_same(tmp_path: Path) -> None:
     harness = Harness.on_disk(tmp_path, WAITING)
     _, waiting = at_the_wait(harness)
@@ -165,6 +165,7 @@ def test_an_event_that_is_not_known_well_enough_is_kept_and_not_taken() -> None:
     assert session_of(harness, first).outside.waiting(harness.reference_of(first).run) == 1
 
 
+@pytest.mark.inv("ING-1", "ING-3")
 @pytest.mark.parametrize(
     ("changes", "path", "words"),
     [

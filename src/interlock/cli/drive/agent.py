@@ -8,6 +8,8 @@ from interlock.cli.options import add_json
 from interlock.cli.screen import StopError, say, say_json, say_table
 from interlock.drive.agent.manifest import LoadedProfile
 from interlock.kernel.canonical import Json
+from interlock.kernel.drive_budgets import PROFILE_BYTES_MAX
+from interlock.store.regular_file import read_regular
 
 _EXAMPLE = Path(__file__).with_name("agent.yaml")
 
@@ -47,7 +49,7 @@ def _validate(loaded: LoadedProfile, *, is_json: bool) -> int:
 def _new(path: Path) -> int:
     try:
         with path.open("x", encoding="utf-8") as file:
-            file.write(_EXAMPLE.read_text(encoding="utf-8"))
+            file.write(read_regular(_EXAMPLE, PROFILE_BYTES_MAX).decode())
     except FileExistsError as error:
         fix = "Choose another name; nothing is overwritten."
         raise StopError(f"{path} exists already.", fix, exit_code=1) from error

@@ -16,7 +16,7 @@ async def ask_in_terminal(question: str) -> bool:
     return answer.strip().casefold() in ("y", "yes")
 
 
-async def answer_form(context: object, params: types.ElicitRequestParams) -> types.ElicitResult:  # noqa: ARG001 — the name of the protocol
+async def answer_form(context: object, params: types.ElicitRequestParams) -> types.ElicitResult:  # noqa: ARG001 — the SDK names it
     """Show a question of the server field by field, and return the person's answer. An empty answer leaves a field out.
 
     A field that is required and left out cancels the whole answer: nobody's silence is a yes.

@@ -19,13 +19,15 @@ from interlock.cli.screen import StopError, say, say_json
 from interlock.config.model import Config
 from interlock.config.settings import settings_from
 from interlock.drive.agent.profile import Profile
-from interlock.drive.client import StartOptions
-from interlock.drive.driver import Driver, Settled
+from interlock.drive.client import StartOptions, WorkflowClient
 from interlock.drive.faults import TurnError
 from interlock.drive.models.protocol import Model
-from interlock.drive.result import DriveResult
+from interlock.drive.run.delegation import Team
+from interlock.drive.run.driver import Settled
+from interlock.drive.run.result import DriveResult
 from interlock.drive.setup import ServerCommand, Surroundings, connect, equip, make_model
 from interlock.drive.telemetry.opening import open_telemetry
+from interlock.drive.turn import Equipment
 from interlock.kernel.canonical import Json
 
 _WRITING = {"write_file", "patch_file", "run_command"}
@@ -41,6 +43,8 @@ class _Order:
     workspace: Path
     start: StartOptions | None
     resume: str | None
+    agents: Path
+    model_name: str | None
     settled: Settled | None
     is_asking: bool
 
@@ -116,6 +120,8 @@ def _order(options: argparse.Namespace) -> _Order:
         workspace=workspace,
         start=None if options.workflow is None else _start(options, profile),
         resume=options.resume,
+        agents=Path(options.agent).parent,
+        model_name=options.model,
         settled=None if options.lost_calls is None else options.lost_calls.replace("-", "_"),
         is_asking=options.ask,
     )
@@ -168,19 +174,33 @@ async def _drive(order: _Order, *, is_json: bool) -> DriveResult | TurnError:
 
 async def _drive_connected(order: _Order, *, is_json: bool) -> DriveResult:
     async with AsyncExitStack() as exits:
-        caller = await connect(order.server, exits, answer_form=answer_form if order.is_asking else None)
-        telemetry = open_telemetry(order.profile, os.environ, exits.enter_context(ExitStack()))
-        around = Surroundings(
-            workspace=order.workspace, ask=ask_in_terminal if order.is_asking else None, telemetry=telemetry
-        )
-        equipment = equip(order.profile, order.model, caller, around)
-        await exits.enter_async_context(equipment.toolbox)
+        form = answer_form if order.is_asking else None
+        ask = ask_in_terminal if order.is_asking else None
         show = exits.enter_context(shown_drive(is_json=is_json))
-        driver = Driver(equipment, on_progress=show)
+        opened: dict[str, Equipment] = {}
+
+        async def open_agent(profile: Profile, model: Model, name: str | None) -> Equipment:
+            caller = await connect(order.server, exits, name, form)
+            telemetry = open_telemetry(profile, os.environ, exits.enter_context(ExitStack()))
+            around = Surroundings(workspace=order.workspace, ask=ask, telemetry=telemetry)
+            equipment = equip(profile, model, caller, around)
+            await exits.enter_async_context(equipment.toolbox)
+            return equipment
+
+        async def open_member(target: str) -> Equipment:
+            if target not in opened:
+                profile = read_agent(str(order.agents / target)).profile
+                model = make_model(order.model_name or profile.llm.model, profile, read_object)
+                opened[target] = await open_agent(profile, model, profile.identity.id)
+            return opened[target]
+
+        lead = await open_agent(order.profile, order.model, None)
+        assert isinstance(lead.client, WorkflowClient), "as equipped"
+        team = Team(lead=lead, client=lead.client, open_member=open_member, on_progress=show)
         if order.start is not None:
-            return await driver.start(order.start)
+            return await team.start(order.start)
         assert order.resume is not None, "the command line names one of them"
-        return await driver.resume(order.resume, order.settled)
+        return await team.resume(order.resume, order.settled)
 
 
 def _say(result: DriveResult) -> None:

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
-from interlock.drive.driver import Progress
+from interlock.drive.run.driver import Progress
 from interlock.kernel.text import flat
 
 _ERASE = "\r\x1b[K"

@@ -17,9 +17,8 @@ from interlock.kernel.budgets import (
 from interlock.kernel.canonical import Json, NotCanonicalError, canonical_bytes, digest_of, nests_deeper_than
 from interlock.kernel.errors import InterlockError
 from interlock.kernel.ids import Digest
-from interlock.kernel.uuids import UUID_PATTERN, Uuid
+from interlock.record.base import UuidField
 
-UuidField = Annotated[Uuid, Field(pattern=UUID_PATTERN)]
 Version = Annotated[int, Field(ge=1, le=DEFINITION_VERSION_MAX)]
 Name = Annotated[str, Field(min_length=1, max_length=TITLE_CHARS_MAX)]
 Text = Annotated[str, Field(max_length=PROMPT_BYTES_MAX)]

@@ -134,6 +134,11 @@ def _settled(spec: Mapping[str, Json], *, is_manifest: bool) -> dict[str, Json]:
         beside: dict[str, Json] = {name: by_name.pop(name) for name in _PARAMETERS if name in by_name}
         by_name["parameters"] = {**beside, **(given if isinstance(given, dict) else {})}
         settled["llm"] = by_name
+    prompts = settled.get("prompts")
+    if is_manifest and isinstance(prompts, dict):
+        system = prompts.get("system")
+        # A manifest may state a template with its variables; a driver has no values for them.
+        settled["prompts"] = {**prompts, "system": system.get("template")} if isinstance(system, dict) else prompts
     tools = settled.get("tools")
     if is_manifest and isinstance(tools, list):
         settled["tools"] = [_settled_tool(one) for one in tools]
@@ -156,7 +161,9 @@ def _settled_tool(tool: Json) -> Json:
     entry["type"] = entry.get("type") if entry.get("type") in kinds else "function"
     server = entry.get("server")
     entry.setdefault("name", server if isinstance(server, str) else "tool")
-    capabilities = entry.get("capabilities")
+    command, capabilities = entry.get("command"), entry.get("capabilities")
+    if isinstance(command, str):
+        entry["command"] = [command]
     if isinstance(capabilities, list):
         entry["capabilities"] = [str(one.get("name")) if isinstance(one, dict) else one for one in capabilities]
     return entry

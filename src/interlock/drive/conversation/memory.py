@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from interlock.drive.agent.profile import Memory
 from interlock.drive.conversation.messages import Message
-from interlock.kernel.budgets import CHARS_PER_TOKEN, CUT_MESSAGE_TOKENS_MIN
 from interlock.kernel.canonical import canonical_bytes
+from interlock.kernel.drive_budgets import CHARS_PER_TOKEN, CUT_MESSAGE_TOKENS_MIN
 from interlock.kernel.text import truncated
 
 

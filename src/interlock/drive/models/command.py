@@ -9,7 +9,8 @@ import anyio
 from interlock.drive.faults import Fault, TurnError
 from interlock.drive.models.answers import parse_answer
 from interlock.drive.models.protocol import InferenceRequest, InferenceResponse
-from interlock.kernel.budgets import ECHO_BYTES_MAX, MODEL_ANSWER_BYTES_MAX
+from interlock.kernel.budgets import ECHO_BYTES_MAX
+from interlock.kernel.drive_budgets import MODEL_ANSWER_BYTES_MAX
 from interlock.kernel.text import one_line
 
 

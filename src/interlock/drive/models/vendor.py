@@ -192,14 +192,14 @@ def _arguments(stated: object) -> Json:
 
 
 def _fault_of(error: Exception) -> Fault:
-    """Return what a failure of the library is for a turn. Its text may hold a key, so only its kind is told."""
+    """Return what a failure of the library is for a turn. Its text may hold a key, so only its kind is reported."""
     code, recoverable = _kind_of(error)
     after = getattr(error, "retry_after", None)
     status = getattr(error, "status_code", None)
-    told = f" with the status {status}" if isinstance(status, int) else ""
+    shown = f" with the status {status}" if isinstance(status, int) else ""
     return Fault(
         code=code,
-        message=f"The model's provider failed{told}: {type(error).__name__}.",
+        message=f"The model's provider failed{shown}: {type(error).__name__}.",
         recoverable=recoverable,
         retry_after_ms=round(after * 1000) if isinstance(after, int | float) else None,
     )

@@ -37,8 +37,8 @@ def open_telemetry(profile: Profile, environment: Mapping[str, str], exits: Exit
     except ImportError as error:
         message = "Telemetry needs the extra: pip install 'interlock[drive]'."
         raise TurnError(Fault(code="VALIDATION_ERROR", message=message)) from error
-    pairs = (pair.partition("=") for pair in environment.get("BAGGAGE", "").split(","))
-    carried = {name: value for name, found, value in pairs if found}
+    pairs = (pair.partition("=") for pair in environment.get("BAGGAGE", "").split(",") if "=" in pair)
+    carried = {key.strip(): value.strip() for key, _, value in pairs}
     spans = SpanEmitter(tracer, profile, traceparent=environment.get("TRACEPARENT"), carried=carried)
     return Telemetry([spans, *emitters])
 

@@ -9,8 +9,8 @@ from typing import cast
 from interlock.drive.faults import Fault, TurnError
 from interlock.drive.tools.commands import run_command
 from interlock.drive.tools.tool import READS, Invoke, ToolContext, ToolHints
-from interlock.kernel.budgets import SEARCH_MATCHES_MAX, TOOL_OUTPUT_CHARS_MAX
 from interlock.kernel.canonical import Json
+from interlock.kernel.drive_budgets import SEARCH_MATCHES_MAX, TOOL_OUTPUT_CHARS_MAX
 
 RUN_COMMAND = "run_command"
 

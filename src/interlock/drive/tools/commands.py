@@ -11,8 +11,8 @@ from anyio.abc import ByteReceiveStream, Process
 
 from interlock.drive.faults import Fault, TurnError
 from interlock.drive.tools.tool import Invoke, ToolContext
-from interlock.kernel.budgets import TOOL_OUTPUT_CHARS_MAX
 from interlock.kernel.canonical import Json
+from interlock.kernel.drive_budgets import TOOL_OUTPUT_CHARS_MAX
 
 DRIVER_MARK = "INTERLOCK_DRIVER"
 """A variable that every process below a driver carries, so that none of them is taken for a person."""

@@ -16,8 +16,8 @@ from interlock.drive.recovery.breaker import Breakers
 from interlock.drive.recovery.retry import Recovery, run_with_retries
 from interlock.drive.tools.tool import ResolvedTool, ToolContext
 from interlock.drive.tools.toolbox import input_fault
-from interlock.kernel.budgets import TOOL_ARGUMENTS_BYTES_MAX, TOOL_OUTPUT_CHARS_MAX
 from interlock.kernel.canonical import Json, canonical_bytes
+from interlock.kernel.drive_budgets import TOOL_ARGUMENTS_BYTES_MAX, TOOL_OUTPUT_CHARS_MAX
 
 Ask = Callable[[str], Awaitable[bool]]
 """Asks the person at the terminal a question that is answered by yes or no."""

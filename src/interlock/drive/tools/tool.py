@@ -8,8 +8,8 @@ from interlock.drive.agent.profile import Permission, Retry
 from interlock.drive.models.protocol import ToolSpec
 from interlock.drive.state import StateOperations
 from interlock.drive.tools.workspace import Workspace
-from interlock.kernel.budgets import DRIVE_TOOL_MS
 from interlock.kernel.canonical import Json
+from interlock.kernel.drive_budgets import DRIVE_TOOL_MS
 
 Transport = Literal["function", "http", "mcp"]
 

@@ -35,8 +35,11 @@ class Resolution:
 class Toolbox:
     """Resolves the tools of a profile once, and keeps the connections to MCP servers until it is closed."""
 
-    def __init__(self, profile: Profile, functions: Mapping[str, FunctionTool] | None = None) -> None:
+    def __init__(
+        self, profile: Profile, functions: Mapping[str, FunctionTool] | None = None, *, only_repeatable: bool = False
+    ) -> None:
         self._profile = profile
+        self._only_repeatable = only_repeatable
         self._functions = dict(functions or {})
         self._exits = AsyncExitStack()
         self._resolution: Resolution | None = None
@@ -59,6 +62,8 @@ class Toolbox:
                         warnings.append(f"The tool {tool.name!r} is left out: {fault}")
                     elif tool.permission == "deny":
                         warnings.append(f"The tool {tool.name!r} is left out: the profile denies it.")
+                    elif self._only_repeatable and not tool.hints.may_repeat:
+                        warnings.append(f"The tool {tool.name!r} is left out: parallel steps make no lasting calls.")
                     elif tool.name in found:
                         warnings.append(f"The tool {tool.name!r} is left out: there are two of this name.")
                     else:

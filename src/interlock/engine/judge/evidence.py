@@ -152,7 +152,7 @@ def _contracted(
     outlines = artifact_outlines(workflow, node)
     if not found:
         if node.task.evidence.artifact_required:
-            kinds = tuple(str(artifact.get("kind")) for artifact in request.artifacts)
+            kinds = tuple(str(artifact.get("kind")) for artifact in request.evidence)
             findings.append(reasons.missing_artifact(ref, pack.artifact_kind, kinds, outlines))
         return None
     outline = outlines[0] if outlines else artifact_outline(pack.artifact_schema)
@@ -254,7 +254,7 @@ class _Rating:
         named: dict[str, JsonScalar] = {"assessmentId": self.assessment.id}
         artifact = self._found(request)
         if artifact is None:
-            kinds = tuple(_kind_words(artifact) for artifact in request.artifacts)
+            kinds = tuple(_kind_words(artifact) for artifact in request.evidence)
             findings.append(reasons.missing_artifact(ASSESSMENT_CONTRACT, _ASSESSMENT_KIND, kinds, outlines, named))
             return None
         faults = (self._dimension_fault(artifact), artifact_fault(artifact, schema, outlines[0]))

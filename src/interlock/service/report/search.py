@@ -84,6 +84,8 @@ def _texts(reader: SessionReader, event: ev.Event) -> Iterator[tuple[str, str]]:
             yield f"intent {event.data.sends}", _flat_json(event.data.to_json())
         case ev.IntentSettledEvent():
             yield "sending", f"{event.data.state} {event.data.channel or ''} {event.data.note or ''}"
+        case ev.ContractBoundEvent() | ev.ExecutionClaimedEvent():
+            yield "contract", _flat_json(event.data.to_json())
         case ev.DecisionTraceAppendedEvent():
             yield from (("decision", entry.summary) for entry in event.data.entries)
         case (
@@ -92,6 +94,8 @@ def _texts(reader: SessionReader, event: ev.Event) -> Iterator[tuple[str, str]]:
             | ev.EdgeCreatedEvent()
             | ev.PreferencesChangedEvent()
             | ev.CapabilityObservedEvent()
+            | ev.ContractBoundEvent()
+            | ev.ExecutionClaimedEvent()
         ):
             return
         case _:

@@ -8,9 +8,9 @@ from interlock.service.run.attempts import stored_object
 from interlock.service.run.context import RunContext
 from interlock.store.ports.errors import ContentDamagedError
 from interlock.store.ports.reader import SessionReader
-from interlock.views.executions.projection import Executions, project_executions, recorded_facts
+from interlock.views.executions.projection import Executions, Recorded, project_executions, recorded_facts
 from interlock.views.lifecycle.projection import Lifecycle, Sources, lifecycle_of
-from interlock.views.session import Node
+from interlock.views.session import Node, Session
 
 
 def read_lifecycle(reader: SessionReader, run_context: RunContext, tip: Node) -> Lifecycle:
@@ -30,13 +30,20 @@ def read_lifecycle(reader: SessionReader, run_context: RunContext, tip: Node) ->
     return lifecycle_of(run_context.session, tip, run_context.workflow, sources)
 
 
-def read_executions(reader: SessionReader, run_context: RunContext, tip: Node) -> Executions:
-    """Return the executions of a branch of a run, to a node of it.
+def read_facts(reader: SessionReader, session: Session) -> tuple[Recorded, ...]:
+    """Return when each event of a session was recorded, and by whom."""
+    return recorded_facts(event for part in reader.history(session.session) for event in part)
+
+
+def read_executions(
+    reader: SessionReader, run_context: RunContext, tip: Node, facts: tuple[Recorded, ...] | None = None
+) -> Executions:
+    """Return the executions of a branch of a run, to a node of it. `facts` are those of the session, if they were read.
 
     Raises:
         ContentDamagedError: A snapshot is needed that is missing or damaged.
     """
     session = run_context.session
-    facts = recorded_facts(event for part in reader.history(session.session) for event in part)
+    facts = facts if facts is not None else read_facts(reader, session)
     lifecycle = read_lifecycle(reader, run_context, tip)
     return project_executions(session, run_context.run, run_context.workflow, lifecycle, facts)

@@ -149,5 +149,5 @@ def _run(run_context: RunContext) -> RunSummary:
         source_kind=run.source_kind,
         source_ref=run.source_ref,
         waiting=_waiting(run_context, tip) if run.ended is None else None,
-        intents=sum(one.run == run.run for one in session.outside.intents.values()),
+        intents=session.outside.intents_of.get(run.run, 0),
     )

@@ -14,6 +14,7 @@ from interlock.record.events import Event
 from interlock.record.snapshot import ExecutionSnapshot, parse_snapshot
 from interlock.store.local import layout
 from interlock.store.local.content import ContentFiles
+from interlock.store.local.definitions import DefinitionFiles
 from interlock.store.local.files import FileOps, OsFiles
 from interlock.store.local.keyring import KeyRingFile
 from interlock.store.local.locks import Locks, OsLocks
@@ -22,6 +23,7 @@ from interlock.store.local.session.held import own_lock
 from interlock.store.local.session.session_log import SessionLog
 from interlock.store.local.session.summary_cache import SummaryCache
 from interlock.store.local.upkeep import make_root, make_trash, upkeep_lock
+from interlock.store.ports.definitions import DefinitionKey
 from interlock.store.ports.errors import ContentDamagedError, FailureKind, StoreFailureError, UpkeepBusyError
 from interlock.store.ports.keys import KeyRing, KeyRingStatus
 from interlock.store.ports.reader import LogVersion, Salvaged, UnfinishedAppend
@@ -56,6 +58,7 @@ class LocalStore:
         self._content = ContentFiles(self._files, now_s)
         self._log = SessionLog(self._files, self._locks, self._content)
         self._keyring = KeyRingFile(self._files)
+        self._definitions = DefinitionFiles(self._files, self._locks)
         self._summaries = SummaryCache(self._files, self._content)
 
     def load(self, session: SessionId, tag: str | None = None, *, since_s: float | None = None) -> Session | None:
@@ -148,6 +151,15 @@ class LocalStore:
     def key_ring_status(self) -> KeyRingStatus | None:
         """See `KeyRingMaintenance.key_ring_status`."""
         return self._keyring.status()
+
+    def published(self) -> Mapping[DefinitionKey, bytes]:
+        """See `DefinitionArchive.published`."""
+        return self._definitions.published()
+
+    def publish(self, definitions: Mapping[DefinitionKey, bytes]) -> None:
+        """See `DefinitionArchive.publish`."""
+        self._ensure_root()
+        self._definitions.publish(definitions)
 
     @property
     def upkeep(self) -> "LocalCollector":

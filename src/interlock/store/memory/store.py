@@ -18,8 +18,10 @@ from interlock.record.tokens import SigningKey
 from interlock.store.lock_wait import wait_window
 from interlock.store.memory.state import MemoryState, name_of
 from interlock.store.memory.upkeep import MemoryUpkeep
+from interlock.store.ports.definitions import DefinitionKey
 from interlock.store.ports.errors import (
     ContentDamagedError,
+    DefinitionTakenError,
     SessionBusyError,
     SessionLockReleasedError,
 )
@@ -64,6 +66,7 @@ class MemoryStore:
         self._state = MemoryState(now_s=now_s)
         self._ring: KeyRing | None = None
         self._ring_changed_s = 0.0
+        self._definitions: dict[DefinitionKey, bytes] = {}
 
     def load(
         self,
@@ -110,6 +113,18 @@ class MemoryStore:
     def unfinished(self, session: SessionId) -> UnfinishedAppend | None:  # noqa: ARG002 — no append is interrupted
         """See `SessionReader.unfinished`."""
         return None
+
+    def published(self) -> Mapping[DefinitionKey, bytes]:
+        """See `DefinitionArchive.published`."""
+        return dict(self._definitions)
+
+    def publish(self, definitions: Mapping[DefinitionKey, bytes]) -> None:
+        """See `DefinitionArchive.publish`."""
+        with self._state.mutex:
+            for (definition_id, version), data in definitions.items():
+                if self._definitions.get((definition_id, version), data) != data:
+                    raise DefinitionTakenError(definition_id=definition_id, version=version)
+            self._definitions |= definitions
 
     def snapshot(self, ref: SnapshotRef) -> ExecutionSnapshot:
         """See `SessionReader.snapshot`."""

@@ -126,11 +126,13 @@ class MemoryUpkeep:
     def _marked_session(self, session: SessionId) -> GcSession:
         events = list(chain.from_iterable(self._state.history(session)))
         recorded_s = max((seconds_of(event.recorded_at) for event in events), default=0.0)
+        named = collect_references(events)
         return GcSession(
             session=session,
             last_activity_s=max(recorded_s, self._state.changed_s[session]),
             bytes=sum(map(len, self._state.segments[session])),
-            content=names_of(collect_references(events)),
+            content=names_of(named),
+            claims=named.sessions,
         )
 
     def _skipped(self, expired: Iterable[GcSession], now: GcSnapshot, locks: ExitStack) -> Iterator[Skipped]:

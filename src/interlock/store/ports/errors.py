@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from interlock.kernel.errors import InterlockError
 from interlock.kernel.ids import Digest, SessionId
+from interlock.kernel.uuids import Uuid
 
 
 class Health(StrEnum):
@@ -45,6 +46,15 @@ class SessionUnhealthyError(InterlockError):
         self.breaks_history = breaks_history
         self.label: str | None = None
         """The run that the call was about, if it was about one."""
+
+
+class DefinitionTakenError(InterlockError):
+    """A version of a definition was published with other content. A version never changes."""
+
+    def __init__(self, *, definition_id: Uuid, version: int) -> None:
+        super().__init__(f"version {version} of {definition_id} was published with other content")
+        self.definition_id = definition_id
+        self.version = version
 
 
 class SessionBusyError(InterlockError):

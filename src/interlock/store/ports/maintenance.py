@@ -54,12 +54,14 @@ class GcSession:
     """A healthy session: when it was last written to, its size, and the names of the content that it refers to.
 
     The last activity is the newest recorded time of its log or the last change of its manifest, whichever is later.
+    `claims` are the sessions whose runs it claims.
     """
 
     session: SessionId
     last_activity_s: float
     bytes: int
     content: frozenset[str]
+    claims: frozenset[SessionId] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Protocol
 
+from interlock.store.ports.definitions import DefinitionArchive
 from interlock.store.ports.keys import KeyRingMaintenance, KeyRingReader, KeyRingWriter
 from interlock.store.ports.reader import SessionReader
 from interlock.store.ports.writer import SessionWriter
@@ -15,7 +16,7 @@ class StoreReader(SessionReader, KeyRingReader, Protocol):
     """Everything that reads a store: enough for a read-only command."""
 
 
-class Store(StoreReader, SessionWriter, KeyRingWriter, KeyRingMaintenance, Protocol):
+class Store(StoreReader, SessionWriter, KeyRingWriter, KeyRingMaintenance, DefinitionArchive, Protocol):
     """Every port of a store. The contract suite runs against each implementation."""
 
     @property

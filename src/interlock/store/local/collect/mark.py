@@ -12,6 +12,7 @@ from functools import partial
 
 from interlock.kernel.ids import SessionId
 from interlock.kernel.progress import Progress, report_nothing
+from interlock.record.content import collect_references
 from interlock.store.local import layout
 from interlock.store.local.collect.attest import attested_segments
 from interlock.store.local.files import FileOps, FileStat, store_failure
@@ -60,6 +61,7 @@ class ReadSession:
     manifest_bytes: int
     segments: frozenset[str]
     content: frozenset[str] = frozenset()
+    claims: frozenset[SessionId] = frozenset()
     recorded_s: float = 0.0
 
     def last_activity_s(self, files: FileOps) -> float:
@@ -87,11 +89,12 @@ def read_session(files: FileOps, session: SessionId) -> ReadSession:
 
 def _read(files: FileOps, session: SessionId, *, folds: bool) -> ReadSession:
     manifest_bytes, recorded_s = 0, 0.0
-    segments, content = set[str](), set[str]()
+    segments, content, claims = set[str](), set[str](), set[SessionId]()
     for verified, segment in whole_groups(files, session, folds=folds):
         path, *refers = content_paths(session, segment)
         segments.add(path)
         content.update(refers)
+        claims |= collect_references(segment.events).sessions
         manifest_bytes = verified.manifest_bytes
         recorded_s = max(recorded_s, *map(seconds_of, {event.recorded_at for event in segment.events}))
     return ReadSession(
@@ -99,6 +102,7 @@ def _read(files: FileOps, session: SessionId, *, folds: bool) -> ReadSession:
         manifest_bytes=manifest_bytes,
         segments=frozenset(segments),
         content=frozenset(content),
+        claims=frozenset(claims),
         recorded_s=recorded_s,
     )
 
@@ -214,6 +218,7 @@ class _Marking:
             last_activity_s=last_s,
             bytes=sum(stat.size for _, stat in below if not stat.is_dir),
             content=frozenset(self.names.setdefault(name, name) for name in found.content),
+            claims=found.claims,
         )
         self.sessions.append(marked)
         for path, stat in below:

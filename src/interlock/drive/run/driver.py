@@ -11,16 +11,16 @@ from interlock.drive.instructions import CUT_OFF, HUMAN_KINDS, UNREPORTED, refus
 from interlock.drive.models.protocol import Usage
 from interlock.drive.record import PastTurn, RunHistory, report_of
 from interlock.drive.recovery.retry import run_with_retries
-from interlock.drive.result import DriveResult, DriveStatus, status_of
-from interlock.drive.turn import Equipment, Input, Turn, TurnOutcome, TurnTask
-from interlock.kernel.budgets import (
-    CHECKPOINTS_PER_NODE_MAX,
+from interlock.drive.run.result import DriveResult, DriveStatus, status_of
+from interlock.drive.turn import DELEGATION, Equipment, Input, Turn, TurnOutcome, TurnTask
+from interlock.kernel.budgets import CHECKPOINTS_PER_NODE_MAX
+from interlock.kernel.canonical import Json
+from interlock.kernel.drive_budgets import (
     CHECKPOINTS_RESERVED,
     REPAIR_TURNS_MAX,
     WAIT_PAUSE_S_MAX,
     WAIT_PAUSE_S_MIN,
 )
-from interlock.kernel.canonical import Json
 
 Settled = Literal["happened", "not_happened"]
 """What a person says of a call that was about to be made when its driver ended."""
@@ -39,6 +39,24 @@ class Progress:
     tools: tuple[str, ...] = ()
 
 
+def _any_step(_: str) -> bool:
+    return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """Which steps of a run a driver works on, and what its agent receives of the run.
+
+    `may_work` says which steps are the agent's. `brief` is an input of its first turn. Without `include_history`, the
+    conversation holds its own turns alone; without `include_state`, its state begins empty.
+    """
+
+    may_work: Callable[[str], bool] = _any_step
+    brief: str | None = None
+    include_history: bool = True
+    include_state: bool = True
+
+
 class _WaitingError(TurnError):
     """What the step waits for did not come in time."""
 
@@ -46,8 +64,16 @@ class _WaitingError(TurnError):
 class Driver:
     """Drives one run. `on_progress` is called before and after each turn."""
 
-    def __init__(self, equipment: Equipment, *, on_progress: Callable[[Progress], None] | None = None) -> None:
+    def __init__(
+        self,
+        equipment: Equipment,
+        *,
+        on_progress: Callable[[Progress], None] | None = None,
+        scope: Scope | None = None,
+    ) -> None:
         self._with = equipment
+        self._scope = scope or Scope()
+        self._brief = self._scope.brief
         self._on_progress = on_progress
         self._began = equipment.effects.monotonic()
         self._history = RunHistory()
@@ -55,7 +81,6 @@ class Driver:
         self._answer: str | None = None
         self._chain_id, self._chain_turns, self._refused_turns = equipment.effects.new_id(), 0, 0
         self._position: Position | None = None
-        self._stop_before: frozenset[str] = frozenset()
 
     async def start(self, options: StartOptions) -> DriveResult:
         """Begin a run and drive it.
@@ -64,6 +89,10 @@ class Driver:
             TurnError: The run cannot be started.
         """
         return await self._drive(await self._with.client.start(options), settled=None)
+
+    async def continue_at(self, position: Position) -> DriveResult:
+        """Drive from a position whose turns are not known or do not matter."""
+        return await self._drive(position, settled=None)
 
     async def resume(self, run: str, settled: Settled | None = None) -> DriveResult:
         """Continue a run where it is, in the middle of its step if turns of it are recorded.
@@ -78,7 +107,7 @@ class Driver:
         position = await self._with.client.find(run)
         self._history = await self._with.client.history(position)
         mode = self._with.profile.state.mode
-        if mode != "none":
+        if mode != "none" and self._scope.include_state:
             self._with.store.apply(self._history.changes())
         if position.blockers:
             self._answer = refusal_message(position.blockers, position)
@@ -103,7 +132,7 @@ class Driver:
 
     def _is_over(self) -> bool:
         position = self._at
-        is_handed_over = position.step is not None and position.step.step_id in self._stop_before
+        is_handed_over = position.step is not None and not self._scope.may_work(position.step.step_id)
         return position.is_complete or position.ended is not None or is_handed_over
 
     @property
@@ -199,7 +228,9 @@ class Driver:
         history, position = self._history, self._at
         return TurnTask(
             position=position,
-            conversation=history.conversation(self._answer),
+            conversation=history.conversation(
+                self._answer, only_of=None if self._scope.include_history else self._with.profile.identity.id
+            ),
             inputs=self._inputs(),
             number=history.number + 1,
             number_of_step=len(history.of_step) + 1,
@@ -212,10 +243,12 @@ class Driver:
     def _inputs(self) -> list[Input]:
         """Return the new inputs: the step if it is new, else a reminder if the model called nothing."""
         position, turns = self._at, self._history.of_step
-        if not turns:
+        brief = [] if self._brief is None else [(DELEGATION, self._brief)]
+        self._brief = None
+        if not turns or brief:
             assert position.step is not None, "a turn works on a step"
             recap = [("recap", position.recap)] if position.recap is not None and not self._history.turns else []
-            return [*recap, ("workflow_step", step_message(position, position.step))]
+            return [*recap, *brief, ("workflow_step", step_message(position, position.step))]
         response = turns[-1].response
         if response is None or response.calls:
             return []
@@ -336,7 +369,7 @@ class Driver:
 
 
 def _pinned(history: RunHistory) -> Message | None:
-    """Return the message that handed out the pending step."""
+    """Return the message of the pending step."""
     inputs = (one for turn in history.of_step for one in turn.inputs)
     return next((one for one in inputs if one.origin.original_format == "workflow_step"), None)
 

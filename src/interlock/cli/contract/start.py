@@ -1,0 +1,37 @@
+"""`interlock contract start`: execute a contract in a new session, with a run for each work flow."""
+
+import argparse
+
+from interlock.cli.contract.chosen import add_contract_arguments, contract_command
+from interlock.cli.screen import RefusedError, counted, say, say_json
+from interlock.cli.store import answered_by_store, open_chosen_store
+from interlock.kernel.errors import Refusal
+from interlock.service.contracts.start import start_contract
+from interlock.service.ports import AppendPorts, ReadPorts
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    add_contract_arguments(parser)
+    parser.add_argument("--goal", metavar="TEXT", help="what this execution is for; each run names it")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Start a contract, print its session, and return the exit code.
+
+    Raises:
+        StopError: There is no such contract, it has faults, or a version was published with other content.
+    """
+    store = open_chosen_store(options)
+    ports = AppendPorts(read=ReadPorts.over(store, store), writer=store)
+    with answered_by_store():
+        outcome = start_contract(ports, store, contract_command(options, store, options.goal))
+    if isinstance(outcome, Refusal):
+        raise RefusedError(outcome)
+    if options.as_json:
+        say_json({"session": outcome.session, "runs": list(outcome.runs)})
+    else:
+        runs = counted(len(outcome.runs), "run")
+        say(f"{outcome.contract.name} is executed in {outcome.session}, with {runs}.")
+        say("Agents find the runs with `resume_session`; `interlock contract status` shows the state.")
+    return 0

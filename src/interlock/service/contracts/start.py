@@ -1,0 +1,255 @@
+"""Starting a contract: its definitions are bound in a session, and its work flows become runs (GOAL-8)."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from interlock.define.operations.contracts import Contract, FlowReference
+from interlock.define.operations.definitions import Definitions, Resolver
+from interlock.define.operations.flows import Flow
+from interlock.engine.request import Request
+from interlock.engine.start import Start, plan_start
+from interlock.kernel.canonical import Json
+from interlock.kernel.errors import ErrorCode, Refusal
+from interlock.kernel.ids import RunId, SessionId
+from interlock.kernel.uuids import Uuid, derived_uuid
+from interlock.plan.compile.compiler import Compiled
+from interlock.plan.compiled import pinned_bytes
+from interlock.plan.flows.lowering import compile_flow
+from interlock.record import payloads as data
+from interlock.record.append_plan import AppendPlan, EventDraft
+from interlock.record.events import Actor
+from interlock.service.clock import mint_run, mint_session
+from interlock.service.contracts.definitions import Gathered, all_sources, digest_in_store, gather, read_bound, to_bytes
+from interlock.service.ports import AppendPorts
+from interlock.store.ports.definitions import DefinitionArchive
+from interlock.store.ports.errors import DefinitionTakenError
+from interlock.store.ports.writer import SessionLock
+from interlock.views.session import BASELINE, Session
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContractCommand:
+    """The start of a contract: which one, with the definitions that the caller has, by whom."""
+
+    contract_id: Uuid
+    version: int | None
+    definitions: Definitions
+    goal: str | None
+    actor: Actor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundPart:
+    """A contract that is bound in a session: its definition and its binding."""
+
+    contract: Contract
+    bound: data.ContractBound
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewRun:
+    """A run to begin for a part of a contract."""
+
+    binding: data.Binding
+    flow: Flow
+    context: Mapping[str, Json]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContractStarted:
+    """A contract that was started: its session and the runs that began."""
+
+    session: SessionId
+    contract: Contract
+    runs: tuple[RunId, ...]
+
+
+def start_contract(
+    ports: AppendPorts, archive: DefinitionArchive, command: ContractCommand
+) -> ContractStarted | Refusal:
+    """Publish the definitions of a contract, bind them in a new session, and begin a run for each work flow.
+
+    Raises:
+        StoreFailureError, SessionBusyError, SessionUnhealthyError, ContentDamagedError: See `service.failures`.
+    """
+    gathered = find_contract(archive, command)
+    if isinstance(gathered, Refusal):
+        return gathered
+    refusal = publish(archive, gathered)
+    if refusal is not None:
+        return refusal
+    session_id = mint_session(ports.clock)
+    with ports.hold(session_id) as lock:
+        session = ports.append(lock, _plan_binding(session_id, gathered), command.actor)
+        new = [*_missing_work(session, gathered.definitions, command.goal)]
+        runs = begin_runs(ports, lock, new, gathered.definitions, command.actor)
+    return ContractStarted(session=session_id, contract=gathered.contract, runs=runs)
+
+
+def continue_contract(
+    ports: AppendPorts, session_id: SessionId, goal: str | None, actor: Actor
+) -> ContractStarted | Refusal:
+    """Begin the runs of work flows that have none yet, for example after an interrupted start.
+
+    Raises:
+        StoreFailureError, SessionBusyError, SessionUnhealthyError, ContentDamagedError: See `service.failures`.
+    """
+    with ports.hold(session_id) as lock:
+        session = lock.session
+        if session is None or not session.contracts:
+            return refuse_no_contract(session_id)
+        definitions = read_bound(ports.read.reader, session)
+        runs = begin_runs(ports, lock, [*_missing_work(session, definitions, goal)], definitions, actor)
+    return ContractStarted(session=session_id, contract=bound_parts(session, definitions)[0].contract, runs=runs)
+
+
+def find_contract(archive: DefinitionArchive, command: ContractCommand) -> Gathered | Refusal:
+    """Find a contract and everything that it refers to. Without a version, the highest one counts."""
+    resolver: Resolver = all_sources(command.definitions, archive)
+    version = command.version or _highest_version(archive, command)
+    found = resolver.find(command.contract_id, version) if version else None
+    if not isinstance(found, Contract):
+        named = f"{command.contract_id}{f' version {command.version}' if command.version else ''}"
+        return Refusal(
+            code=ErrorCode.VALIDATION_ERROR,
+            message=f"There is no contract {named}.",
+            suggestion="`interlock contract list` lists the contracts of the project and the published ones.",
+            details={"path": "contract"},
+        )
+    gathered = gather(found, resolver)
+    if isinstance(gathered, Gathered):
+        return gathered
+    lines = "\n".join(f"- {one.render_line()}" for one in gathered if one.severity == "error")
+    return Refusal(
+        code=ErrorCode.VALIDATION_ERROR,
+        message=f"The contract {found.name!r} cannot be started:\n{lines}",
+        suggestion="Correct each line, and check the files with `interlock contract validate`.",
+        details={"diagnostics": [one.to_json() for one in gathered]},
+    )
+
+
+def publish(archive: DefinitionArchive, gathered: Gathered) -> Refusal | None:
+    """Publish a contract and everything that it refers to; return why that is refused, if it is (OPS-3)."""
+    try:
+        archive.publish(gathered.contents())
+    except DefinitionTakenError as error:
+        return Refusal(
+            code=ErrorCode.VALIDATION_ERROR,
+            message=f"Version {error.version} of {error.definition_id} was published with other content.",
+            suggestion=f"Give the changed definition version {error.version + 1}, and name that version where it is"
+            " referred to. `interlock contract show` shows the published one.",
+            details={"path": "version", "id": error.definition_id, "version": error.version},
+        )
+    return None
+
+
+def refuse_no_contract(session: SessionId) -> Refusal:
+    """Refuse a command about a contract for a session without one."""
+    return Refusal(
+        code=ErrorCode.SESSION_NOT_FOUND,
+        message=f"There is no contract in the session {session}.",
+        suggestion="`interlock contract list` lists the sessions of contracts.",
+        details={"session": session},
+    )
+
+
+def bound_parts(session: Session, definitions: Definitions) -> tuple[BoundPart, ...]:
+    """Return the contracts that are bound in a session, the one that contains the others first."""
+    parts: list[BoundPart] = []
+    for bound in session.contracts:
+        found = definitions.find(bound.contract_id, bound.contract_version)
+        assert isinstance(found, Contract), "a contract run holds its own definitions"
+        parts.append(BoundPart(contract=found, bound=bound))
+    return tuple(parts)
+
+
+def flow_of(definitions: Definitions, reference: FlowReference) -> Flow:
+    """Return the flow of a reference of a bound contract."""
+    found = definitions.find(reference.flow_id, reference.flow_version)
+    assert isinstance(found, Flow), "as checked before it was bound"
+    return found
+
+
+def begin_runs(
+    ports: AppendPorts, lock: SessionLock, runs: list[NewRun], definitions: Definitions, actor: Actor
+) -> tuple[RunId, ...]:
+    """Begin runs in a session that is held."""
+    begun: list[RunId] = []
+    for one in runs:
+        compiled = compile_flow(one.flow, definitions)
+        assert isinstance(compiled, Compiled), "as checked before it was bound"
+        workflow_hash, pinned = pinned_bytes(compiled.workflow)
+        assert lock.session is not None, "its contract is bound"
+        start = Start(
+            session=lock.session.session,
+            is_new_session=False,
+            run=mint_run(ports.clock),
+            workflow=compiled.workflow,
+            workflow_hash=workflow_hash,
+            workflow_bytes=pinned,
+            source_kind="project",
+            source_ref=f"{one.flow.id}@{one.flow.version}",
+            request=Request(context=one.context),
+            baseline=lock.session.baseline or BASELINE,
+            binding=one.binding,
+        )
+        plan = plan_start(start)
+        assert isinstance(plan, AppendPlan), "the conditions of a flow are decided also if a value is missing"
+        ports.read.plans.keep_start(plan)
+        ports.append(lock, plan, actor)
+        begun.append(start.run)
+    return tuple(begun)
+
+
+def goal_of(contract: Contract, flow: Flow, goal: str | None) -> str:
+    """Return the goal of a run: the contract comes first, so that lists of runs name it."""
+    return f"{contract.name}: {goal or flow.name}"
+
+
+def _highest_version(archive: DefinitionArchive, command: ContractCommand) -> int:
+    keys = [(one.id, one.version) for one in command.definitions] + [*archive.published()]
+    return max((version for definition_id, version in keys if definition_id == command.contract_id), default=0)
+
+
+def _plan_binding(session: SessionId, gathered: Gathered) -> AppendPlan:
+    drafts = [EventDraft(data=data.SessionCreated())]
+    drafts += [EventDraft(data=one) for one in _iter_bindings(session, gathered)]
+    contents = {digest_in_store(one): to_bytes(one) for one in gathered.definitions}
+    return AppendPlan(session=session, drafts=tuple(drafts), artifacts=tuple(sorted(contents.items())))
+
+
+def _iter_bindings(session: SessionId, gathered: Gathered) -> Iterator[data.ContractBound]:
+    """Yield the binding of a contract and of all its parts, each after the one that contains it."""
+    all_digests = tuple(sorted({digest_in_store(one) for one in gathered.definitions}))
+    waiting: list[tuple[Contract, str, dict[str, object]]] = [
+        (gathered.contract, "", {"definitions": all_digests}),
+    ]
+    for contract, path, more in waiting:
+        binding_id = derived_uuid("contract_execution", session, path)
+        yield data.ContractBound.model_validate(
+            {
+                "binding_id": binding_id,
+                "contract_id": contract.id,
+                "contract_version": contract.version,
+                "definition": digest_in_store(contract),
+                **more,
+            }
+        )
+        for position, part in enumerate(contract.sub_contracts):
+            found = gathered.definitions.find(part.contract_id, part.contract_version)
+            assert isinstance(found, Contract), "as checked before"
+            parent = data.ParentBinding(binding_id=binding_id, position=position)
+            waiting.append((found, f"{path}/{position}", {"parent": parent}))
+
+
+def _missing_work(session: Session, definitions: Definitions, goal: str | None) -> Iterator[NewRun]:
+    """Yield a run for each work flow that has neither a run nor a claim."""
+    bindings = [run.binding for run in session.runs.values()] + [claim.data.binding for claim in session.claims]
+    have = {(one.binding_id, one.position) for one in bindings if one is not None and one.role == "work"}
+    for part in bound_parts(session, definitions):
+        for position, reference in enumerate(part.contract.work_flows):
+            if (part.bound.binding_id, position) in have:
+                continue
+            flow = flow_of(definitions, reference)
+            binding = data.Binding(binding_id=part.bound.binding_id, role="work", position=position)
+            yield NewRun(binding=binding, flow=flow, context={"goal": goal_of(part.contract, flow, goal)})

@@ -1,0 +1,148 @@
+"""The commands about contracts, from the files of a project to goals that are met and not met."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.q3_launch import INFRASTRUCTURE, LAUNCH, all_definitions
+
+from interlock.cli.main import main
+from interlock.define.operations.files import to_file_json
+from interlock.service.ports import Ports
+from interlock.testing.harness import Harness
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a project with the example. It is the current directory, and its data directory is `data`."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("INTERLOCK_DATA_DIR", str(tmp_path / "data"))
+    monkeypatch.setenv("INTERLOCK_WORKFLOWS_DIR", str(tmp_path / "none"))
+    monkeypatch.delenv("INTERLOCK_WORKSPACE", raising=False)
+    operations = tmp_path / ".interlock" / "operations"
+    operations.mkdir(parents=True)
+    for one in all_definitions():
+        (operations / f"{one.id}.json").write_text(json.dumps(to_file_json(one)), encoding="utf-8")
+    return tmp_path
+
+
+def run(*words: str) -> int:
+    return main(["contract", *words])
+
+
+def run_json(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
+    capsys.readouterr()
+    assert run(*words, "--json") == 0
+    return json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.usefixtures("project")
+@pytest.mark.inv("GOAL-8", "OPS-3")
+def test_a_contract_is_checked_published_started_and_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("validate") == 0
+    assert run("publish", "Infrastructure SLA") == 0
+    assert "Published 5 definitions of 'Infrastructure SLA'." in capsys.readouterr().out
+    listed = run_json(capsys, "list")["contracts"]
+    assert [(one["name"], one["published"], one["sessions"]) for one in listed] == [
+        ("Infrastructure SLA", True, []),
+        ("Q3 Product Launch", False, []),
+    ]
+    assert run("show", LAUNCH.id) == 0
+    shown = capsys.readouterr().out
+    assert "  contract Infrastructure SLA, version 1" in shown
+    assert "  Feature X shipped to production: assessed by Release Verification" in shown
+    started = run_json(capsys, "start", f"{LAUNCH.id}@1", "--goal", "Ship it")
+    assert len(started["runs"]) == 3
+    assert run("status", started["session"]) == 0
+    assert capsys.readouterr().out.splitlines()[0] == "Q3 Product Launch, version 1: work pending"
+    status = run_json(capsys, "status", started["session"])
+    assert [goal["goal"] for goal in status["goals"]] == ["not_assessed", "not_assessed"]
+    assert status["sub_contracts"][0]["name"] == "Infrastructure SLA"
+    listed = run_json(capsys, "list")["contracts"]
+    assert [one["sessions"] for one in listed] == [[], [started["session"]]]
+    assert run("list") == 0
+    assert LAUNCH.id in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("project")
+@pytest.mark.inv("GOAL-8")
+def test_an_agent_finds_the_runs_of_a_contract_by_its_name(capsys: pytest.CaptureFixture[str]) -> None:
+    session = run_json(capsys, "start", "Q3 Product Launch")["session"]
+    harness = Harness.on_disk(Path("data"))
+    assert isinstance(harness.ports, Ports)
+    found = harness.resume("q3 product launch infra")
+    assert {one["run"]["sessionId"] for one in found["candidates"]} == {session}
+    assert "Q3 Product Launch" in found.text.splitlines()[0] + found.text
+
+
+@pytest.mark.usefixtures("project")
+@pytest.mark.inv("GOAL-3")
+def test_an_assessment_begins_with_its_test_flows(capsys: pytest.CaptureFixture[str]) -> None:
+    session = run_json(capsys, "start", "Q3 Product Launch")["session"]
+    assert run("assess", session, "Feature X shipped to production") == 0
+    assert capsys.readouterr().out == "Began 1 run.\nWaiting for the test flow 'Smoke Test Suite'. Then assess again.\n"
+    assert run("assess", session, "world peace") == 1
+    assert "Feature X shipped to production" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("project")
+def test_a_contract_is_drawn_with_and_without_the_state_of_an_execution(capsys: pytest.CaptureFixture[str]) -> None:
+    session = run_json(capsys, "start", "Q3 Product Launch")["session"]
+    assert run("graph", "Q3 Product Launch") == 0
+    assert capsys.readouterr().out.splitlines()[:2] == [
+        "Q3 Product Launch, version 1",
+        "  flow Engineering Sprint Cycle",
+    ]
+    assert run("graph", "Q3 Product Launch", "--format", "mermaid", "--session", session) == 0
+    drawn = capsys.readouterr().out
+    assert drawn.startswith("flowchart LR\n")
+    assert 'c -- work --> cw0("Engineering Sprint Cycle: pending")' in drawn
+    assert "Feature X shipped to production: not assessed" in drawn
+    assert run("graph", "Q3 Product Launch", "--session", session) == 0
+    assert "work pending" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("project")
+@pytest.mark.inv("OPS-3")
+def test_a_changed_file_under_a_published_version_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("publish", INFRASTRUCTURE.id) == 0
+    file = Path(".interlock/operations") / f"{INFRASTRUCTURE.id}.json"
+    changed = json.loads(file.read_text(encoding="utf-8")) | {"description": "changed"}
+    file.write_text(json.dumps(changed), encoding="utf-8")
+    assert run("start", INFRASTRUCTURE.id) == 1
+    assert "published with other content" in capsys.readouterr().err
+    file.write_text(json.dumps(changed | {"version": 2}), encoding="utf-8")
+    assert run("start", INFRASTRUCTURE.id) == 0
+    assert run("start", f"{INFRASTRUCTURE.id}@1") == 0
+
+
+@pytest.mark.usefixtures("project")
+@pytest.mark.parametrize(
+    ("words", "code", "expected"),
+    [
+        (("start", "Nothing"), 1, "No contract has the name 'Nothing'"),
+        (("start", f"{LAUNCH.id}@one"), 2, "is not a version"),
+        (("show", f"{LAUNCH.id}@7"), 1, "There is no contract"),
+        (("status", "sess_" + "0" * 26), 1, ""),
+    ],
+    ids=["no such name", "no version", "no such version", "no such session"],
+)
+def test_what_does_not_exist_is_refused_with_what_does(
+    words: tuple[str, ...], code: int, expected: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(*words) == code
+    assert expected in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("project")
+@pytest.mark.inv("GOAL-9")
+def test_a_run_of_another_execution_is_claimed(capsys: pytest.CaptureFixture[str]) -> None:
+    first = run_json(capsys, "start", "Infrastructure SLA")
+    second = run_json(capsys, "start", "Infrastructure SLA")
+    assert run("claim", first["runs"][0], "--for", second["session"]) == 1
+    assert "has not ended" in capsys.readouterr().err
+    assert main(["session", "cancel", first["runs"][0], "--reason", "superseded"]) == 0
+    assert run("claim", first["runs"][0], "--for", second["session"]) == 0
+    assert "counts for work flow 1 of the contract" in capsys.readouterr().out
+    assert run_json(capsys, "status", second["session"])["contract_execution"]["state"] == "cancelled"

@@ -1,0 +1,155 @@
+"""Several agents on one run: a handoff, parallel steps, and a run of its own that is watched."""
+
+from typing import Any
+
+import anyio
+import pytest
+from tests.support.drive import Answer, FakeModel, calls, each, profile, report, said, team, tool
+
+from interlock.drive.agent.profile import Profile
+from interlock.drive.client import StartOptions
+from interlock.drive.models.protocol import InferenceRequest, InferenceResponse
+from interlock.testing.harness import Harness, linear_workflow
+
+ABC = linear_workflow("test.abc", "a", "b", "c")
+BEGIN = StartOptions(workflow_id="test.abc")
+pytestmark = pytest.mark.asyncio
+
+
+def lead(**rule: Any) -> Profile:
+    return profile(identity={"id": "lead"}, delegation=[{"target_agent": "other", **rule}])
+
+
+def other(**members: Any) -> Profile:
+    return profile(identity={"id": "other"}, role="You are the other one.", **members)
+
+
+def steps_of(model: FakeModel) -> list[str]:
+    return [request.place.step_id for request in model.requests]
+
+
+@pytest.mark.inv("DELEG-1")
+async def test_a_handoff_releases_the_step_and_the_other_agent_continues_the_same_run() -> None:
+    harness = Harness.in_memory(ABC)
+    members = {"other": (other(), report)}
+    async with team(harness, (lead(type="handoff", steps=["b"]), report), members) as (crew, caller, models):
+        result = await crew.start(BEGIN)
+        assert (result.status, result.turns) == ("complete", 3)
+        assert (steps_of(models["lead"]), steps_of(models["other"])) == (["a", "c"], ["b"])
+        released = [
+            one
+            for name, arguments in caller.called
+            if name == "checkpoint_workflow"
+            for one in arguments["output"].get("artifacts", [])
+        ]
+    assert [one for one in released if one["kind"] == "wr.work_record"] == [
+        {"kind": "wr.work_record", "work": "released", "reason": "handoff"}
+    ]
+    (session,) = harness.ports.read.reader.sessions()
+    actors = [
+        event.actor.identifier for event in harness.events(session) if event.kind == "advance_recorded" and event.actor
+    ]
+    assert actors == ["drive:lead", "drive:other", "drive:lead"]
+
+
+@pytest.mark.inv("DELEG-2")
+@pytest.mark.parametrize("include", [False, True])
+async def test_history_state_and_own_context_are_passed_on_only_if_the_profile_says_so(*, include: bool) -> None:
+    seen: list[Any] = []
+
+    async def keep(_arguments: Any, context: Any) -> object:
+        await context.state.set("key", 1)
+        return {}
+
+    async def look(_arguments: Any, context: Any) -> object:
+        seen.append(await context.state.get("key"))
+        return {}
+
+    passed = {"include_history": include, "include_state": include, "custom_context": {"ticket": "T-1"}}
+    led = lead(type="handoff", steps=["b"], context_propagation=passed)
+    functions = {"keep": tool(keep), "look": tool(look)}
+    named = [{"name": name, "type": "function"} for name in functions]
+    led = led.model_copy(update={"tools": profile(tools=named).tools})
+    members = {"other": (other(tools=named), each(calls(("look", {}))))}
+    async with team(Harness.in_memory(ABC), (led, each(calls(("keep", {})))), members, **functions) as (
+        crew,
+        _,
+        models,
+    ):
+        result = await crew.start(BEGIN)
+        assert result.status == "complete"
+        first = models["other"].requests[0]
+    told = [message.text() for message in first.messages]
+    assert ("# Step 1 of 3: Step a" in "\n".join(told)) == include
+    assert seen == [1 if include else None]
+    delegated = next(one for one in first.messages if one.origin.source == "delegation")
+    assert result.position.run in delegated.text()
+    assert "T-1" in delegated.text()
+
+
+def parallel_workflow() -> dict[str, Any]:
+    steps = [{"id": name, "title": f"Step {name}", "prompt": f"Do {name}."} for name in "xy"]
+    branches = [{"steps": [one]} for one in steps]
+    return linear_workflow("test.abc", {"id": "both", "title": "Both", "type": "parallel", "branches": branches}, "z")
+
+
+@pytest.mark.inv("DELEG-1")
+async def test_parallel_steps_are_worked_on_at_once_and_reported_in_the_order_of_the_plan() -> None:
+    finished: list[str] = []
+    second = anyio.Event()
+
+    async def work(request: InferenceRequest) -> InferenceResponse:
+        if request.place.step_id == "x":
+            await second.wait()
+        else:
+            second.set()
+        finished.append(request.place.step_id)
+        text = f"The block {request.place.step_id} was built alone, beside the other one, with a result of its own."
+        return said(("report_step", {"notes": text}))
+
+    led = lead(type="parallel", steps=["x", "y"])
+    harness = Harness.in_memory(parallel_workflow())
+    async with team(harness, (led, report), {"other": (other(), work)}) as (crew, caller, models):
+        result = await crew.start(BEGIN)
+        assert (result.status, result.turns) == ("complete", 3)
+        assert finished == ["y", "x"]
+        records = [(one["turn"], one["stepId"], one["agent"]) for one in caller.records()]
+        assert records == [(1, "x", "other"), (2, "y", "other"), (3, "z", "lead")]
+        assert steps_of(models["lead"]) == ["z"]
+
+
+@pytest.mark.inv("DELEG-1")
+async def test_a_supervised_agent_works_a_run_of_its_own_in_the_session_and_its_end_is_an_input_of_the_lead() -> None:
+    child = linear_workflow("test.child", "one", "two")
+    harness = Harness.in_memory(ABC, child)
+    led = lead(type="supervisor", steps=["b"], workflow="test.child")
+    async with team(harness, (led, report), {"other": (other(), report)}) as (crew, _, models):
+        result = await crew.start(BEGIN)
+        assert result.status == "complete"
+        assert (steps_of(models["lead"]), steps_of(models["other"])) == (["a", "b", "c"], ["one", "two"])
+        asked = models["lead"].requests[1].messages
+    assert any("ended run" in one.text() and "complete" in one.text() for one in asked)
+    assert len(list(harness.ports.read.reader.sessions())) == 1
+
+
+@pytest.mark.inv("DELEG-1", "FAULT-3")
+@pytest.mark.parametrize(
+    ("on_failure", "status", "requests"),
+    [("escalate", "person_needed", 1), ("retry", "person_needed", 2), ("fallback", "complete", 1)],
+)
+async def test_a_failed_delegation_is_escalated_tried_again_or_done_by_the_lead(
+    on_failure: str, status: str, requests: int
+) -> None:
+    async def hang() -> InferenceResponse:
+        await anyio.sleep_forever()
+        raise AssertionError
+
+    led = lead(type="handoff", steps=["b"], timeout_ms=300, on_failure=on_failure)
+    members: dict[str, tuple[Profile, Answer]] = {"other": (other(), lambda _: hang())}
+    async with team(Harness.in_memory(ABC), (led, report), members) as (crew, _, models):
+        result = await crew.start(BEGIN)
+        assert (result.status, len(models["other"].requests)) == (status, requests)
+    if status == "person_needed":
+        assert result.fault is not None
+        assert result.fault.code == "DELEGATION_FAILED"
+        assert "300 ms" in result.fault.message

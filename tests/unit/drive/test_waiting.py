@@ -1,0 +1,130 @@
+"""A step that waits for something: the driver asks again with a growing pause, and ends resumable at its deadline."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import types
+from tests.support.drive import FakeEffects, FakeModel, driving, profile, report
+from tests.support.outside import PERSON
+
+from interlock.drive.client import StartOptions
+from interlock.drive.run.driver import Driver
+from interlock.drive.setup import Surroundings, equip
+from interlock.engine.outside import SentEvent
+from interlock.kernel.errors import Refusal
+from interlock.kernel.ids import SessionId
+from interlock.service.outside.receive import Arrival
+from interlock.service.tools.send_event import send_event
+from interlock.testing.harness import Harness, linear_workflow
+
+WAITING = {
+    "for": "event",
+    "event": "deploy.finished",
+    "since": "2026-01-01T00:00:00.000Z",
+    "how": "interlock event send",
+}
+RUN = {"label": "ab12", "workflowId": "test.waits", "sessionId": "sess_x", "runId": "run_x"}
+
+
+class WaitingServer:
+    """Answers as a server whose first step waits for an event that is there at the asked-for call."""
+
+    def __init__(self, arrives_at: int) -> None:
+        self.arrives_at, self.calls = arrives_at, list[dict[str, Any]]()
+
+    async def call_tool(self, name: str, arguments: dict[str, Any] | None = None) -> types.CallToolResult:
+        self.calls.append({"tool": name, **(arguments or {})})
+        acks = [one for one in self.calls if one["tool"] == "continue_workflow"]
+        answer: dict[str, Any] = {"kind": "ok", "run": RUN, "nextCall": None, "stateToken": "st_x", "isComplete": False}
+        if len(acks) >= self.arrives_at:
+            answer |= {"isComplete": True, "pending": None}
+        else:
+            pending = {"stepId": "wait", "title": "Wait", "prompt": "Wait for it."}
+            answer |= {"ackToken": "ack_x", "checkpointToken": "chk_x", "pending": pending, "waiting": WAITING}
+        return types.CallToolResult(content=[], structured_content=answer)
+
+    async def read_resource(self, uri: str) -> types.ReadResourceResult:
+        raise AssertionError(uri)
+
+
+async def drive(server: WaitingServer, seconds: float) -> tuple[Any, FakeEffects, FakeModel]:
+    effects, model = FakeEffects(), FakeModel(answer=report)
+    around = Surroundings(workspace=Path("/nonexistent"), effects=effects)
+    equipment = equip(profile(max_wait_seconds=seconds), model, server, around)
+    async with equipment.toolbox:
+        return await Driver(equipment).start(StartOptions(workflow_id="test.waits")), effects, model
+
+
+@pytest.mark.inv("DRIVE-15")
+@pytest.mark.asyncio
+async def test_what_a_step_waits_for_is_asked_for_again_with_a_growing_pause_and_no_model_is_asked() -> None:
+    server = WaitingServer(arrives_at=5)
+    result, effects, model = await drive(server, seconds=60)
+    assert result.status == "complete"
+    assert effects.slept == [0.5, 1.0, 2.0, 4.0]
+    assert model.requests == []
+    assert all("output" not in one for one in server.calls), "nothing is sent as evidence"
+
+
+@pytest.mark.inv("DRIVE-15")
+@pytest.mark.asyncio
+async def test_at_the_deadline_the_drive_ends_with_6_and_says_what_it_waits_for() -> None:
+    result, effects, _ = await drive(WaitingServer(arrives_at=1_000), seconds=20)
+    assert (result.status, result.exit_code) == ("waiting", 6)
+    assert result.to_json()["waiting"] == WAITING
+    assert sum(effects.slept) == 20
+    assert max(effects.slept) <= 10
+
+
+@pytest.mark.inv("DRIVE-15")
+@pytest.mark.asyncio
+@pytest.mark.parametrize("arrives", [True, False])
+async def test_a_real_step_that_waits_is_passed_when_its_event_arrives_and_left_resumable_if_it_does_not(
+    *, arrives: bool
+) -> None:
+    waits = {
+        "type": "await",
+        "id": "ci",
+        "title": "Wait for CI",
+        "event": "ci.finished",
+        "fields": {"status": "string"},
+    }
+    harness = Harness.in_memory(linear_workflow("test.abc", "a", waits, "b"))
+    effects = ArrivingEffects(harness=harness) if arrives else FakeEffects()
+    async with driving(harness, report, profile(max_wait_seconds=30), effects=effects) as drive:
+        result = await drive.start()
+        assert [request.place.step_id for request in drive.model.requests] == (["a", "b"] if arrives else ["a"])
+    if arrives:
+        assert result.status == "complete"
+        return
+    assert (result.status, result.exit_code) == ("waiting", 6)
+    assert result.to_json()["waiting"]
+    (session,) = harness.ports.read.reader.sessions()
+    arrive(harness, session)
+    async with driving(harness, report) as drive:
+        assert (await drive.resume(result.position.run)).status == "complete"
+
+
+@dataclass(kw_only=True)
+class ArrivingEffects(FakeEffects):
+    """Sends the event while the driver pauses for the second time."""
+
+    harness: Harness
+
+    async def sleep(self, seconds: float) -> None:
+        await FakeEffects.sleep(self, seconds)
+        if len(self.slept) == 2:
+            (session,) = self.harness.ports.read.reader.sessions()
+            arrive(self.harness, session)
+
+
+def arrive(harness: Harness, session: SessionId) -> None:
+    """Send the event as a command does."""
+    loaded = harness.ports.read.reader.load(session)
+    assert loaded is not None
+    (run,) = loaded.runs
+    event = SentEvent.model_validate({"event": "ci.finished", "id": "1", "fields": {"status": "green"}})
+    sent = send_event(harness.ports, (session, run), event, Arrival(via="command", assurance="observed"), PERSON)
+    assert not isinstance(sent, Refusal), sent

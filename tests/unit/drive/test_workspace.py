@@ -1,0 +1,137 @@
+"""The built-in tools stay in the workspace, and a command is confined by the user's sandbox alone."""
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.support.drive import calls, driving, each, profile
+
+from interlock.drive.faults import TurnError
+from interlock.drive.tools.builtin import BUILTINS
+from interlock.drive.tools.workspace import Workspace
+from interlock.testing.harness import Harness, linear_workflow
+
+ONE = linear_workflow("test.abc", "a")
+ALL = [{"name": name, "permission": "allow"} for name in BUILTINS]
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="makes links")
+
+
+@pytest.fixture
+def space(tmp_path: Path) -> Path:
+    inside, outside = tmp_path / "space", tmp_path / "outside"
+    inside.mkdir()
+    outside.mkdir()
+    (outside / "secret.txt").write_text("secret")
+    (inside / "a.txt").write_text("one\ntwo\nthree")
+    (inside / "link.txt").symlink_to(outside / "secret.txt")
+    (inside / "dir").symlink_to(outside)
+    (inside / "dangling").symlink_to(outside / "new.txt")
+    os.mkfifo(inside / "pipe")
+    return inside
+
+
+async def results(space: Path, *wanted: tuple[str, Any], **stated: Any) -> list[dict[str, Any]]:
+    answer = each(calls(*wanted))
+    async with driving(Harness.in_memory(ONE), answer, profile(**{"tools": ALL, **stated}), workspace=space) as drive:
+        assert (await drive.start()).status == "complete"
+        done = next(one for one in drive.caller.records() if one["status"] == "done")
+        return [one["result"] for one in done["tools"]]
+
+
+ESCAPES = [
+    "../outside/secret.txt",
+    "link.txt",
+    "dir/secret.txt",
+    "/etc/passwd",
+    "a.txt/../../outside/secret.txt",
+    "dangling",
+]
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("path", ESCAPES)
+async def test_no_path_leads_out_of_the_workspace_by_a_link_either(space: Path, path: str) -> None:
+    write = ("write_file", {"path": path, "content": "changed"})
+    patch = ("patch_file", {"path": path, "old": "secret", "new": "changed"})
+    found = await results(space, ("read_file", {"path": path}), write, patch)
+    assert [one["error"]["code"] for one in found] == ["turn.POLICY_VIOLATION"] * 3
+    assert (space.parent / "outside" / "secret.txt").read_text() == "secret"
+    assert not (space.parent / "outside" / "new.txt").exists()
+
+
+@given(st.lists(st.sampled_from(["..", ".", "dir", "a.txt", "x", "link.txt", "", "/", "~"]), max_size=6))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_located_path_is_always_in_the_workspace(space: Path, parts: list[str]) -> None:
+    workspace = Workspace(space)
+    path = "/".join(parts)
+    real = Path(os.path.realpath(workspace.root / path))
+    if real == workspace.root or workspace.root in real.parents:
+        assert workspace.locate(path) == real
+    else:
+        with pytest.raises(TurnError, match="leads out"):
+            workspace.locate(path)
+
+
+@pytest.mark.asyncio
+async def test_files_are_read_listed_searched_written_and_patched(space: Path) -> None:
+    found = await results(
+        space,
+        ("write_file", {"path": "sub/b.txt", "content": "alpha beta"}),
+        ("patch_file", {"path": "sub/b.txt", "old": "beta", "new": "two"}),
+        ("read_file", {"path": "a.txt", "firstLine": 2, "lines": 1}),
+        ("list_files", {"pattern": "*.txt"}),
+        ("search_files", {"text": "two"}),
+        ("patch_file", {"path": "a.txt", "old": "nothing", "new": ""}),
+        ("read_file", {"path": "pipe"}),
+        ("read_file", {"path": "sub"}),
+    )
+    assert (space / "sub" / "b.txt").read_text() == "alpha two"
+    assert found[2]["output"] == {"text": "two", "lines": 3, "isCut": False}
+    assert found[3]["output"]["files"] == ["a.txt", "sub/b.txt"]
+    assert [(one["path"], one["line"]) for one in found[4]["output"]["matches"]] == [("a.txt", 2), ("sub/b.txt", 1)]
+    assert [one["error"]["code"] for one in found[5:]] == ["turn.TOOL_ERROR"] * 3
+
+
+@pytest.mark.asyncio
+async def test_a_command_runs_without_a_shell_in_the_workspace_with_a_small_environment(
+    space: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SECRET_OF_THE_USER", "1")
+    script = "import os, sys; print(sorted(os.environ)); print(os.getcwd()); print(sys.argv[1:]); sys.exit(3)"
+    (found,) = await results(space, ("run_command", {"argv": [sys.executable, "-c", script, "$HOME; ls"]}))
+    assert found["output"]["exitCode"] == 3
+    environment, directory, arguments = found["output"]["output"].splitlines()
+    assert "SECRET_OF_THE_USER" not in environment
+    assert "INTERLOCK_DRIVER" in environment
+    assert (directory, arguments) == (str(space), "['$HOME; ls']")
+
+
+@pytest.mark.asyncio
+async def test_the_sandbox_of_the_profile_precedes_every_command(space: Path) -> None:
+    wrapper = [sys.executable, "-c", "import sys; print('confined:', sys.argv[1:])"]
+    found = await results(space, ("run_command", {"argv": ["rm", "-rf", "x"]}), security={"sandbox": wrapper})
+    assert found[0]["output"]["output"] == "confined: ['rm', '-rf', 'x']\n"
+
+
+@pytest.mark.asyncio
+async def test_a_command_that_takes_too_long_is_ended_with_what_it_started(space: Path) -> None:
+    mark = space / "late.txt"
+    child = f"import time, pathlib; time.sleep(1); pathlib.Path({str(mark)!r}).touch()"
+    parent = f"import subprocess, sys, time; subprocess.Popen([sys.executable, '-c', {child!r}]); time.sleep(60)"
+    tools = [{"name": "run_command", "permission": "allow", "timeout_ms": 400}]
+    (found,) = await results(space, ("run_command", {"argv": [sys.executable, "-c", parent]}), tools=tools)
+    assert found["status"] == "timeout"
+    wait = [sys.executable, "-c", "import time; time.sleep(1.2)"]
+    await results(space, ("run_command", {"argv": wait}))
+    assert not mark.exists()
+
+
+@pytest.mark.asyncio
+async def test_a_tool_that_is_not_named_is_not_offered(space: Path) -> None:
+    async with driving(Harness.in_memory(ONE), each(calls(("read_file", {"path": "a.txt"}))), workspace=space) as drive:
+        await drive.start()
+        assert drive.caller.records()[0]["tools"][0]["result"]["error"]["code"] == "turn.VALIDATION_ERROR"
