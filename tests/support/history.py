@@ -34,7 +34,6 @@ READ_ONLY_COMMANDS = {command.name for command in SESSION.commands} - {
         "keep",
         "unkeep",
         "delete",
-        "redact",
         "turns",
     ),
 }

@@ -88,6 +88,7 @@ _DATA: dict[str, tuple[dict[str, Json] | None, str, dict[str, Json]]] = {
             "workflowHash": WORKFLOW_HASH,
             "workflowSourceKind": "project",
             "workflowSourceRef": "workflows/bug_investigation.yaml",
+            "appliedConfigHash": DIGEST,
             "binding": {"bindingId": BINDING, "role": "test", "position": 1, "test": 0},
         },
     ),

@@ -207,6 +207,7 @@ COMMANDS: tuple[Command | Group, ...] = (
     Command("gc", "delete expired and unreferenced data", "upkeep.gc"),
     KEYS,
     Command("doctor", "check the installation and the recorded data", "upkeep.doctor"),
+    Command("completion", "print a script that completes commands in a shell", "top.completion"),
     Command("version", "print the version"),
     Command("help", "print the help of Interlock or of a command", "frame.help"),
 )

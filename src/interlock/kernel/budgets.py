@@ -368,6 +368,8 @@ FOLDED_CHARS_MAX = 100
 """Characters at which lines are wrapped for people: code in a report, a workflow file that is written."""
 CELL_CHARS_MIN = 8
 """The least width of a table's column without ids; a narrower terminal shows each row as a block of lines."""
+WHOLE_WORD_CHARS_MAX = 40
+"""Characters up to which a word is never broken in a terminal: every id is shorter."""
 TERMINAL_CHARS_MIN = 20
 """The least width of wrapped text: in a narrower terminal, lines are too long."""
 SHORT_ID_CHARS_MIN = 6

@@ -137,7 +137,7 @@ def test_an_artifact_that_is_gone_is_told_and_the_rest_is_shown(place: Place, ha
     for stored in place.root.glob("artifacts/*"):
         stored.unlink()
     told = place.run("show")
-    assert told.code == 0
+    assert told.code == 1
     assert "artifact application/json, 33 bytes, sha256:" in told.out
     assert "missing or damaged" in told.out
 

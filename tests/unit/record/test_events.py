@@ -146,6 +146,7 @@ OPTIONAL_OF_KIND = {
     ("event_received", "nodeId"),
     ("intent_settled", "channel"),
     ("run_started", "binding"),
+    ("run_started", "appliedConfigHash"),
 }
 OPTIONAL_MEMBERS = [
     (kind, path) for kind, path in MEMBERS if path[-1] in OPTIONAL or (kind, path[-1]) in OPTIONAL_OF_KIND

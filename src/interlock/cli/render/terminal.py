@@ -4,7 +4,7 @@ import textwrap
 from collections.abc import Iterator
 from typing import assert_never
 
-from interlock.kernel.budgets import TERMINAL_CHARS_MIN
+from interlock.kernel.budgets import TERMINAL_CHARS_MIN, WHOLE_WORD_CHARS_MAX
 from interlock.kernel.text import flat, printable
 from interlock.service.report.document import (
     Block,
@@ -80,7 +80,17 @@ def _hanging(head: str, text: str, width: int | None) -> list[str]:
 def _fold(text: str, taken: int, width: int | None) -> list[str]:
     if width is None:
         return [text]
-    return textwrap.wrap(text, max(TERMINAL_CHARS_MIN, width - taken), break_on_hyphens=False) or [""]
+    room = max(TERMINAL_CHARS_MIN, width - taken)
+    # An id is copied, so it stays whole even if its line becomes too long.
+    words = [part for word in text.split(" ") for part in _split(word, room)]
+    return textwrap.wrap(" ".join(words), room, break_on_hyphens=False, break_long_words=False) or [""]
+
+
+def _split(word: str, room: int) -> list[str]:
+    """Return a word, in pieces that fit if it is longer than any id."""
+    if len(word) <= max(room, WHOLE_WORD_CHARS_MAX):
+        return [word]
+    return [word[at : at + room] for at in range(0, len(word), room)]
 
 
 def _row(heads: Line, row: tuple[Line, ...], indent: str, width: int | None) -> Iterator[str]:
