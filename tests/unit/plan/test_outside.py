@@ -50,7 +50,7 @@ FAULTS: dict[str, tuple[tuple[Document, ...], str, str]] = {
     "a kind without a namespace": (
         (step("a", emit=[{**EMIT, "kind": "notify"}]),),
         "steps[0].emit[0].kind",
-        "wrong_value",
+        "bad_id",
     ),
     "a field of no key": (
         (step("a", emit=[{**EMIT, "fields": {"room": {"from": "rom"}}}]),),

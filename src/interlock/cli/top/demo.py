@@ -153,9 +153,10 @@ class _Stage:
     """Every ackToken that was sent. Each makes one attempt, however often it is sent."""
 
     def files(self) -> dict[str, bytes]:
-        """Return the bytes of every recorded file. Settled marks are left out: they hold no record."""
-        files = (path for path in self.data_dir.rglob("*") if path.is_file() and path.name != "settled")
-        return {str(path): path.read_bytes() for path in files}
+        """Return the bytes of every recorded file. Settled marks and live servers hold no record."""
+        without_records = {"settled", "live"}
+        files = (path for path in self.data_dir.rglob("*") if path.is_file())
+        return {str(path): path.read_bytes() for path in files if without_records.isdisjoint(path.parts)}
 
     @asynccontextmanager
     async def server(self) -> AsyncGenerator["_Server"]:

@@ -101,7 +101,8 @@ def view_session(
         raise RefusedError(command_refusal(damage)) from damage
     if isinstance(prefix, Refusal):
         what = "The stored session is damaged. " if "salvage" in prefix.details else ""
-        raise RefusedError(replace(prefix, message=f"{what}{prefix.message}"))
+        details = {"sessionId": chosen.session, **prefix.details}
+        raise RefusedError(replace(prefix, message=f"{what}{prefix.message}", details=details))
     if prefix.banner is None:
         return Viewed(view=view(read_history(store, chosen)), damage=None)
     found = verify_session(store, plans, chosen.session)
