@@ -5,6 +5,7 @@ import os
 import sys
 
 from benchmarks import (
+    advance_size,
     authoring,
     cold_load,
     concurrency,
@@ -21,6 +22,7 @@ from benchmarks import (
 from benchmarks.table import Figure, table
 
 BENCHMARKS = {
+    "advance-size": advance_size.figures,
     "durability": durability.figures,
     "history": history.figures,
     "cold-load": cold_load.figures,

@@ -100,7 +100,7 @@ def _session(ports: Ports, clock: SteppingClock, number: int, advances: int) -> 
         clock.now_ms += STEP_MS
         report: dict[str, Json] = {"kind": "report", "session": number, "found": [goal, step]}
         evidence = Request(notes=f"{NOTES}- of {goal}, step {step}\n", artifacts=(report,) if step == 0 else ())
-        token = decode_token(str(answer.structure["ackToken"]))
+        token = decode_token(answer.ack)
         acked = ContinueCommand(tokens=SentTokens(argument="ackToken", token=token), request=evidence)
         answer = _answer(continue_workflow(ports, acked))
     return Made(session=session, goal=goal, answer=answer)

@@ -1,33 +1,17 @@
 """Lazy agents bring next to no bundled run to a plain end, and an agent that works is hardly ever refused."""
 
 from collections import Counter
-from collections.abc import Mapping
-from functools import cache
-from typing import Any
+from itertools import pairwise
 
 import pytest
-from tests.agents.lazy import LAZINESS, WORKED_ONCE, End, Laziness, LazyAgent
-from tests.support.modes import claim
-from tests.unit.test_bundled_failures import FULL, NEEDED, asks_a_person
+from tests.agents.honest import begun_with, honest_answers, serving
+from tests.agents.lazy import LAZINESS, End, Laziness, LazyAgent
+from tests.unit.test_bundled_failures import asks_a_person
 from tests.unit.test_bundled_workflows import SOURCES
-
-from interlock.kernel.canonical import Json
-from interlock.testing.harness import Harness, filled_in
 
 PLAIN_ENDS_MAX = 0.02
 REFUSALS_MAX = 0.2
-CALLS_MAX = 120
 IDS = tuple(SOURCES)
-
-
-@cache
-def serving(workflow_id: str) -> Harness:
-    """Return a harness that serves a bundled workflow under the id of a project's own."""
-    return Harness.in_memory(SOURCES[workflow_id] | {"id": "test.bundled"})
-
-
-def begun_with(workflow_id: str) -> Mapping[str, Json]:
-    return {one["key"]: NEEDED[one["key"]] for one in SOURCES[workflow_id].get("inputs", ()) if one.get("required")}
 
 
 def ends(seeds: range) -> Counter[tuple[Laziness, End]]:
@@ -60,22 +44,9 @@ def test_a_thousand_lazy_agents_bring_next_to_no_run_to_a_plain_end() -> None:
 
 def honest_run(workflow_id: str) -> tuple[int, int]:
     """Work through a workflow; return how many reports were sent and how many of them were refused."""
-    harness = serving(workflow_id)
-    answer = harness.start("test.bundled", goal="See it through", context=dict(begun_with(workflow_id)))
-    reports = refusals = 0
-    while not answer["isComplete"]:
-        reports += 1
-        assert reports < CALLS_MAX, answer.text
-        title = answer["pending"]["title"]
-        sent: dict[str, Any] = filled_in(answer, f"{title}, report {reports}: {WORKED_ONCE}")
-        if "context" in sent:
-            sent["context"] = {key: FULL.get(key, value) for key, value in sent["context"].items()}
-        if asks_a_person(answer):
-            sent["output"] = {"artifacts": [claim()]}
-        answer = harness.call("continue_workflow", sent)
-        assert not answer.is_error, answer.text
-        refusals += answer["kind"] == "blocked" and not asks_a_person(answer)
-    return reports, refusals
+    answers = list(honest_answers(workflow_id))
+    refused = [one["kind"] == "blocked" and not asks_a_person(before) for before, one in pairwise(answers)]
+    return len(refused), sum(refused)
 
 
 @pytest.mark.inv("EVID-11")

@@ -58,9 +58,7 @@ def test_a_day_of_kills_new_chats_and_other_machines_loses_nothing(tmp_path: Pat
     with Server(desk, workspace) as first:
         start = first.start("team.fix", goal=FIX_WORDS)
         second = first.advance(start, "The form sends the wrong field.")
-        kept = first.call(
-            "checkpoint_workflow", checkpointToken=second["checkpointToken"], output={"notesMarkdown": "Half renamed."}
-        )
+        kept = first.call("checkpoint_workflow", ackToken=second.ack, output={"notesMarkdown": "Half renamed."})
         first.kill()
 
     with Server(desk, workspace, era="legacy") as other:

@@ -205,7 +205,7 @@ def checked(tool: str, called: ToolResult) -> ToolResult:
 def _check_channels(called: ToolResult, told: str) -> None:
     first_line = called.text.partition("\n")[0]
     run = called["run"]
-    for words in (run["workflowId"], f"`{run['label']}`", run.get("goal", "")):
+    for words in (run.get("workflowId", ""), f"`{run['label']}`", run.get("goal", "")):
         assert words in first_line
     keys = list(called.structure)
     assert keys[:4] == ["kind", "run", "nextCall", "stateToken"]

@@ -232,7 +232,18 @@ class WorkflowClient:
         if evidence.context:
             arguments["context"] = dict(evidence.context)
         answer = await self._call("continue_workflow", arguments)
+        if "ackToken" not in answer and answer.get("pending") is not None:
+            answer = await self._with_all_tokens(answer)
         return _parse_position(answer, position)
+
+    async def _with_all_tokens(self, answer: dict[str, Json]) -> dict[str, Json]:
+        """Return the answer with all tokens of its step: the next step has no token for a turn's checkpoint.
+
+        What the report itself gave stays: a read may be of a later position.
+        """
+        shown = await self._call("continue_workflow", {"stateToken": answer.get("stateToken")})
+        tokens = {name: shown[name] for name in ("ackToken", "checkpointToken") if name in shown}
+        return {**answer, **tokens, "run": {**_object(shown.get("run")), **_object(answer.get("run"))}}
 
     async def save(self, position: Position, evidence: Evidence) -> Position:
         """Save the record of a turn without reporting the step.
@@ -365,7 +376,8 @@ def _parse_refusal(structure: Mapping[str, Json]) -> ServerRefusal:
 
 def _parse_position(answer: Mapping[str, Json], before: Position | None) -> Position:
     run, pending = _object(answer.get("run")), answer.get("pending")
-    ack, checkpoint = answer.get("ackToken"), answer.get("checkpointToken")
+    offered = _object(_object(answer.get("nextCall")).get("arguments")).get("ackToken")
+    ack, checkpoint = answer.get("ackToken", None if "fork" in answer else offered), answer.get("checkpointToken")
     waiting, ended, call = answer.get("waiting"), answer.get("ended"), answer.get("nextCall")
     is_unchanged = before is not None and isinstance(ack, str) and ack == before.tokens.ack
     return Position(

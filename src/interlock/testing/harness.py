@@ -179,8 +179,9 @@ class ToolResult:
 
     @property
     def ack(self) -> str:
-        """The answer's `ackToken`."""
-        return str(self.structure["ackToken"])
+        """The `ackToken` that reports the answer's step; an ordinary advance has it in its `nextCall` alone."""
+        found = self.structure.get("ackToken")
+        return str(self.structure["nextCall"]["arguments"]["ackToken"] if found is None else found)
 
     @property
     def state(self) -> str:
@@ -295,8 +296,9 @@ class Harness:
 
     def checkpoint(self, answer: ToolResult | str, notes: str | None = "Half done.", **arguments: object) -> ToolResult:
         """Save a checkpoint with an answer, or a `checkpointToken`, and with notes unless they are None."""
-        token = answer if isinstance(answer, str) else answer["checkpointToken"]
-        sent = {"checkpointToken": token, **arguments}
+        token = answer if isinstance(answer, str) else answer.structure.get("checkpointToken")
+        named = {"checkpointToken": token} if isinstance(token, str) else {"ackToken": cast("ToolResult", answer).ack}
+        sent = {**named, **arguments}
         if notes is not None:
             sent.setdefault("output", {"notesMarkdown": notes})
         return self.call("checkpoint_workflow", sent)

@@ -42,7 +42,9 @@ async def test_a_run_is_driven_to_its_end_by_tool_calls_alone() -> None:
         result = await drive.start(goal="Finish it.")
         assert (result.status, result.exit_code, result.turns) == ("complete", 0, 3)
         assert {name for name, _ in drive.caller.called} <= TOOLS
-        assert [name for name, _ in drive.caller.called] == ["start_workflow", *["continue_workflow"] * 3]
+        # After each of two reports the driver reads the next step, for its checkpoint token.
+        assert [name for name, _ in drive.caller.called] == ["start_workflow", *["continue_workflow"] * 5]
+        assert sum("ackToken" in sent for _, sent in drive.caller.called) == 3
         assert [phases_of(one) for one in drive.caller.records()] == [RECORDED] * 3
 
 

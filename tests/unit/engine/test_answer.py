@@ -10,7 +10,15 @@ from typing import Any, cast
 import pytest
 
 from interlock.define.parts import Reference
-from interlock.engine.answer.model import CONTINUE_TOOL, Answer, AnswerModel, Occasion, PendingApproval, render_answer
+from interlock.engine.answer.model import (
+    CONTINUE_TOOL,
+    Answer,
+    AnswerModel,
+    Occasion,
+    PendingApproval,
+    is_ordinary,
+    render_answer,
+)
 from interlock.engine.answer.parts import PendingStepView, RunView
 from interlock.engine.answer.structure import Fork, LoopPass, Warned
 from interlock.engine.judge.reasons import missing_artifact, missing_key, missing_notes
@@ -119,9 +127,9 @@ def test_clients_that_cut_the_middle_keep_run_call_and_tokens() -> None:
         assert keys[:4] == ["kind", "run", "nextCall", "stateToken"]
         assert keys[-1] == "pending"
         text = render_answer(facts).text
-        assert text.startswith(
-            f"**Demo** (`test.demo`) · run `ab12`{' · goal: `Make it so`' if facts.run.goal else ''} · "
-        )
+        goal = " · goal: `Make it so`" if facts.run.goal else ""
+        head = "**Demo** · run `ab12`" if is_ordinary(facts) else f"**Demo** (`test.demo`) · run `ab12`{goal}"
+        assert text.startswith(f"{head} · ")
         call = structure_of(facts)["nextCall"]
         last = call["fill"][-1]["what"] if call and call["fill"] else "```" if call else "to the user."
         assert text.endswith(last)
@@ -130,6 +138,8 @@ def test_clients_that_cut_the_middle_keep_run_call_and_tokens() -> None:
 @pytest.mark.inv("ANS-2")
 def test_the_first_line_says_which_run_and_which_step() -> None:
     line = render_answer(ADVANCE).text.partition("\n")[0]
+    assert line == "**Demo** · run `ab12` · step 2 of 5: `Build it`"
+    line = render_answer(replace(ADVANCE, occasion="start")).text.partition("\n")[0]
     assert line == "**Demo** (`test.demo`) · run `ab12` · goal: `Make it so` · step 2 of 5: `Build it`"
     assert render_answer(COMPLETE).text.partition("\n")[0].endswith(" · complete")
     assert render_answer(PASSED).text.partition("\n")[0].endswith("step 2 of 5: `Build it` · already done")
@@ -138,7 +148,7 @@ def test_the_first_line_says_which_run_and_which_step() -> None:
 @pytest.mark.inv("ANS-2")
 @pytest.mark.parametrize("goal", ["x" * 5000, "a\nb\r\n\nc", "é" * 500, "**bold** `code`", "a\u2028b"])
 def test_a_goal_of_any_shape_stays_on_the_first_line(goal: str) -> None:
-    facts = replace(ADVANCE, run=replace(RUN, goal=goal))
+    facts = replace(ADVANCE, occasion="start", run=replace(RUN, goal=goal))
     line = render_answer(facts).text.partition("\n")[0]
     assert line.splitlines() == [line]
     assert line.endswith("step 2 of 5: `Build it`")
@@ -172,9 +182,12 @@ def test_a_complete_run_has_nothing_pending_and_nothing_to_send() -> None:
 @pytest.mark.inv("ANS-5")
 def test_an_advance_leaves_out_what_did_not_change() -> None:
     assert set(structure_of(ADVANCE)) == {
-        *("kind", "run", "nextCall", "stateToken", "ackToken", "isComplete", "nextIntent", "pending"),
+        *("kind", "run", "nextCall", "stateToken", "isComplete", "nextIntent", "pending"),
     }
-    assert set(structure_of(ADVANCE)["run"]) == {"label", "workflowId", "goal", "step"}
+    assert set(structure_of(ADVANCE)["run"]) == {"label", "step"}
+    refused = structure_of(replace(ADVANCE, checkpoint_token="chk.here", blockers=BLOCKERS))
+    assert {"ackToken", "checkpointToken"} <= set(refused)
+    assert set(refused["run"]) == {"label", "workflowId", "goal", "step"}
     assert "Preferences" not in render_answer(ADVANCE).text
 
 

@@ -129,7 +129,7 @@ def test_only_suspect_values_are_withheld(context: dict[str, Any], shown: dict[s
 def test_an_artifact_is_read_by_its_digest_in_its_own_session_alone(client: Served, harness: Harness) -> None:
     begun, other = harness.start("test.one", goal="G"), harness.start("test.one", goal="H")
     output = {"notesMarkdown": "Done, with the result at hand.", "artifacts": [REPORT]}
-    harness.call("continue_workflow", {"ackToken": begun["ackToken"], "output": output})
+    harness.call("continue_workflow", {"ackToken": begun.ack, "output": output})
     session = harness.ports.read.reader.load(harness.session_of(begun))
     assert session is not None
     (digest,) = {

@@ -99,12 +99,13 @@ def test_context_that_came_with_a_refused_attempt_need_not_be_sent_again(memory:
 def test_the_goal_is_a_key_of_the_context_and_belongs_to_its_branch(memory: Harness) -> None:
     first = memory.start("test.show", goal="Old")
     second = memory.advance(first, context={"goal": "New"})
-    assert (second["run"]["goal"], memory.rehydrate(first)["run"]["goal"]) == ("New", "Old")
-    assert "goal: `New`" in second.text.partition("\n")[0]
+    shown = memory.rehydrate(second)
+    assert (shown["run"]["goal"], memory.rehydrate(first)["run"]["goal"]) == ("New", "Old")
+    assert "goal: `New`" in shown.text.partition("\n")[0]
     third = memory.advance(second, context={"goal": None})
-    assert "goal" not in third["run"]
+    assert "goal" not in memory.rehydrate(third)["run"]
     forked = memory.advance(memory.rehydrate(first)["fork"]["ackToken"])
-    assert forked["run"]["goal"] == "Old"
+    assert memory.rehydrate(forked)["run"]["goal"] == "Old"
 
 
 @pytest.mark.inv("CTX-5")

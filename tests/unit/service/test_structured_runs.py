@@ -99,7 +99,7 @@ def test_the_call_after_a_refusal_asks_for_what_is_missing_and_for_nothing_else(
     only_key = harness.advance(first, "Done.", output={"notesMarkdown": "Done.", "artifacts": [REVIEW]})
     assert set(only_key["nextCall"]["arguments"]) == {"ackToken", "run"}
     assert [blank["path"] for blank in only_key["nextCall"]["fill"]] == ["context.cause"]
-    only_notes = harness.advance(first["ackToken"], None)
+    only_notes = harness.advance(first.ack, None)
     assert only_notes.warnings == ["REPLAY_PAYLOAD_IGNORED"]
 
 

@@ -123,6 +123,11 @@ class Response:
         """Return an object of the answer."""
         return cast("dict[str, Json]", self.structure[name])
 
+    @property
+    def ack(self) -> Json:
+        """The `ackToken` of the next call."""
+        return cast("dict[str, Json]", self.part("nextCall")["arguments"])["ackToken"]
+
     def next_call(self) -> dict[str, Json]:
         """Return the arguments of `nextCall` with the notes of the pending step filled in."""
         notes = NOTES.get(str(self.part("pending")["stepId"]), "Done as asked.")
@@ -383,7 +388,7 @@ async def _read_state(stage: _Stage, server: _Server, here: Response) -> None:
 async def _send_weak_evidence_and_finish(stage: _Stage, server: _Server, killed: _Killed, here: Response) -> Response:
     screen = stage.screen
     screen.act("6  Weak evidence is refused", "A report without notes. The answer says what is missing.")
-    refused = await server.continue_run({"ackToken": here["ackToken"], "run": here.part("run")["label"]})
+    refused = await server.continue_run({"ackToken": here.ack, "run": here.part("run")["label"]})
     screen.received(refused.summary())
     blockers = cast("list[dict[str, Json]]", refused["blockers"])
     for blocker in blockers:

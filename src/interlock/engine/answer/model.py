@@ -21,6 +21,7 @@ from interlock.engine.answer.structure import (
     Pending,
     PreferencesOut,
     ReferenceOut,
+    RunIdentity,
     StepPosition,
     Warned,
 )
@@ -192,12 +193,12 @@ def _data(facts: AnswerModel, call: NextCall | None) -> ExecutionAnswer:
     references = tuple(_reference(facts.occasion, reference) for reference in facts.references)
     return ExecutionAnswer(
         kind="blocked" if blockers is not None else "ok",
-        run=facts.run.identity(_position(facts.step), is_full=facts.occasion != "advance"),
+        run=_identity(facts),
         next_call=call,
         waiting=facts.step.waiting if facts.step is not None else None,
         state_token=facts.state_token,
-        ack_token=facts.ack_token,
-        checkpoint_token=facts.checkpoint_token,
+        ack_token=None if is_ordinary(facts) else facts.ack_token,
+        checkpoint_token=None if is_ordinary(facts) else facts.checkpoint_token,
         is_complete=facts.step is None and facts.ended is None,
         ended=facts.ended,
         next_intent=_next_intent(facts),
@@ -212,6 +213,24 @@ def _data(facts: AnswerModel, call: NextCall | None) -> ExecutionAnswer:
         references=references or None,
         pending=_pending(facts.step),
     )
+
+
+def is_ordinary(facts: AnswerModel) -> bool:
+    """Say whether the answer is the next step after an accepted report, to be reported with the shown call.
+
+    It does not repeat what an earlier answer said or its own call holds (ANS-16): the goal, the workflow's id, a second
+    place for the `ackToken`, and a token for checkpoints, for which the `ackToken` serves.
+    """
+    if facts.occasion != "advance" or facts.step is None or facts.ack_token is None:
+        return False
+    return facts.blockers is None and facts.redirect is None and facts.awaited is None and facts.step.waiting is None
+
+
+def _identity(facts: AnswerModel) -> RunIdentity:
+    position = _position(facts.step)
+    if is_ordinary(facts):
+        return RunIdentity(label=facts.run.label, step=position)
+    return facts.run.identity(position, is_full=facts.occasion != "advance")
 
 
 def _blocker(blocker: Blocker) -> BlockerOut:
@@ -270,7 +289,7 @@ def _render_text(facts: AnswerModel, call: NextCall | None) -> str:
 
 
 def _render_header(facts: AnswerModel) -> str:
-    head = facts.run.header()
+    head = facts.run.header(is_short=is_ordinary(facts))
     if facts.ended is not None:
         return f"{head} · {facts.ended.status}: {facts.ended.reason.replace('_', ' ')}"
     if facts.step is None:

@@ -28,10 +28,12 @@ class RunView:
     run: str
     goal: str | None = None
 
-    def header(self) -> str:
-        """Return the run in one line of Markdown."""
+    def header(self, *, is_short: bool = False) -> str:
+        """Return the run in one line of Markdown, in short without its goal and the id of its workflow."""
         goal = f" · goal: {in_code(one_line(self.goal, HEADER_GOAL_BYTES_MAX))}" if self.goal else ""
         name = one_line(self.workflow_name, HEADER_TITLE_BYTES_MAX)
+        if is_short:
+            return f"**{name}** · run `{self.label}`"
         return f"**{name}** (`{self.workflow_id}`) · run `{self.label}`{goal}"
 
     def identity(self, step: StepPosition | None = None, *, is_full: bool = False) -> RunIdentity:

@@ -28,7 +28,7 @@ class RunIdentity(Published):
     """Which run the answer is about."""
 
     label: Annotated[str, Field(description="Short name of the run; send it as `run`.")]
-    workflow_id: str
+    workflow_id: str | None = None
     goal: str | None = None
     step: StepPosition | None = None
     session_id: str | None = None

@@ -118,9 +118,9 @@ PACK_SCHEMAS: dict[str, dict[str, Json]] = {
     "wr.contracts.confirmation": {
         "additionalProperties": False,
         "properties": {
-            "confirmedBy": {"description": "the person who confirmed", "minLength": 1, "type": "string"},
+            "confirmedBy": {"description": "who confirmed", "minLength": 1, "type": "string"},
             "kind": {"const": "wr.confirmation"},
-            "statement": {"description": "what they confirmed, in their own words", "minLength": 1, "type": "string"},
+            "statement": {"description": "their yes, in their own words", "minLength": 1, "type": "string"},
         },
         "required": ["confirmedBy", "kind", "statement"],
         "type": "object",

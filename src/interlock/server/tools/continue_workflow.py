@@ -21,7 +21,10 @@ class ContinueArguments(Arguments):
 
     ack_token: Annotated[
         str | None,
-        Field(description="The last answer's `ackToken`: reports the step as done. Works once; repeating it is safe."),
+        Field(
+            description="The `ackToken` of the last `nextCall`: reports the step as done. Works once; repeating it is"
+            " safe."
+        ),
     ] = None
     state_token: Annotated[
         str | None,
