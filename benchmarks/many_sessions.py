@@ -3,6 +3,7 @@
 import itertools
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 from tests.support.load import NOTES, linear_workflow
 
@@ -100,7 +101,7 @@ def _session(ports: Ports, clock: SteppingClock, number: int, advances: int) -> 
         clock.now_ms += STEP_MS
         report: dict[str, Json] = {"kind": "report", "session": number, "found": [goal, step]}
         evidence = Request(notes=f"{NOTES}- of {goal}, step {step}\n", artifacts=(report,) if step == 0 else ())
-        token = decode_token(answer.ack)
+        token = decode_token(_ack_token(answer))
         acked = ContinueCommand(tokens=SentTokens(argument="ackToken", token=token), request=evidence)
         answer = _answer(continue_workflow(ports, acked))
     return Made(session=session, goal=goal, answer=answer)
@@ -117,6 +118,16 @@ def _member(answer: Answer, name: str, key: str) -> object:
     value = answer.structure[name]
     assert isinstance(value, dict), f"an answer's {name} is an object"
     return value[key]
+
+
+def _ack_token(answer: Answer) -> str:
+    """Return the token that reports the step: the answer with the next step has it in its `nextCall` alone."""
+    found = answer.structure.get("ackToken")
+    if found is not None:
+        return str(found)
+    arguments = _member(answer, "nextCall", "arguments")
+    assert isinstance(arguments, dict), "a call has arguments"
+    return str(cast("dict[str, Json]", arguments)["ackToken"])
 
 
 def _answer(outcome: Answer | Refusal | HumanInputRequired) -> Answer:

@@ -68,7 +68,7 @@ DELEGATE_TEXT = (
 )
 """The instruction of a step that delegates, in both dialects. It is compiled into plans, so a change changes hashes."""
 
-WAITS_TEXT = "Nothing is to be done in this step. It waits for the event"
+WAITS_TEXT = "This step asks for no work. It waits for the event"
 """The prompt of a step that waits and has none of its own. It is compiled into plans too."""
 
 CLARIFY = "Ask the user if it is not clear: "

@@ -86,7 +86,7 @@ class SessionEventStore:
     def _report(self, event: ExecutionEvent) -> None:
         artifact: Json = {"kind": "wr.block_outputs", "outputs": self._outcome}
         output: dict[str, Json] = {"artifacts": [artifact]} if self._outcome is not None else {"notesMarkdown": "Done."}
-        arguments: dict[str, Json] = {"ackToken": cast("str", self.answer["ackToken"]), "output": output}
+        arguments: dict[str, Json] = {"ackToken": self._ack_token(), "output": output}
         answer = self._call("continue_workflow", arguments)
         if answer.get("kind") != "ok":
             found = answer.get("message") or [one["message"] for one in answer.get("blockers", ())]
@@ -94,8 +94,14 @@ class SessionEventStore:
         self.answer, self._outcome = answer, None
 
     def _checkpoint(self, event: ExecutionEvent, output: dict[str, Json]) -> None:
-        token = cast("str", self.answer["checkpointToken"])
-        answer = self._call("checkpoint_workflow", {"checkpointToken": token, "output": output})
+        exact = self.answer.get("checkpointToken")
+        token: dict[str, Json] = {"checkpointToken": exact} if exact is not None else {"ackToken": self._ack_token()}
+        answer = self._call("checkpoint_workflow", {**token, "output": output})
         if "code" in answer:
             raise EventRefusedError(event, f"the checkpoint was refused: {answer['message']}")
         self.answer = {**self.answer, **{key: answer[key] for key in ("checkpointToken",) if answer.get(key)}}
+
+    def _ack_token(self) -> str:
+        """Return the token that reports the step: the answer with the next step has it in its `nextCall` alone."""
+        found = self.answer.get("ackToken")
+        return cast("str", self.answer["nextCall"]["arguments"]["ackToken"] if found is None else found)

@@ -86,7 +86,7 @@ def _waiting(run_context: RunContext, node: Node, task: Task) -> WaitingOut | No
     word = {"signed": "a configured source signs and sends it", "executed": "Interlock itself records it"}
     command = f"`interlock event send {awaits.event} --run {label}`"
     by = word.get(awaits.assurance, f"a person or CI sends it with {command}")
-    how = f"The run waits for the event `{awaits.event}`: {by}. Nothing is to be done until it is there."
+    how = f"The run waits for the event `{awaits.event}`: {by}. Until it arrives, the step asks for no work."
     if awaits.assurance == "claimed":
         how += f" If you know that it happened, add the artifact {json.dumps(sent)} to the call."
     if awaits.timeout_s is not None:
