@@ -1,13 +1,14 @@
 """What a run sends outside: derived, recorded with the advance, and sent once."""
 
 import json
+import shutil
 import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from tests.support.bundles import exported, imported, restoring
+from tests.support.bundles import exported, imported, repaired
 from tests.support.ends import ended_by_command
 from tests.support.flow import Document, declared, document, step
 from tests.support.modes import NEVER_STOPS, codes, events_of, files_below, session_of
@@ -320,19 +321,27 @@ def test_after_its_run_ended_an_intent_is_cancelled_and_a_result_may_still_be_re
 
 
 @pytest.mark.inv("WORLD-6")
-def test_a_copy_of_a_session_sends_nothing_and_lists_what_was_not_sent(tmp_path: Path) -> None:
+@pytest.mark.parametrize("made_by", ["import", pytest.param("repair", marks=pytest.mark.damages), "restored backup"])
+def test_a_copy_of_a_session_sends_nothing_and_lists_what_was_not_sent(tmp_path: Path, made_by: str) -> None:
     harness = served(tmp_path, NOTIFY)
     first = harness.start("test.flow", goal="Ship", context={"room": "ops"})
-    harness.advance(first)
-    bundle = exported(harness, harness.session_of(first))
+    harness.advance(harness.advance(first), "Did b.")
+    original = harness.session_of(first)
     target = sending(Harness.on_disk(tmp_path / "copy", emitting(NOTIFY)), into_file(tmp_path / "out"))
-    copy = imported(target, bundle.data)
-    session = target.store.load(copy.restored.session)
+    if made_by == "import":
+        copy = imported(target, exported(harness, original).data).restored.session
+    elif made_by == "repair":
+        target = sending(harness, into_file(tmp_path / "out"))
+        max((tmp_path / "data" / "sessions" / original / "events").iterdir()).unlink()
+        copy = repaired(target, original).restored.session
+    else:
+        shutil.copytree(tmp_path / "data", tmp_path / "copy", dirs_exist_ok=True)
+        copy = original
+    session = target.store.load(copy)
     assert session is not None
     assert cast("HeldOutbox", target.ports.outbox).offered == []
     assert [one.state for one in shown_intents(session, (into_file(tmp_path / "out"),))] == ["undelivered"]
     assert lines(tmp_path / "out") == []
-    assert restoring(target) is not None
 
 
 def test_an_abandoned_intent_is_not_delivered(tmp_path: Path) -> None:
