@@ -82,6 +82,11 @@ def step_json(step: StepReport) -> dict[str, Json]:
         "decisions": list(step.decisions),
         "verifies": list(step.verifies),
         "left": [work.to_json() for work in step.left],
+        "received": [one.data.to_json() | {"at": one.at} for one in step.received],
+        "sent": [
+            {"intentId": one.intent_id, "kind": one.sends, "fields": dict(one.fields), "state": one.state}
+            for one in step.sent
+        ],
     }
 
 

@@ -88,6 +88,21 @@ def answer_lines(step: StepReport) -> Iterator[Line]:
         yield "the agent says that ", *by, " confirmed; Interlock asked nobody", *words
 
 
+def outside_lines(step: StepReport) -> Iterator[Line]:
+    """Yield the events that a step took, each with how well it is known, and what it sent (WORLD-2)."""
+    for event in step.received:
+        by: Line = (", signed by ", UntrustedText(event.data.signed.source)) if event.data.signed is not None else ()
+        known = f" ({event.data.assurance}, via {event.data.via})"
+        fields = value_line(dict(event.data.fields))
+        yield "received the event ", UntrustedText(event.data.event), known, *by, ": ", *fields
+    for intent in step.sent:
+        state = intent.state or "not sent yet"
+        through: Line = ()
+        if intent.settled is not None and intent.settled.channel is not None:
+            through = (" through the channel ", UntrustedText(intent.settled.channel))
+        yield "intent ", UntrustedText(intent.sends), f": {state}", *through
+
+
 def claims_of(step: StepReport) -> Iterator[Mapping[str, Json]]:
     """Yield the agent's own statements that a person confirmed."""
     for artifact in step.artifacts:

@@ -17,7 +17,13 @@ from interlock.service.report.document import (
     Quote,
     UntrustedText,
 )
-from interlock.service.report.evidence_blocks import answer_lines, artifact_blocks, context_table, refused_blocks
+from interlock.service.report.evidence_blocks import (
+    answer_lines,
+    artifact_blocks,
+    context_table,
+    outside_lines,
+    refused_blocks,
+)
 from interlock.service.report.lines import (
     artifact_line,
     blocker_line,
@@ -140,6 +146,7 @@ def _step(step: StepReport, options: RenderOptions, undone: str) -> Iterator[Blo
         yield from _evidence(step)
         return
     items = [artifact_line(artifact) for artifact in step.artifacts]
+    items += outside_lines(step)
     items += [("work was left: ", *work_line(work)) for work in step.left]
     for number, attempt in enumerate(step.refused, start=1):
         items += [(f"attempt {number} was refused: ", *blocker_line(blocker)) for blocker in attempt.blockers]
@@ -150,7 +157,7 @@ def _step(step: StepReport, options: RenderOptions, undone: str) -> Iterator[Blo
 def _evidence(step: StepReport) -> Iterator[Block]:
     for artifact in step.artifacts:
         yield from artifact_blocks(artifact)
-    others = [*answer_lines(step), *(("work was left: ", *work_line(work)) for work in step.left)]
+    others = [*answer_lines(step), *outside_lines(step), *(("work was left: ", *work_line(work)) for work in step.left)]
     if others:
         yield Bullets(tuple(others))
     yield from context_table(step)

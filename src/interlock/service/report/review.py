@@ -27,6 +27,7 @@ from interlock.service.report.evidence_blocks import (
     claims_of,
     context_table,
     object_table,
+    outside_lines,
     refused_blocks,
     value_line,
 )
@@ -265,9 +266,9 @@ def _step(step: StepReport, undone: str) -> Iterator[Block]:
         yield Fold(label="Notes of its last checkpoint", blocks=(Notes(step.checkpoint),))
     for artifact in step.artifacts:
         yield from artifact_blocks(artifact)
-    answers = tuple(answer_lines(step))
-    if answers:
-        yield Bullets(answers)
+    others = (*answer_lines(step), *outside_lines(step))
+    if others:
+        yield Bullets(others)
     yield from context_table(step)
     for number, attempt in enumerate(step.refused, start=1):
         yield from refused_blocks(attempt, number)

@@ -23,6 +23,7 @@ from interlock.service.run.history import History
 from interlock.store.ports.errors import ContentDamagedError
 from interlock.store.ports.reader import SessionReader
 from interlock.views.node_position import PathStep, advance_to, refusal_of
+from interlock.views.outside import Intent, Received
 from interlock.views.recap import notes_of_attempt, notes_of_checkpoint
 from interlock.views.session import Node
 
@@ -83,7 +84,8 @@ class StepReport:
     checkpoint. `answered` is a person's recorded answer, `context` what the step changed, `gaps` what it left open at
     that time. `decisions` say in words how the plan went on after it; `verifies` are the steps that it checks, which
     another client must have reported if `is_by_another`. `left` says how work on it was left before it was done
-    (END-7). `waited_ms` is how long it waited for a person after a refusal.
+    (END-7). `waited_ms` is how long it waited for a person after a refusal. `received` are the events that it took,
+    `sent` the intents that its report recorded.
     """
 
     node: NodeId
@@ -108,6 +110,8 @@ class StepReport:
     is_by_another: bool
     left: tuple[WorkRecorded, ...]
     waited_ms: int
+    received: tuple[Received, ...]
+    sent: tuple[Intent, ...]
 
     @property
     def took_ms(self) -> int | None:
@@ -167,7 +171,12 @@ class StepReader:
             is_by_another=task is not None and task.by == "another",
             left=tuple(one for node in (path_step.at, *path_step.refused) for one in node.left),
             waited_ms=_waited(refused, done_at),
+            received=self._received(successor) if successor is not None else (),
+            sent=self._session.outside.of_node(successor.node) if successor is not None else (),
         )
+
+    def _received(self, node: Node) -> tuple[Received, ...]:
+        return tuple(self._session.outside.events[one] for one in advance_to(self._session, node).took)
 
     def _refused(self, node: Node) -> RefusedAttempt:
         refusal = refusal_of(self._session, node)
