@@ -10,6 +10,7 @@ from benchmarks import (
     cold_load,
     concurrency,
     durability,
+    finding,
     forgetful,
     history,
     hostile,
@@ -24,6 +25,7 @@ from benchmarks.table import Figure, table
 BENCHMARKS = {
     "advance-size": advance_size.figures,
     "durability": durability.figures,
+    "finding": finding.figures,
     "history": history.figures,
     "cold-load": cold_load.figures,
     "concurrency": concurrency.figures,

@@ -29,6 +29,7 @@ READ_ONLY_COMMANDS = {command.name for command in SESSION.commands} - {
         "export",
         "import",
         "repair",
+        "redact",
         "cancel",
         "fail",
         "keep",

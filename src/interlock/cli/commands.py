@@ -106,6 +106,7 @@ Exit codes: 0 success, 1 a check failed or a session was not found, 2 wrong comm
         Command("export", "write a session and everything that it refers to into one file", "session.export"),
         Command("import", "create a session from an exported file", "session.import_"),
         Command("repair", "copy the intact part of a damaged session into a new session", "session.repair"),
+        Command("redact", "copy a session into a new one without a value, such as a secret", "session.redact"),
         Command("cancel", "end a run that nobody wants finished", "session.lifecycle.end"),
         Command("fail", "end a run that cannot be finished", "session.lifecycle.end"),
         Command("delete", "delete a session that should never have been written", "session.lifecycle.delete"),

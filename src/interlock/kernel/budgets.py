@@ -378,6 +378,12 @@ SLIP_CHARS_MIN = 4
 """Letters of a word from which one wrong letter is a slip: shorter words differ in one letter by chance."""
 PROJECT_DIGEST_CHARS = 6
 """Digits that tell apart projects whose names are not recorded."""
+REDACTED_CHARS_MIN = 4
+"""Characters of a value that can be redacted: a shorter one occurs in words that are no secret."""
+REDACTED_BYTES_MAX = 65_536
+"""Characters that `session redact --value -` reads."""
+READ_CHUNK_BYTES = 65_536
+"""Read at once from one of many small files: a regular file gives fewer bytes only at its end."""
 PASSAGES_LISTED = 20
 """Passages that `session search` prints, without `--limit`."""
 PASSAGE_BYTES_MAX = 300

@@ -64,20 +64,79 @@ def match_texts(query: Words, texts: Sequence[str]) -> list[Closeness | None]:
     """
     if not query:
         return [None] * len(texts)
-    found = [_match_plain(query, text) for text in texts]
+    found = [word_closeness(query, text) for text in texts]
     if any(one is not None for one in found):
         return found
     vocabularies = [words_of(text) for text in texts]
     near = [_near_words(word, vocabularies) for word in query.words]
     counts = [sum(not words.isdisjoint(one) for one in near) for words in vocabularies]
-    if len(query.words) in counts:
-        return [Closeness.SLIPS if count == len(query.words) else None for count in counts]
     most = max(counts, default=0)
-    is_enough = most > 0 and 2 * most >= len(query.words)
-    return [Closeness.SOME if is_enough and count == most else None for count in counts]
+    closeness = closeness_of_count(query, most)
+    return [closeness if count == most else None for count in counts]
 
 
-def _match_plain(query: Words, text: str) -> Closeness | None:
+def closeness_of_count(query: Words, count: int) -> Closeness | None:
+    """Return how well a text matches that has so many words of the query, at best with a slip in one of them."""
+    if count == len(query.words) > 0:
+        return Closeness.SLIPS
+    return Closeness.SOME if 0 < len(query.words) <= 2 * count else None
+
+
+def near_count(query: Words, text: str) -> int:
+    """Return how many words of a query are words of a text, or begin one, or are one slip away from one."""
+    words = words_of(text)
+    return sum(bool(_near_words(word, (words,))) for word in query.words)
+
+
+def bound_of_record(query: Words, record: str) -> Closeness | None:
+    """Return the best closeness that a text in a stored record may have; None if it has neither words nor beginnings.
+
+    A record is canonical JSON. Its keys and escapes are not told apart from the texts, so a text may match less.
+    """
+    plain = _plain(record)
+    if not query or not all(word in plain for word in query.words):
+        return None
+    found = [_closest_start(word, plain) for word in query.words if _has_spaces(word)]
+    if None in found:
+        return None
+    return max((one for one in found if one is not None), default=Closeness.WORDS)
+
+
+def near_pattern(word: str) -> str:
+    """Return an RE2 pattern that a record matches, in lower case, if a text in it has a near word of this one."""
+    if not _has_spaces(word):
+        return re.escape(word)
+    begin, end = r"(?:^|[^a-z0-9]|\\[bfnrt])", r"(?:[^a-z0-9]|$)"
+    found = begin + re.escape(word)
+    if len(word) < SLIP_CHARS_MIN - 1 or word.isdigit():
+        return found
+    parts = [(re.escape(word[:at]), re.escape(word[at : at + 1]), re.escape(word[at + 1 :])) for at in range(len(word))]
+    slips = [f"{first}.?{rest}" for first, _, rest in parts]
+    slips += [f"{first}.{letter}{rest}" for first, letter, rest in parts] + [f"{re.escape(word)}."]
+    slips += [re.escape(word[:at] + word[at + 1] + word[at] + word[at + 2 :]) for at in range(len(word) - 1)]
+    return f"{found}|{begin}(?:{'|'.join(slips)}){end}"
+
+
+def plain_record(record: str) -> str:
+    """Return a stored record as `near_pattern` reads it."""
+    return _plain(record)
+
+
+def _closest_start(word: str, plain: str) -> Closeness | None:
+    """Return whether a word is a word of a text, or only begins one; None if it does neither."""
+    found = None
+    at = plain.find(word)
+    while at >= 0:
+        # A letter before it may belong to an escape, as in `\\n`.
+        if not plain[at - 1 : at].isalnum() or plain[at - 2 : at - 1] == "\\":
+            if not plain[at + len(word) : at + len(word) + 1].isalnum():
+                return Closeness.WORDS
+            found = Closeness.BEGINNINGS if len(word) >= BEGINNING_CHARS_MIN else found
+        at = plain.find(word, at + 1)
+    return found
+
+
+def word_closeness(query: Words, text: str) -> Closeness | None:
     """Return whether every word of the query is a word of the text, or begins one; None if not."""
     plain = _plain(text)
     if not all(word in plain for word in query.words):

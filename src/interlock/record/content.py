@@ -7,6 +7,9 @@ from interlock.kernel.ids import Digest, SessionId, SnapshotRef, WorkflowHash
 from interlock.record import events as ev
 from interlock.record.payloads import ArtifactPayload
 
+REDACTED = "[redacted]"
+"""Stands in a redacted copy of a session where the value was."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class References:

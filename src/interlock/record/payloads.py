@@ -430,7 +430,8 @@ class DecisionTraceAppended(Record):
     capture_ref: DigestField | None = None
 
 
-ObservationKey = Literal["git_branch", "git_head_sha", "repo_root_hash", "repo_root"]
+ObservationKey = Literal["git_branch", "git_head_sha", "repo_root_hash", "repo_root", "redacted_from"]
+"""`redacted_from` is about a session: the session that it is a redacted copy of."""
 
 
 class ObservationValue(Record):
@@ -447,7 +448,7 @@ class ObservationValue(Record):
 
 
 class ObservationRecorded(Record):
-    """One fact about the workspace. Sessions can be found by it."""
+    """One fact about the workspace or the session. Sessions can be found by it."""
 
     key: ObservationKey
     value: ObservationValue

@@ -130,6 +130,17 @@ class CrashDisk:
         below = (name[len(prefix) :] for name in self.names_now if name and name.startswith(prefix))
         return [name for name in below if "/" not in name]
 
+    def modified(self, path: str) -> dict[str, float]:
+        """See `FileOps.modified`."""
+        prefix = f"{path}/" if path else ""
+        return {name: self.files[self.names_now[prefix + name]].modified_s for name in self.names(path)}
+
+    def contents(self, path: str) -> dict[str, bytes]:
+        """See `FileOps.contents`."""
+        prefix = f"{path}/" if path else ""
+        found = ((name, self.files[self.names_now[prefix + name]]) for name in self.names(path))
+        return {name: file.data for name, file in found if not file.is_dir}
+
     def make_root(self) -> None:
         """See `FileOps.make_root`. The root of this disk always exists."""
 

@@ -17,7 +17,7 @@ from interlock.views.verdicts import Standing
 
 Drift = Literal["changed", "moved", "removed"]
 """How the source of a run's workflow differs from what the run pinned: a run keeps its version."""
-SUMMARY_VERSION = 5
+SUMMARY_VERSION = 6
 """A cached summary of another version is ignored."""
 
 
@@ -79,11 +79,12 @@ class RunSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionSummary:
-    """A session in short: its runs, in the order they began."""
+    """A session in short: its runs, in the order they began, and whether one of them has an open gap."""
 
     session: SessionId
     events: int
     runs: tuple[RunSummary, ...]
+    has_open_gaps: bool
 
     @property
     def last_at(self) -> str | None:
@@ -92,7 +93,12 @@ class SessionSummary:
 
     def to_bytes(self) -> bytes:
         """Return the stored form."""
-        stored = {"v": SUMMARY_VERSION, "events": self.events, "runs": [asdict(run) for run in self.runs]}
+        stored = {
+            "v": SUMMARY_VERSION,
+            "events": self.events,
+            "hasOpenGaps": self.has_open_gaps,
+            "runs": [asdict(run) for run in self.runs],
+        }
         return json.dumps(stored, separators=(",", ":"), ensure_ascii=True).encode("ascii")
 
 
@@ -103,7 +109,7 @@ def parse_summary(session: SessionId, data: bytes) -> SessionSummary | None:
         if value["v"] != SUMMARY_VERSION:
             return None
         runs = tuple(RunSummary(**run) for run in value["runs"])
-        return SessionSummary(session=session, events=value["events"], runs=runs)
+        return SessionSummary(session=session, events=value["events"], runs=runs, has_open_gaps=value["hasOpenGaps"])
     except (ValueError, KeyError, TypeError):
         return None
 

@@ -160,6 +160,17 @@ def test_a_listing_reads_no_event_of_an_unchanged_session(place: Place, monkeypa
     assert not [path for path in reads if "/events/" in path]
 
 
+@pytest.mark.inv("HIS-7", "RES-4")
+def test_a_manifest_with_another_time_is_compared_by_its_last_group(place: Place) -> None:
+    session = recorded(place)
+    manifest = place.root / "sessions" / session / "manifest.jsonl"
+    os.utime(manifest, (0, 0))
+    assert "in progress" in place.run("list").out
+    data = manifest.read_bytes()
+    manifest.write_bytes(data[:-9] + bytes([data[-9] ^ 1]) + data[-8:])
+    assert "Cannot be read" in place.run("list").out
+
+
 def test_an_interrupted_append_beside_the_log_is_no_damage(place: Place) -> None:
     session = recorded(place)
     events = place.root / "sessions" / session / "events"

@@ -16,7 +16,7 @@ from interlock.record.tokens import TokenFault
 from interlock.service.report.run_list import Row, newest_first, rows_of
 from interlock.service.run.history import History, history_of, session_of_node
 from interlock.service.run.plans import Plans
-from interlock.service.run.summaries import Listing, Summaries, Unreadable
+from interlock.service.run.summaries import Listing, Unreadable, read_listing
 from interlock.store.ports.store import StoreReader
 from interlock.views.session import LABEL_CHARS, LABEL_CHARS_ON_CLASH, Run, Session
 
@@ -136,7 +136,7 @@ def chosen_run(store: StoreReader, plans: Plans, wanted: str | None) -> tuple[Se
 def listing(store: StoreReader, plans: Plans) -> Listing:
     """Load all sessions for a list, with progress on a terminal."""
     with shown_progress("Reading sessions") as show:
-        return Summaries().listing(store, plans, show)
+        return read_listing(store, plans, show)
 
 
 def say_unreadable(unreadable: Sequence[Unreadable]) -> None:

@@ -67,11 +67,10 @@ def _load_all(store: StoreReader, plans: Plans, unreadable: list[Unreadable]) ->
     """Yield the runs with open gaps; add the sessions that cannot be read, those without an open gap included."""
     listed = listing(store, plans)
     unreadable += listed.unreadable
-    for one in with_progress(listed.sessions, len(listed.sessions), "Reading sessions"):
+    having = [one for one in listed.sessions if one.has_open_gaps]
+    for one in with_progress(having, len(having), "Reading open gaps"):
         try:
-            session = store.load(one.session)
-            if session is not None and session.open_gaps:
-                yield from list(_load_session(store, plans, SelectedSession(session=one.session)))
+            yield from list(_load_session(store, plans, SelectedSession(session=one.session)))
         except (SessionUnhealthyError, ContentDamagedError, UnknownVersionError) as error:
             unreadable.append(unreadable_by(one.session, error))
 

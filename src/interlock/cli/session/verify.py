@@ -9,10 +9,11 @@ from interlock.cli.screen import RefusedError, StopError, counted, say, say_json
 from interlock.cli.session.chosen import named_sessions
 from interlock.cli.session.import_ import read_bundle, restoring, salvage_words
 from interlock.cli.store import answered_by_store, open_chosen_reader
+from interlock.kernel.canonical import Json
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import SessionId
 from interlock.record.bundle import SalvageBanner
-from interlock.service.audit.verify import Mismatch, unfinished_note, verify_session
+from interlock.service.audit.verify import Mismatch, redacted_note, unfinished_note, verify_session
 from interlock.service.run.plans import Plans
 from interlock.service.transfer.import_ import import_session
 from interlock.store.opening import open_memory_store
@@ -48,12 +49,14 @@ def run(options: argparse.Namespace) -> int:
     with answered_by_store():
         plans = Plans(reader)
         notes = {name: note for name in names if (note := unfinished_note(reader, name)) is not None}
+        copies = {name: note for name in names if (note := redacted_note(reader, name)) is not None}
         found = {name: verify_session(reader, plans, name, is_forced=is_forced) for name in names}
     count = sum(map(len, found.values()))
     if options.as_json:
         mismatches = [one.to_json() for each in found.values() for one in each]
         salvage = {} if chosen.banner is None else {"salvage": chosen.banner.to_json()}
-        say_json({"sessions": list(names), "mismatches": mismatches, "unfinished": dict(notes), **salvage})
+        seen: dict[str, Json] = {"unfinished": {**notes}, "redacted": {**copies}}
+        say_json({"sessions": list(names), "mismatches": mismatches, **seen, **salvage})
     else:
         if chosen.banner is not None:
             say(salvage_words(chosen.banner))
@@ -61,8 +64,8 @@ def run(options: argparse.Namespace) -> int:
             say(f"{name}: {counted(len(mismatches), 'mismatch') if mismatches else 'sound'}")
             for one in mismatches:
                 say(_render_mismatch(one))
-            if name in notes:
-                say(f"  note: {notes[name]}")
+            for note in (one[name] for one in (notes, copies) if name in one):
+                say(f"  note: {note}")
         say(f"{counted(len(names), 'session')}, {counted(count, 'mismatch')}")
     return 1 if count else 0
 

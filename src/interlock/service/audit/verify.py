@@ -6,8 +6,10 @@ Descriptions are not compared, because a later release may use other words.
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import chain
 from typing import Literal, cast
 
 from interlock.decide.catalogue import catalogue_digest
@@ -17,7 +19,14 @@ from interlock.kernel.canonical import Json
 from interlock.kernel.ids import Digest, NodeId, SessionId
 from interlock.record.append_plan import AppendPlan
 from interlock.record.base import UnknownVersionError
-from interlock.record.events import DecisionTraceAppendedEvent, Event, EventReceivedEvent, WorkRecordedEvent
+from interlock.record.content import REDACTED, collect_references
+from interlock.record.events import (
+    DecisionTraceAppendedEvent,
+    Event,
+    EventReceivedEvent,
+    ObservationRecordedEvent,
+    WorkRecordedEvent,
+)
 from interlock.record.payloads import DecisionTraceAppended
 from interlock.service.advice import NEWER, advise
 from interlock.service.audit.compare import compared_captures, compared_events
@@ -94,6 +103,32 @@ def unfinished_note(reader: SessionReader, session: SessionId) -> str | None:
     return _UNFINISHED[found] if found is not None else None
 
 
+def redacted_note(reader: SessionReader, session: SessionId) -> str | None:
+    """Return a sentence about a redacted copy, or None for any other session.
+
+    Raises:
+        StoreFailureError: The disk failed.
+    """
+    try:
+        loaded = reader.load(session)
+    except SessionUnhealthyError:
+        return None
+    source = loaded.observations.get(":redacted_from") if loaded is not None else None
+    if source is None:
+        return None
+    return f"This is a redacted copy of {source}. Appends from which a value was removed are not derived again."
+
+
+def _copied_appends(history: Sequence[tuple[Event, ...]]) -> int:
+    """Return how many appends were copied by the last redaction; 0 if the session is no redacted copy."""
+    copied = 0
+    for number, events in enumerate(history):
+        for event in events:
+            if isinstance(event, ObservationRecordedEvent) and event.data.key == "redacted_from":
+                copied = number
+    return copied
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Check:
     reader: SessionReader
@@ -102,9 +137,12 @@ class _Check:
     is_forced: bool
 
     def run(self, history: Sequence[tuple[Event, ...]]) -> Iterator[Mismatch]:
-        before = new_session(self.session)
-        for events in history:
+        before, copied = new_session(self.session), _copied_appends(history)
+        for number, events in enumerate(history):
             after = evolve(before, *events)
+            if number < copied and self._is_changed(events):
+                before = after
+                continue
             try:
                 recorded = recorded_plan(before, after, events)
                 if recorded is not None:
@@ -116,6 +154,14 @@ class _Check:
             except BrokenChainError as error:
                 yield self.mismatch("chain_broken", error.node, f"event {before.next_index} and on", str(error), _ASK)
             before = after
+
+    def _is_changed(self, events: Sequence[Event]) -> bool:
+        """Say whether a redaction changed an append: then it cannot be derived again, because the value is gone."""
+        digests = collect_references(events).artifacts
+        with suppress(ContentDamagedError):
+            held = (event.to_bytes() for event in events)
+            return any(REDACTED.encode() in one for one in chain(held, map(self.reader.artifact, digests)))
+        return False
 
     def mismatch(self, code: Code, node: NodeId | None, where: str, found: str, fix: str) -> Mismatch:
         return Mismatch(code=code, session=self.session, node=node, where=where, found=found, fix=fix)

@@ -1,7 +1,9 @@
 """Searches everything that was recorded in a session, and says where it was found."""
 
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -9,12 +11,16 @@ from interlock.engine.request import WHOLE_NOTES_CONTENT_TYPE
 from interlock.kernel.ids import Digest, NodeId, RunId, SessionId
 from interlock.record import events as ev
 from interlock.record import payloads as data
+from interlock.record.base import MalformedRecordError
 from interlock.record.outcome import Blocked
 from interlock.service.run.context import StepLabel, load_run_context
 from interlock.service.run.plans import Plans
 from interlock.store.ports.errors import ContentDamagedError
 from interlock.store.ports.reader import SessionReader
 from interlock.views.session import Session
+
+_REFERENCE = b'"artifact_ref"'
+_ARTIFACT = re.compile(rb'"sha256":"(sha256:[0-9a-f]{64})"')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +50,40 @@ def passages(reader: SessionReader, session: SessionId) -> Iterator[Passage]:
                 node = event.data.node_id
             for where, text in _texts(reader, event):
                 yield Passage(index=event.event_index, run=run, node=node, where=where, text=text)
+
+
+def stored_records(reader: SessionReader, session: SessionId) -> Iterator[str]:
+    """Yield the bytes of a session's appends and artifacts as text, unverified. An unreadable artifact is left out.
+
+    Raises:
+        StoreFailureError: The disk failed.
+    """
+    for segment in reader.segments(session):
+        yield segment.decode("utf-8", "replace")
+        yield from (text for _, text in _named_artifacts(reader, segment))
+
+
+def passages_in_records(reader: SessionReader, session: SessionId, may_match: Callable[[str], bool]) -> Iterator[str]:
+    """Yield the texts of the records that may match, unverified. A record that cannot be parsed is left out.
+
+    Raises:
+        UnknownVersionError: A newer Interlock wrote one.
+        StoreFailureError: The disk failed.
+    """
+    for segment in reader.segments(session):
+        artifacts = {digest for digest, text in _named_artifacts(reader, segment) if may_match(text)}
+        if not artifacts and not may_match(segment.decode("utf-8", "replace")):
+            continue
+        for line in segment.split(b"\n"):
+            if may_match(line.decode("utf-8", "replace")) or not artifacts.isdisjoint(_ARTIFACT.findall(line)):
+                with suppress(MalformedRecordError):
+                    yield from (text for _, text in _texts(reader, ev.parse_event(line)))
+
+
+def _named_artifacts(reader: SessionReader, segment: bytes) -> Iterator[tuple[bytes, str]]:
+    for digest in _ARTIFACT.findall(segment) if _REFERENCE in segment else ():
+        with suppress(ContentDamagedError):
+            yield digest, reader.artifact(Digest(digest.decode())).decode("utf-8", "replace")
 
 
 def step_of(session: Session, plans: Plans, passage: Passage) -> StepLabel | None:

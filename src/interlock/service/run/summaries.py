@@ -1,6 +1,6 @@
 """Summaries of sessions: derived from the log, cached next to it by each append, used by lists and searches (RES-4)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from interlock.kernel.ids import SessionId
@@ -41,6 +41,29 @@ class Listing:
         return sorted(self.sessions, key=lambda one: one.last_at or "", reverse=True)
 
 
+def read_listing(reader: SessionReader, plans: Plans, progress: Progress = report_nothing) -> Listing:
+    """Return all sessions, by id, for a process that reads them once; report how many are read. Writes nothing.
+
+    Raises:
+        StoreFailureError: The disk failed.
+    """
+    names = reader.names()
+    found = list[SessionSummary | Unreadable]()
+    for number, session in enumerate(names, start=1):
+        progress(number, len(names))
+        entry = _read(reader, plans, session)
+        if entry is not None:
+            found.append(entry)
+    return _listing_of(found)
+
+
+def _listing_of(found: Sequence[SessionSummary | Unreadable]) -> Listing:
+    return Listing(
+        sessions=tuple(one for one in found if isinstance(one, SessionSummary)),
+        unreadable=tuple(one for one in found if isinstance(one, Unreadable)),
+    )
+
+
 class Summaries:
     """The summaries of all sessions of one store. A session that has not changed is not read again."""
 
@@ -53,11 +76,7 @@ class Summaries:
         Raises:
             StoreFailureError: The disk failed.
         """
-        found = tuple(self._each(reader, plans, progress))
-        return Listing(
-            sessions=tuple(one for one in found if isinstance(one, SessionSummary)),
-            unreadable=tuple(one for one in found if isinstance(one, Unreadable)),
-        )
+        return _listing_of(tuple(self._each(reader, plans, progress)))
 
     def _each(self, reader: SessionReader, plans: Plans, progress: Progress) -> Iterator[SessionSummary | Unreadable]:
         versions = reader.log_versions()
@@ -114,7 +133,10 @@ def summary_of(session: Session, plans: Plans) -> SessionSummary:
     """
     runs = sorted(session.runs.values(), key=lambda run: run.index)
     summaries = tuple(_run(load_run_context(session, run, plans)) for run in runs)
-    return SessionSummary(session=session.session, events=session.next_index, runs=summaries)
+    has_open_gaps = bool(session.open_gaps)
+    return SessionSummary(
+        session=session.session, events=session.next_index, runs=summaries, has_open_gaps=has_open_gaps
+    )
 
 
 def _run(run_context: RunContext) -> RunSummary:

@@ -65,6 +65,10 @@ class LocalStore:
         """See `SessionReader.load`."""
         return self._log.load(session, tag, since_s=since_s)
 
+    def names(self) -> tuple[SessionId, ...]:
+        """See `SessionReader.names`."""
+        return self._log.names()
+
     def sessions(self) -> tuple[SessionId, ...]:
         """See `SessionReader.sessions`."""
         return self._log.sessions()
@@ -72,6 +76,10 @@ class LocalStore:
     def history(self, session: SessionId) -> tuple[tuple[Event, ...], ...]:
         """See `SessionReader.history`."""
         return self._log.history(session)
+
+    def segments(self, session: SessionId) -> tuple[bytes, ...]:
+        """See `SessionReader.segments`."""
+        return self._log.segments(session)
 
     def log_versions(self) -> Mapping[SessionId, LogVersion]:
         """See `SessionReader.log_versions`."""

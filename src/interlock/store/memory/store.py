@@ -83,8 +83,12 @@ class MemoryStore:
         return evolve(new_session(session), *chain.from_iterable(self.history(session)))
 
     def segments(self, session: SessionId) -> tuple[bytes, ...]:
-        """Return the stored segments, oldest first."""
+        """See `SessionReader.segments`."""
         return tuple(self._state.segments.get(session, ()))
+
+    def names(self) -> tuple[SessionId, ...]:
+        """See `SessionReader.names`."""
+        return self.sessions()
 
     def sessions(self) -> tuple[SessionId, ...]:
         """See `SessionReader.sessions`."""

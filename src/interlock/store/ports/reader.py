@@ -95,6 +95,14 @@ class SessionReader(Protocol):
         """
         ...
 
+    def names(self) -> tuple[SessionId, ...]:
+        """Return the ids of the sessions, sorted, from one directory: some of them may have no log (`load` is None).
+
+        Raises:
+            StoreFailureError: The disk failed.
+        """
+        ...
+
     def sessions(self) -> tuple[SessionId, ...]:
         """Return the existing sessions, by id.
 
@@ -111,6 +119,16 @@ class SessionReader(Protocol):
 
         Raises:
             SessionUnhealthyError: Its log does not verify.
+            StoreFailureError: The disk failed.
+        """
+        ...
+
+    def segments(self, session: SessionId) -> tuple[bytes, ...]:
+        """Return the stored bytes of a session's appends, oldest first, unverified: for searches, which verify later.
+
+        What an interrupted append left may be among them.
+
+        Raises:
             StoreFailureError: The disk failed.
         """
         ...

@@ -1,26 +1,25 @@
 """`interlock session search`: where words occur in everything that was recorded."""
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from interlock.cli.options import add_store_options
 from interlock.cli.render.phrases import place_words
 from interlock.cli.render.progress import with_progress
 from interlock.cli.screen import StopError, flat, say, say_json
-from interlock.cli.session.chosen import say_unreadable
+from interlock.cli.session.chosen import listing, say_unreadable
 from interlock.cli.store import answered_by_store, open_chosen_reader
 from interlock.kernel.budgets import PASSAGE_BYTES_MAX, PASSAGES_LISTED
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import SessionId
-from interlock.kernel.matching import Closeness, Words, match_texts
+from interlock.kernel.matching import Closeness, Words
 from interlock.kernel.text import one_line
-from interlock.record.base import UnknownVersionError
-from interlock.service.report.search import Passage, passages, step_of
+from interlock.service.report.passage_search import Hit, SearchResult, search_passages
+from interlock.service.report.search import Passage, step_of
 from interlock.service.run.context import StepLabel
 from interlock.service.run.plans import Plans
-from interlock.service.run.summaries import Unreadable, unreadable_by
-from interlock.store.ports.errors import ContentDamagedError, SessionUnhealthyError
+from interlock.service.run.summaries import Unreadable
 from interlock.store.ports.store import StoreReader
 
 _APPROXIMATE = {
@@ -33,8 +32,8 @@ _APPROXIMATE = {
 class _Hit:
     session: SessionId
     passage: Passage
-    label: str | None = None
-    step: StepLabel | None = None
+    label: str | None
+    step: StepLabel | None
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -54,37 +53,23 @@ def run(options: argparse.Namespace) -> int:
     """
     if options.limit < 1:
         raise StopError("--limit must be at least 1.", "Leave it out for the first passages.", exit_code=2)
-    store, unreadable = open_chosen_reader(options), list[Unreadable]()
+    store = open_chosen_reader(options)
     with answered_by_store():
-        every = list(_read_all(store, unreadable))
-        found = match_texts(Words.of(" ".join(options.words)), [one.passage.text for one in every])
-        best = min((one for one in found if one is not None), default=None)
-        hits = [hit for hit, close in zip(every, found, strict=True) if close is not None and close is best]
-        shown = [_located(store, hit) for hit in hits[: options.limit]]
+        listed = listing(store, Plans(store))
+        sessions = sorted((one.session for one in listed.sessions), reverse=True)
+        progress = with_progress(sessions, len(sessions), "Searching sessions")
+        result = search_passages(store, sessions, Words.of(" ".join(options.words)), options.limit, progress)
+        shown = [_located(store, hit) for hit in result.hits[: options.limit]]
+    unreadable = (*listed.unreadable, *result.unreadable)
     if options.as_json:
-        closeness = best.name.lower() if best is not None else None
-        passages_found: list[Json] = [_json(hit) for hit in shown]
-        left_out = [one.session for one in unreadable]
-        say_json({"passages": passages_found, "found": len(hits), "closeness": closeness, "unreadable": left_out})
+        say_json(_result_json(shown, result, unreadable))
     else:
-        _say(shown, len(hits), best)
+        _say(shown, result, options.limit)
         say_unreadable(unreadable)
-    return 0 if hits else 1
+    return 0 if shown else 1
 
 
-def _read_all(store: StoreReader, unreadable: list[Unreadable]) -> Iterator[_Hit]:
-    """Yield every passage of every session that can be read, the newest session first."""
-    sessions = sorted(store.sessions(), reverse=True)
-    for session in with_progress(sessions, len(sessions), "Searching sessions"):
-        try:
-            found = list(passages(store, session))
-        except (SessionUnhealthyError, UnknownVersionError, ContentDamagedError) as error:
-            unreadable.append(unreadable_by(session, error))
-            continue
-        yield from (_Hit(session=session, passage=passage) for passage in found)
-
-
-def _located(store: StoreReader, hit: _Hit) -> _Hit:
+def _located(store: StoreReader, hit: Hit) -> _Hit:
     session = store.load(hit.session)
     assert session is not None, "a session with a passage has a log"
     step = step_of(session, Plans(store), hit.passage)
@@ -92,9 +77,9 @@ def _located(store: StoreReader, hit: _Hit) -> _Hit:
     return _Hit(session=hit.session, passage=hit.passage, label=label, step=step)
 
 
-def _say(shown: list[_Hit], total: int, best: Closeness | None) -> None:
-    if best is not None and best in _APPROXIMATE:
-        say(_APPROXIMATE[best])
+def _say(shown: list[_Hit], result: SearchResult, limit: int) -> None:
+    if result.closeness is not None and result.closeness in _APPROXIMATE:
+        say(_APPROXIMATE[result.closeness])
     for hit in shown:
         run = f" run {hit.label}" if hit.label is not None else ""
         step = f", {place_words(hit.step)}" if hit.step is not None else ""
@@ -102,8 +87,21 @@ def _say(shown: list[_Hit], total: int, best: Closeness | None) -> None:
         say(f"  {one_line(hit.passage.text, PASSAGE_BYTES_MAX)}")
     if not shown:
         say("Nothing that was recorded matches.")
-    elif total > len(shown):
-        say(f"{total - len(shown)} more: --limit {total}, or add words.")
+    elif not result.is_whole:
+        say(f"There are more: --limit {2 * limit}, or add words.")
+    elif len(result.hits) > len(shown):
+        say(f"{len(result.hits) - len(shown)} more: --limit {len(result.hits)}, or add words.")
+
+
+def _result_json(shown: list[_Hit], result: SearchResult, unreadable: Sequence[Unreadable]) -> dict[str, Json]:
+    passages: list[Json] = [_json(hit) for hit in shown]
+    return {
+        "passages": passages,
+        "found": len(result.hits),
+        "isWhole": result.is_whole,
+        "closeness": result.closeness.name.lower() if result.closeness is not None else None,
+        "unreadable": [one.session for one in unreadable],
+    }
 
 
 def _json(hit: _Hit) -> dict[str, Json]:

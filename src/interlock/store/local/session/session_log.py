@@ -126,11 +126,26 @@ class SessionLog:
         """See `SessionReader.sessions`."""
         return tuple(sorted(self.log_versions()))
 
+    def names(self) -> tuple[SessionId, ...]:
+        """See `SessionReader.names`."""
+        try:
+            found = self._files.names(layout.SESSIONS)
+        except OSError as error:
+            raise store_failure(error) from error
+        return tuple(SessionId(name) for name in sorted(found) if layout.is_session(name))
+
+    def segments(self, session: SessionId) -> tuple[bytes, ...]:
+        """See `SessionReader.segments`."""
+        try:
+            found = self._files.contents(layout.events_dir(session))
+        except OSError as error:
+            raise store_failure(error) from error
+        return tuple(found[name] for name in sorted(filter(layout.is_segment, found)))
+
     def log_versions(self) -> dict[SessionId, LogVersion]:
         """See `SessionReader.log_versions`."""
         try:
-            names = (SessionId(name) for name in self._files.names(layout.SESSIONS) if layout.is_session(name))
-            versions = ((name, self._log_version(name)) for name in names)
+            versions = ((name, self._log_version(name)) for name in self.names())
             return {name: version for name, version in versions if version is not None}
         except OSError as error:
             raise store_failure(error) from error

@@ -3,18 +3,22 @@
 The file is a line that says which log the rest is of, a line that says which files the summary was made from, and the
 summary. It is replaced whole and never synced: what a crash leaves of it does not match its first line, and is none.
 
-A summary is used only while the files that it was made from are unchanged (HIS-7): no segment is missing or newer than
-the last one was when the summary was cached, and the snapshots and workflows that it names verify. For a session that
-costs one `stat` of each segment and one small read for each run; no event is read. A change that leaves the time of a
-segment unchanged is found when the log is read, and by `verify`. In a copy that did not keep the times of
-files, no summary is used until the next append.
+A summary is used only while the files that it was made from are unchanged (HIS-7): the manifest has the size and the
+time that it had, no segment is missing or newer than the last one was when the summary was cached, and the snapshots
+and workflows that it names verify. For a session that costs one `stat` of its manifest and of each segment and one
+small read for each run; no event is read. A change that leaves the time of a segment unchanged is found when the log is
+read, and by `verify`. In a copy that did not keep the times of files, the end of the manifest is read, and no summary
+is used for segments that are newer.
 """
 
 import json
 import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast
 
 from interlock.kernel.canonical import Json, canonical_bytes, digest_of_bytes
-from interlock.kernel.ids import SessionId
+from interlock.kernel.ids import Digest, SessionId
 from interlock.record.manifest import parse_segment_closed
 from interlock.store.local import layout
 from interlock.store.local.content import ContentFiles, discard
@@ -23,7 +27,7 @@ from interlock.store.local.session.reading import Verified
 from interlock.store.ports.errors import ContentDamagedError
 from interlock.store.regular_file import NotRegularFileError
 
-_VERSION = 2
+_VERSION = 3
 
 
 class SummaryCache:
@@ -41,16 +45,14 @@ class SummaryCache:
             StoreFailureError: The disk failed.
         """
         try:
-            current = _find_current(self._files, session)
-            if current is None:
+            cached = _read_cached(self._files, session)
+            if cached is None or not _is_current(self._files, cached):
                 return None
-            line, _, summary = current[1].partition(b"\n")
-            origin = json.loads(line)
-            if not _has_segments(self._files, session, origin["events"], origin["modifiedS"]):
+            if not _has_segments(self._files, session, cached.origin["events"], cached.origin["modifiedS"]):
                 return None
         except OSError as error:
             raise store_failure(error) from error
-        return summary if all(map(self._is_sound, origin["content"])) else None
+        return cached.summary if all(map(self._is_sound, cached.origin["content"])) else None
 
     def _is_sound(self, path: str) -> bool:
         """Say whether a content-addressed file verifies. Sessions share workflows, so each is read once."""
@@ -91,25 +93,64 @@ def folded_bytes(files: FileOps, session: SessionId) -> int:
     Raises:
         OSError: The disk failed.
     """
-    current = _find_current(files, session)
-    return current[0] if current is not None else 0
+    cached = _read_cached(files, session)
+    return cached.manifest_bytes if cached is not None and _is_attested(files, cached) else 0
 
 
-def _find_current(files: FileOps, session: SessionId) -> tuple[int, bytes] | None:
-    """Return the current length of the manifest, and the body that was cached with it."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Cached:
+    """A cached summary, the log that it says it is of, and what it was made from. Nothing of the log was compared."""
+
+    session: SessionId
+    manifest_bytes: int
+    last_group_bytes: int
+    last_group: Digest
+    origin: Mapping[str, Any]
+    summary: bytes
+
+
+def _read_cached(files: FileOps, session: SessionId) -> _Cached | None:
+    """Return what is cached; None if there is nothing, or not what a writer wrote."""
     try:
         data = files.read(layout.cached_summary(session))
     except (FileNotFoundError, NotADirectoryError, NotRegularFileError):
         return None
     head, _, body = data.partition(b"\n")
+    line, _, summary = body.partition(b"\n")
     try:
-        said = json.loads(head)
-        manifest_bytes = said["manifestBytes"]
-        group = files.read(layout.manifest(session), manifest_bytes - said["lastGroupBytes"])
-        is_current = said == _head(group, manifest_bytes, body)
-    except (ValueError, KeyError, TypeError, OverflowError, FileNotFoundError, NotRegularFileError):
+        said = cast("Mapping[str, Any]", json.loads(head.decode()))
+        if said["v"] != _VERSION or said["summary"] != digest_of_bytes(body):
+            return None
+        return _Cached(
+            session=session,
+            manifest_bytes=said["manifestBytes"],
+            last_group_bytes=said["lastGroupBytes"],
+            last_group=said["lastGroup"],
+            origin=json.loads(line.decode()),
+            summary=summary,
+        )
+    except (ValueError, KeyError, TypeError):
         return None
-    return (manifest_bytes, body) if is_current else None
+
+
+def _is_current(files: FileOps, cached: _Cached) -> bool:
+    """Say whether the log ends where it did when the summary was cached.
+
+    A manifest of the same size and time is not read. It was settled: only a writer that holds the lock caches.
+    """
+    stat = files.stat(layout.manifest(cached.session))
+    if stat is None or stat.size != cached.manifest_bytes:
+        return False
+    return stat.modified_s == cached.origin["manifestModifiedS"] or _is_attested(files, cached)
+
+
+def _is_attested(files: FileOps, cached: _Cached) -> bool:
+    """Say whether the manifest ends with the group after which the summary was cached."""
+    try:
+        group = files.read(layout.manifest(cached.session), cached.manifest_bytes - cached.last_group_bytes)
+    except (ValueError, TypeError, OverflowError, FileNotFoundError, NotRegularFileError):
+        return False
+    return len(group) == cached.last_group_bytes and digest_of_bytes(group) == cached.last_group
 
 
 def _head(last_group: bytes, manifest_bytes: int, body: bytes) -> dict[str, Json]:
@@ -123,34 +164,30 @@ def _head(last_group: bytes, manifest_bytes: int, body: bytes) -> dict[str, Json
 
 
 def _origin(files: FileOps, verified: Verified) -> dict[str, Json]:
-    """Return what a summary is made from: so many events, the time of the last segment, the content of each run."""
+    """Return what a summary is made from: events, the times of manifest and last segment, the content of each run."""
     last = parse_segment_closed(verified.last_group.partition(b"\n")[0]).segment_rel_path
-    stat = files.stat(f"{layout.session_dir(verified.session)}/{last}")
+    segment = files.stat(f"{layout.session_dir(verified.session)}/{last}")
+    manifest = files.stat(layout.manifest(verified.session))
     fold = verified.fold
     content = {layout.pinned_workflow(run.workflow_hash) for run in fold.runs.values()}
     content |= {layout.snapshot(fold.nodes[run.tip].snapshot) for run in fold.runs.values() if run.tip is not None}
     return {
         "events": fold.next_index,
-        "modifiedS": stat.modified_s if stat is not None else 0.0,
+        "manifestModifiedS": manifest.modified_s if manifest is not None else 0.0,
+        "modifiedS": segment.modified_s if segment is not None else 0.0,
         "content": [*sorted(content)],
     }
 
 
 def _has_segments(files: FileOps, session: SessionId, events: int, modified_s: float) -> bool:
     """Say whether the segments of so many events are there, and none is newer."""
-    directory = layout.events_dir(session)
-    ends = dict[int, list[int]]()
-    for name in filter(layout.is_segment, files.names(directory)):
-        stat = files.stat(f"{directory}/{name}")
-        if stat is None or stat.modified_s > modified_s:
+    times = files.modified(layout.events_dir(session))
+    reached = {0}
+    for name in sorted(filter(layout.is_segment, times)):
+        if times[name] > modified_s:
             return False
-        first, last = map(int, name.removesuffix(".jsonl").split("-"))
-        ends.setdefault(first, []).append(last + 1)
-    # An interrupted append left a segment that begins where another one does, so each way on is followed.
-    reached, due = set[int](), [0]
-    while due:
-        at = due.pop()
-        if at not in reached:
-            reached.add(at)
-            due += ends.get(at, ())
+        # An interrupted append left a segment that begins where another one does, so each way on is followed.
+        first, last = name.removesuffix(".jsonl").split("-")
+        if int(first) in reached:
+            reached.add(int(last) + 1)
     return events in reached

@@ -1,0 +1,62 @@
+"""Commands over a data directory of many sessions: each within half a second, whatever it looks for."""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from benchmarks.many_sessions import ADVANCES, SESSIONS, make_sessions
+from benchmarks.table import Figure, at_most, told
+from benchmarks.wire import environment
+
+COMMAND_S_MAX = 0.5
+_ROUNDS = 3
+_COMMANDS = {
+    "session list": ("list",),
+    "session status": ("status",),
+    "session show @last": ("show", "@last"),
+    "session open-gaps": ("open-gaps",),
+    "session search, common words": ("search", "cache", "layer"),
+    "session search, rare words": ("search", "part", "1777"),
+    "session search, a misspelt word": ("search", "lyaer"),
+    "session search, words that nothing has": ("search", "zebra"),
+}
+
+
+def figures(*, is_quick: bool) -> list[Figure]:
+    """Measure on 2,000 sessions of 10 advances; with `is_quick` on a tenth of them, which holds no budget."""
+    count = SESSIONS // 10 if is_quick else SESSIONS
+    where = f"of {count} sessions with {ADVANCES} advances each"
+    with tempfile.TemporaryDirectory(prefix="interlock-") as made:
+        data_dir = Path(made)
+        make_sessions(data_dir, sessions=count)
+        found = {name: _measured(data_dir, arguments) for name, arguments in _COMMANDS.items()}
+        started, _ = _measured(data_dir, ("list", "--help"))
+    start = told("session list --help: the start of a process", f"{started:.2f} s")
+    if is_quick:
+        return [start, *(told(f"{name} {where}", f"{wall:.2f} s") for name, (wall, _) in found.items())]
+    return [
+        start,
+        *(
+            at_most(f"{name} {where}", wall, COMMAND_S_MAX, " s", beside=f"{cpu:.2f} s of CPU time")
+            for name, (wall, cpu) in found.items()
+        ),
+    ]
+
+
+def _measured(data_dir: Path, arguments: tuple[str, ...]) -> tuple[float, float]:
+    """Return the seconds and the CPU seconds of a command in a fresh process, each the best of some rounds."""
+    command = [sys.executable, "-m", "interlock", "session", *arguments, "--data-dir", str(data_dir)]
+    walls, cpus = list[float](), list[float]()
+    for _ in range(_ROUNDS):
+        began = time.perf_counter()
+        process = subprocess.Popen(command, env=environment(), stdout=subprocess.DEVNULL)
+        _, status, usage = os.wait4(process.pid, 0)
+        walls.append(time.perf_counter() - began)
+        cpus.append(usage.ru_utime + usage.ru_stime)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode > 1:
+            raise RuntimeError(f"{' '.join(arguments)} ended with {process.returncode}")
+    return min(walls), min(cpus)
