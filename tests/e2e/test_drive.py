@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 from tests.support.chat_model import reporting
-from tests.support.server import workspace_in
+from tests.support.outside import AWAIT, STATUS
+from tests.support.server import Server, workspace_in
 
 from interlock.testing.chat_server import ChatAnswer, ChatServer, chat_server, scripted
 from interlock.testing.harness import linear_workflow
@@ -117,6 +118,48 @@ def test_a_command_that_answers_nonsense_fails_the_drive_and_the_run_stays_at_it
     )
     result = json.loads(done.stdout)
     assert (done.returncode, result["error"]["code"], result["step"]) == (1, f"turn.{code}", "a")
+
+
+DETACHED = """
+import os, pty, subprocess, sys
+reader, writer = os.pipe()
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        master, terminal = pty.openpty()
+        done = subprocess.run(sys.argv[1:], stdin=terminal, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        os.write(writer, done.stdout)
+    os._exit(0)
+os.close(writer)
+while chunk := os.read(reader, 4096):
+    os.write(1, chunk)
+"""
+"""Runs a command that has a terminal and does not descend from its caller, and prints what it printed."""
+
+
+def sending(root: Path, session: str, event_id: str) -> list[str]:
+    """Return a detached command that sends an event to the only run of a session."""
+    sent = ["event", "send", "ci.finished", "--run", session, "--id", event_id, "--fields", '{"status": "green"}']
+    return [sys.executable, "-c", DETACHED, *command(root, *sent)]
+
+
+@pytest.mark.inv("WORLD-9")
+@pytest.mark.skipif(sys.platform != "linux", reason="reads the ancestry of processes")
+def test_what_a_child_process_of_a_driven_model_sends_is_claimed_whatever_it_hides(root: Path) -> None:
+    space = workspace_in(root / "ci", ship=linear_workflow("team.ship", "a", AWAIT, inputs=[STATUS]))
+    with Server(root / "data", space) as client:
+        names = client.start("team.ship")["run"]
+    session = names["sessionId"]
+    person = subprocess.run(sending(root, session, "1"), env=surroundings(root), capture_output=True, check=True)
+    call = {"name": "run_command", "arguments": {"argv": sending(root, session, "2")}}
+    model = script(root, {"steps": {"a": [{"toolCalls": [call]}, notes("a")], "ci": [notes("ci")]}})
+    stated = agent(root, tools=[{"name": "run_command", "permission": "allow"}])
+    run(root, "drive", "--resume", names["label"], "--agent", stated, "--model", model)
+    files = sorted((root / "data" / "sessions" / session / "events").glob("*.jsonl"))
+    events = [json.loads(line) for path in files for line in path.read_text().splitlines()]
+    received = [event for event in events if event["kind"] == "event_received"]
+    levels = [(one["data"]["sentId"], one["data"]["assurance"], one["actor"]["type"]) for one in received]
+    assert levels == [("1", "observed", "human"), ("2", "claimed", "system")], person.stdout
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,9 @@ from collections.abc import Mapping
 from interlock.channels.channel import ChannelConfig, Message, Result
 from interlock.channels.reply import parse_reply
 from interlock.kernel.budgets import CHANNEL_NOTE_BYTES_MAX, CHANNEL_REPLY_BYTES_MAX
+from interlock.kernel.descent import DESCENDANT
 from interlock.kernel.text import one_line
 
-DESCENDANT = "INTERLOCK_DESCENDANT"
-"""The environment variable that marks every process which Interlock started: its word is a claim (WORLD-9)."""
 _KEPT_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "SYSTEMROOT")
 _running: dict[int, "subprocess.Popen[bytes]"] = {}
 _mutex = threading.Lock()

@@ -129,6 +129,7 @@ Exit codes: 0 success, 1 faults found or request refused, 2 wrong command line."
         Command("show", "show a contract: its work and its outcomes", f"{_CONTRACT}.show"),
         Command("graph", "draw a contract: its work side, its outcome side and their state", f"{_CONTRACT}.graph"),
         Command("start", "execute a contract in a new session", f"{_CONTRACT}.start"),
+        Command("resume", "begin the runs that an interrupted start did not begin", f"{_CONTRACT}.resume"),
         Command("status", "show the work and the goals of a contract", f"{_CONTRACT}.status"),
         Command("assess", "begin the test flows and the assessments of outcomes", f"{_CONTRACT}.assess"),
         Command("claim", "let a run that has ended count for a contract too", f"{_CONTRACT}.claim"),

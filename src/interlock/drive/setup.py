@@ -22,11 +22,11 @@ from interlock.drive.recovery.breaker import BreakerRule, Breakers
 from interlock.drive.recovery.retry import Recovery
 from interlock.drive.state import StateStore
 from interlock.drive.telemetry.emission import Telemetry
-from interlock.drive.tools.commands import DRIVER_MARK
 from interlock.drive.tools.execute import Ask, Executor
 from interlock.drive.tools.toolbox import FunctionTool, Toolbox
 from interlock.drive.tools.workspace import Workspace
 from interlock.drive.turn import Equipment
+from interlock.kernel.descent import DESCENDANT
 from interlock.version import VERSION
 
 CLIENT_NAME = "interlock-drive"
@@ -62,7 +62,7 @@ async def connect(
         TurnError: The server does not start.
     """
     program, *arguments = command.argv
-    server = StdioServerParameters(command=program, args=arguments, env={**command.environment, DRIVER_MARK: "1"})
+    server = StdioServerParameters(command=program, args=arguments, env={**command.environment, DESCENDANT: "1"})
     name = CLIENT_NAME if agent is None else f"{CLIENT_NAME}:{agent}"
     client = Client(
         server,

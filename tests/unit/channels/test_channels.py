@@ -13,9 +13,10 @@ import pytest
 from tests.support.receiver import Receiver, receiving
 
 from interlock.channels.channel import ChannelConfig, Message
-from interlock.channels.command import DESCENDANT, end_children
+from interlock.channels.command import end_children
 from interlock.channels.opening import open_channel
 from interlock.kernel.budgets import CHANNEL_REPLY_BYTES_MAX
+from interlock.kernel.descent import DESCENDANT
 
 MESSAGE = Message(intent_id="intent_1", body=b'{"kind":"team.notify","v":1}')
 

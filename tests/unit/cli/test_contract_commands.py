@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree as ET
 
 import pytest
 from tests.support.q3_launch import INFRASTRUCTURE, LAUNCH, all_definitions
@@ -101,6 +102,39 @@ def test_a_contract_is_drawn_with_and_without_the_state_of_an_execution(capsys: 
     assert "Feature X shipped to production: not assessed" in drawn
     assert run("graph", "Q3 Product Launch", "--session", session) == 0
     assert "work pending" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("project")
+@pytest.mark.inv("GOAL-6")
+def test_a_picture_of_a_contract_has_both_sides_and_their_states(capsys: pytest.CaptureFixture[str]) -> None:
+    session = run_json(capsys, "start", "Q3 Product Launch")["session"]
+    assert run("graph", "Q3 Product Launch", "--format", "svg") == 0
+    plain = texts_of_picture(capsys.readouterr().out)
+    assert {"Q3 Product Launch", "Engineering Sprint Cycle", "Infrastructure SLA", "work", "goals"} <= plain
+    assert run("graph", "Q3 Product Launch", "--format", "svg", "--session", session) == 0
+    drawn = texts_of_picture(capsys.readouterr().out)
+    assert {
+        "Engineering Sprint Cycle:",
+        "pending",
+        "work: pending",
+        "goals: 0 of 2 met",
+        "99.9% uptime: not assessed",
+    } <= drawn
+
+
+def texts_of_picture(drawn: str) -> set[str]:
+    """Return the lines of text of an SVG picture."""
+    return {"".join(one.itertext()) for one in ET.fromstring(drawn).iter("{http://www.w3.org/2000/svg}text")}  # noqa: S314 — our own text
+
+
+@pytest.mark.usefixtures("project")
+@pytest.mark.inv("GOAL-8")
+def test_an_execution_without_missing_runs_is_resumed_without_a_new_one(capsys: pytest.CaptureFixture[str]) -> None:
+    session = run_json(capsys, "start", "Q3 Product Launch")["session"]
+    assert run_json(capsys, "resume", session) == {"session": session, "runs": []}
+    assert run("resume", session) == 0
+    assert capsys.readouterr().out == "Began 0 runs of Q3 Product Launch.\n"
+    assert run("resume", "sess_" + "0" * 26) == 1
 
 
 @pytest.mark.usefixtures("project")

@@ -13,6 +13,7 @@ from tests.support.drive import calls, driving, each, profile
 from interlock.drive.faults import TurnError
 from interlock.drive.tools.builtin import BUILTINS
 from interlock.drive.tools.workspace import Workspace
+from interlock.kernel.descent import DESCENDANT
 from interlock.testing.harness import Harness, linear_workflow
 
 ONE = linear_workflow("test.abc", "a")
@@ -106,7 +107,7 @@ async def test_a_command_runs_without_a_shell_in_the_workspace_with_a_small_envi
     assert found["output"]["exitCode"] == 3
     environment, directory, arguments = found["output"]["output"].splitlines()
     assert "SECRET_OF_THE_USER" not in environment
-    assert "INTERLOCK_DRIVER" in environment
+    assert DESCENDANT in environment
     assert (directory, arguments) == (str(space), "['$HOME; ls']")
 
 

@@ -2,14 +2,13 @@
 
 import argparse
 
-from interlock.cli.contract.chosen import contract_session
+from interlock.cli.contract.chosen import contract_session, origin_of
 from interlock.cli.options import add_store_options
+from interlock.cli.outside.writing import command_ports
 from interlock.cli.screen import RefusedError, counted, say, say_json
-from interlock.cli.session.lifecycle.end import COMMAND_LINE
-from interlock.cli.store import answered_by_store, open_chosen_store
+from interlock.cli.store import answered_by_store, open_chosen_reader
 from interlock.kernel.errors import Refusal
 from interlock.service.contracts.assess import assess_contract
-from interlock.service.ports import AppendPorts, ReadPorts
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,11 +24,10 @@ def run(options: argparse.Namespace) -> int:
     Raises:
         StopError: There is no such session or outcome.
     """
-    store = open_chosen_store(options)
-    ports = AppendPorts(read=ReadPorts.over(store, store), writer=store)
+    ports = command_ports(options)
     with answered_by_store():
-        session = contract_session(store, options.session)
-        outcome = assess_contract(ports, session, options.outcome, COMMAND_LINE)
+        session = contract_session(open_chosen_reader(options), options.session)
+        outcome = assess_contract(ports, session, options.outcome, origin_of(options, ports))
     if isinstance(outcome, Refusal):
         raise RefusedError(outcome)
     if options.as_json:

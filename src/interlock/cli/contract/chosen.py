@@ -4,6 +4,7 @@ import argparse
 from dataclasses import dataclass
 
 from interlock.cli.options import add_store_options
+from interlock.cli.outside.writing import command_settings
 from interlock.cli.screen import RefusedError, StopError
 from interlock.cli.session.chosen import chosen_session, read_history
 from interlock.cli.session.lifecycle.end import COMMAND_LINE
@@ -14,7 +15,8 @@ from interlock.kernel.errors import Refusal
 from interlock.kernel.ids import SessionId
 from interlock.kernel.text import one_line
 from interlock.kernel.uuids import Uuid
-from interlock.service.contracts.start import ContractCommand, refuse_no_contract
+from interlock.service.contracts.start import ContractCommand, RunOrigin, observe_workspace, refuse_no_contract
+from interlock.service.ports import Ports
 from interlock.service.run.plans import Plans
 from interlock.store.ports.definitions import DefinitionArchive
 from interlock.store.ports.store import StoreReader
@@ -53,7 +55,8 @@ def contract_command(
     """
     from interlock.service.contracts.definitions import parse_stored  # noqa: PLC0415 — only a name needs it
 
-    definitions = project_definitions(options)
+    places = chosen_places(options)
+    definitions = places.catalog.view(places.workspace).definitions
     name, _, version = str(options.contract).partition("@")
     if version and not version.isdecimal():
         raise StopError(f"{one_line(version, ECHO_BYTES_MAX)!r} is not a version.", "Write a number.", exit_code=2)
@@ -69,7 +72,13 @@ def contract_command(
         definitions=definitions,
         goal=goal,
         actor=COMMAND_LINE,
+        workspace=places.workspace,
     )
+
+
+def origin_of(options: argparse.Namespace, ports: Ports) -> RunOrigin:
+    """Return who begins runs in a session that exists: a person, in the workspace of the command line."""
+    return RunOrigin(actor=COMMAND_LINE, observed=observe_workspace(ports, command_settings(options).workspace))
 
 
 def contract_session(store: StoreReader, name: str) -> SessionId:

@@ -1,7 +1,8 @@
-"""`interlock contract graph`: a contract as a tree in the terminal, or as a mermaid diagram, with its state."""
+"""`interlock contract graph`: a contract with its two sides and its state, as lines, a mermaid diagram or a picture."""
 
 import argparse
 from collections.abc import Iterator
+from typing import Literal, assert_never
 
 from interlock.cli.contract.chosen import add_contract_arguments, contract_command, contract_session
 from interlock.cli.contract.status import status_lines
@@ -14,13 +15,19 @@ from interlock.service.contracts.definitions import Gathered
 from interlock.service.contracts.start import find_contract
 from interlock.service.contracts.status import ContractStatus, read_status
 from interlock.service.ports import ReadPorts
+from interlock.views.picture.contract_picture import ContractPart, ContractShape, contract_chart
+from interlock.views.picture.svg import render_svg
+
+GraphForm = Literal["text", "mermaid", "svg"]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     add_contract_arguments(parser)
     parser.add_argument("--session", metavar="SESSION", help="show the state of this execution of the contract")
-    parser.add_argument("--format", choices=("text", "mermaid"), default="text", help="how to draw it (default: text)")
+    parser.add_argument(
+        "--format", choices=("text", "mermaid", "svg"), default="text", help="how to draw it (default: text)"
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -37,46 +44,67 @@ def run(options: argparse.Namespace) -> int:
         status: ContractStatus | None = None
         if options.session is not None:
             status = read_status(ReadPorts.over(store, store), contract_session(store, options.session))
-    if options.format == "mermaid":
-        say("\n".join(["flowchart LR", *_mermaid(gathered, gathered.contract, "c", status)]))
-    else:
-        say("\n".join(status_lines(status) if status is not None else _tree(gathered, gathered.contract, "")))
+    shape = _shape(gathered, gathered.contract) if status is None else _shape_of_status(status)
+    form: GraphForm = options.format
+    match form:
+        case "text":
+            say("\n".join(_tree(shape, "") if status is None else status_lines(status)))
+        case "mermaid":
+            say("\n".join(["flowchart LR", *_mermaid(shape, "c")]))
+        case "svg":
+            print(render_svg(contract_chart(shape)))
+        case _:
+            assert_never(form)
     return 0
 
 
-def _tree(gathered: Gathered, contract: Contract, indent: str) -> Iterator[str]:
-    yield f"{indent}{contract.name}, version {contract.version}"
+def _shape(gathered: Gathered, contract: Contract) -> ContractShape:
     find = gathered.definitions.find
-    for one in contract.work_flows:
-        flow = find(one.flow_id, one.flow_version)
-        yield f"{indent}  flow {flow.name if flow is not None else one.flow_id}"
-    for one in contract.sub_contracts:
-        part = find(one.contract_id, one.contract_version)
-        if isinstance(part, Contract):
-            yield from _tree(gathered, part, f"{indent}  ")
-    for outcome in contract.required_outcomes:
-        yield f"{indent}  goal {outcome.name}"
+    flows = [(one.alias, find(one.flow_id, one.flow_version)) for one in contract.work_flows]
+    parts = [find(one.contract_id, one.contract_version) for one in contract.sub_contracts]
+    return ContractShape(
+        name=contract.name,
+        version=contract.version,
+        state=None,
+        flows=tuple(ContractPart(name=alias or flow.name) for alias, flow in flows if flow is not None),
+        parts=tuple(_shape(gathered, one) for one in parts if isinstance(one, Contract)),
+        goals=tuple(ContractPart(name=outcome.name) for outcome in contract.required_outcomes),
+    )
 
 
-def _mermaid(gathered: Gathered, contract: Contract, name: str, status: ContractStatus | None) -> Iterator[str]:
+def _shape_of_status(status: ContractStatus) -> ContractShape:
+    return ContractShape(
+        name=status.contract.name,
+        version=status.contract.version,
+        state=status.execution.state,
+        flows=tuple(ContractPart(name=name, state=state) for name, state, _ in status.flows),
+        parts=tuple(map(_shape_of_status, status.parts)),
+        goals=tuple(ContractPart(name=goal.name, state=goal.state) for goal in status.goals),
+    )
+
+
+def _tree(shape: ContractShape, indent: str) -> Iterator[str]:
+    yield f"{indent}{shape.name}, version {shape.version}"
+    for flow in shape.flows:
+        yield f"{indent}  flow {flow.name}"
+    for part in shape.parts:
+        yield from _tree(part, f"{indent}  ")
+    for goal in shape.goals:
+        yield f"{indent}  goal {goal.name}"
+
+
+def _mermaid(shape: ContractShape, name: str) -> Iterator[str]:
     """Yield the lines of a contract: work on the one side, outcomes on the other."""
-    find = gathered.definitions.find
-    yield f'  {name}["{_label(contract.name, status.execution.state if status is not None else None)}"]'
-    for at, one in enumerate(contract.work_flows):
-        flow = find(one.flow_id, one.flow_version)
-        state = status.flows[at][1] if status is not None else None
-        yield f'  {name} -- work --> {name}w{at}("{_label(flow.name if flow is not None else "", state)}")'
-    for at, one in enumerate(contract.sub_contracts):
-        part = find(one.contract_id, one.contract_version)
-        if isinstance(part, Contract):
-            yield f"  {name} -- work --> {name}s{at}"
-            yield from _mermaid(gathered, part, f"{name}s{at}", status.parts[at] if status is not None else None)
-    for at, outcome in enumerate(contract.required_outcomes):
-        state = status.goals[at].state if status is not None else None
-        yield f'  {name} -. outcome .-> {name}o{at}{{{{"{_label(outcome.name, state)}"}}}}'
+    yield f'  {name}["{_escape(shape.label)}"]'
+    for at, flow in enumerate(shape.flows):
+        yield f'  {name} -- work --> {name}w{at}("{_escape(flow.label)}")'
+    for at, part in enumerate(shape.parts):
+        yield f"  {name} -- work --> {name}s{at}"
+        yield from _mermaid(part, f"{name}s{at}")
+    for at, goal in enumerate(shape.goals):
+        yield f'  {name} -. outcome .-> {name}o{at}{{{{"{_escape(goal.label)}"}}}}'
 
 
-def _label(name: str, state: str | None) -> str:
+def _escape(label: str) -> str:
     """Return a text for a node: no character of it can end the label."""
-    words = flat(name).replace('"', "'").replace("&", "#amp;").replace("<", "#lt;").replace(">", "#gt;")
-    return words if state is None else f"{words}: {state.replace('_', ' ')}"
+    return flat(label).replace('"', "'").replace("&", "#amp;").replace("<", "#lt;").replace(">", "#gt;")

@@ -3,11 +3,11 @@
 import argparse
 
 from interlock.cli.contract.chosen import add_contract_arguments, contract_command
+from interlock.cli.outside.writing import command_ports
 from interlock.cli.screen import RefusedError, counted, say, say_json
 from interlock.cli.store import answered_by_store, open_chosen_store
 from interlock.kernel.errors import Refusal
 from interlock.service.contracts.start import start_contract
-from interlock.service.ports import AppendPorts, ReadPorts
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,10 +23,10 @@ def run(options: argparse.Namespace) -> int:
         StopError: There is no such contract, it has faults, or a version was published with other content.
     """
     store = open_chosen_store(options)
-    ports = AppendPorts(read=ReadPorts.over(store, store), writer=store)
+    ports = command_ports(options)
     with answered_by_store():
         # Agents get tokens for the runs. If sessions exist and the ring does not, it counts as lost.
-        store.ensure_keys()
+        ports.key_ring.ensure_keys()
         outcome = start_contract(ports, store, contract_command(options, store, options.goal))
     if isinstance(outcome, Refusal):
         raise RefusedError(outcome)

@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 from typing import cast
 
-from interlock.channels.command import DESCENDANT
 from interlock.cli.options import add_store_options, chosen_data_dir
 from interlock.cli.outside.writing import command_ports, finish_sending
 from interlock.cli.screen import RefusedError, StopError, say, say_json
@@ -16,6 +15,7 @@ from interlock.cli.store import answered_by_store, open_chosen_reader
 from interlock.engine.outside import EventFault, SentEvent, parse_event_artifact
 from interlock.kernel.budgets import EVENT_FIELDS_BYTES_MAX, KIB
 from interlock.kernel.canonical import Json
+from interlock.kernel.descent import DESCENDANT
 from interlock.kernel.errors import Refusal
 from interlock.kernel.ids import RunId
 from interlock.record.events import Actor

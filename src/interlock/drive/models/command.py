@@ -1,6 +1,7 @@
 """A model that is a command: it reads the request and prints the answer, both as JSON; one process for each."""
 
 import json
+import os
 import subprocess
 from collections.abc import Sequence
 
@@ -10,6 +11,7 @@ from interlock.drive.faults import Fault, TurnError
 from interlock.drive.models.answers import parse_answer
 from interlock.drive.models.protocol import InferenceRequest, InferenceResponse
 from interlock.kernel.budgets import ECHO_BYTES_MAX
+from interlock.kernel.descent import DESCENDANT
 from interlock.kernel.drive_budgets import MODEL_ANSWER_BYTES_MAX
 from interlock.kernel.text import one_line
 
@@ -29,7 +31,9 @@ class CommandModel:
         """See `Model.infer`. A cancelled request ends the command."""
         sent = json.dumps(request.to_json(), ensure_ascii=True).encode("ascii")
         try:
-            done = await anyio.run_process(self._argv, input=sent, check=False, stderr=subprocess.PIPE)
+            done = await anyio.run_process(
+                self._argv, input=sent, check=False, stderr=subprocess.PIPE, env={**os.environ, DESCENDANT: "1"}
+            )
         except OSError as error:
             message = f"The command of the model cannot be started: {error.strerror}."
             raise TurnError(Fault(code="LLM_ERROR", message=message)) from error

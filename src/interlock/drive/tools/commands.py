@@ -12,10 +12,9 @@ from anyio.abc import ByteReceiveStream, Process
 from interlock.drive.faults import Fault, TurnError
 from interlock.drive.tools.tool import Invoke, ToolContext
 from interlock.kernel.canonical import Json
+from interlock.kernel.descent import DESCENDANT
 from interlock.kernel.drive_budgets import TOOL_OUTPUT_CHARS_MAX
 
-DRIVER_MARK = "INTERLOCK_DRIVER"
-"""A variable that every process below a driver carries, so that none of them is taken for a person."""
 _PASSED_ON = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "USER")
 
 
@@ -42,7 +41,7 @@ def _argv(arguments: Mapping[str, Json]) -> list[str]:
 
 
 async def _run(argv: list[str], context: ToolContext) -> object:
-    environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ} | {DRIVER_MARK: "1"}
+    environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ} | {DESCENDANT: "1"}
     if context.trace is not None:
         environment["TRACEPARENT"] = context.trace
     try:

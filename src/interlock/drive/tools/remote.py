@@ -11,9 +11,9 @@ from mcp import Client, StdioServerParameters, types
 from interlock.drive.agent.profile import ToolEntry
 from interlock.drive.faults import Fault, TurnError
 from interlock.drive.tools.builtin import SAFE_NAME
-from interlock.drive.tools.commands import DRIVER_MARK
 from interlock.drive.tools.tool import Invoke, ResolvedTool, ToolContext, ToolHints
 from interlock.kernel.canonical import Json
+from interlock.kernel.descent import DESCENDANT
 
 
 async def connect_tools(entry: ToolEntry, exits: AsyncExitStack, warnings: list[str]) -> list[ResolvedTool]:
@@ -46,7 +46,7 @@ def _address(entry: ToolEntry) -> StdioServerParameters | str:
         message = f"The tool {entry.name!r} of type `mcp` has neither `command` nor `url`."
         raise TurnError(Fault(code="VALIDATION_ERROR", message=message))
     program, *arguments = entry.command
-    return StdioServerParameters(command=program, args=arguments, env={**entry.env, DRIVER_MARK: "1"})
+    return StdioServerParameters(command=program, args=arguments, env={**entry.env, DESCENDANT: "1"})
 
 
 async def _list_tools(client: Client) -> list[types.Tool]:

@@ -9,17 +9,17 @@ from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import RunId, SessionId
 from interlock.kernel.operations_budgets import PORT_VALUE_BYTES_MAX
 from interlock.record import payloads as data
-from interlock.record.events import Actor
 from interlock.service.contracts.start import (
     BoundPart,
     NewRun,
+    RunOrigin,
     begin_runs,
     flow_of,
     goal_of,
     refuse_no_contract,
 )
 from interlock.service.contracts.status import ContractReading, PartExecution
-from interlock.service.ports import AppendPorts
+from interlock.service.ports import Ports
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +30,7 @@ class Assessed:
     waiting: tuple[str, ...]
 
 
-def assess_contract(ports: AppendPorts, session_id: SessionId, outcome: str | None, actor: Actor) -> Assessed | Refusal:
+def assess_contract(ports: Ports, session_id: SessionId, outcome: str | None, origin: RunOrigin) -> Assessed | Refusal:
     """Begin what the assessment of an outcome needs next; of all outcomes if none is named.
 
     First its test flows run. When all of them are completed, the assessment itself runs, with their outputs, those of
@@ -54,7 +54,7 @@ def assess_contract(ports: AppendPorts, session_id: SessionId, outcome: str | No
             return _refuse_outcome(reading, outcome)
         planned = [_plan(reading, part, at, binding) for part, at, binding in chosen]
         new = [run for runs, _ in planned for run in runs]
-        begun = begin_runs(ports, lock, new, reading.definitions, actor)
+        begun = begin_runs(ports, lock, new, reading.definitions, origin)
     return Assessed(begun=begun, waiting=tuple(words for _, waiting in planned for words in waiting))
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from interlock.define.operations.contracts import Contract, FlowReference
 from interlock.define.operations.definitions import Definitions, Resolver
@@ -20,22 +21,24 @@ from interlock.record.append_plan import AppendPlan, EventDraft
 from interlock.record.events import Actor
 from interlock.service.clock import mint_run, mint_session
 from interlock.service.contracts.definitions import Gathered, all_sources, digest_in_store, gather, read_bound, to_bytes
-from interlock.service.ports import AppendPorts
+from interlock.service.ports import Ports
+from interlock.service.run.observations import observed_of
 from interlock.store.ports.definitions import DefinitionArchive
 from interlock.store.ports.errors import DefinitionTakenError
 from interlock.store.ports.writer import SessionLock
-from interlock.views.session import BASELINE, Session
+from interlock.views.session import Session
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContractCommand:
-    """The start of a contract: which one, with the definitions that the caller has, by whom."""
+    """The start of a contract: which one, with the definitions that the caller has, by whom and in which workspace."""
 
     contract_id: Uuid
     version: int | None
     definitions: Definitions
     goal: str | None
     actor: Actor
+    workspace: Path | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +59,14 @@ class NewRun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RunOrigin:
+    """Who begins runs, and the state of the workspace if it is recorded for each run (OBS-5)."""
+
+    actor: Actor
+    observed: tuple[data.ObservationRecorded, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ContractStarted:
     """A contract that was started: its session and the runs that began."""
 
@@ -64,10 +75,11 @@ class ContractStarted:
     runs: tuple[RunId, ...]
 
 
-def start_contract(
-    ports: AppendPorts, archive: DefinitionArchive, command: ContractCommand
-) -> ContractStarted | Refusal:
+def start_contract(ports: Ports, archive: DefinitionArchive, command: ContractCommand) -> ContractStarted | Refusal:
     """Publish the definitions of a contract, bind them in a new session, and begin a run for each work flow.
+
+    The state of the workspace is recorded for the session, and the user's preferences are those of its runs, as when
+    an agent starts a workflow.
 
     Raises:
         StoreFailureError, SessionBusyError, SessionUnhealthyError, ContentDamagedError: See `service.failures`.
@@ -80,16 +92,17 @@ def start_contract(
         return refusal
     session_id = mint_session(ports.clock)
     with ports.hold(session_id) as lock:
-        session = ports.append(lock, _plan_binding(session_id, gathered), command.actor)
+        observed = observe_workspace(ports, command.workspace)
+        session = ports.append(lock, _plan_binding(session_id, gathered, observed), command.actor)
         new = [*_missing_work(session, gathered.definitions, command.goal)]
-        runs = begin_runs(ports, lock, new, gathered.definitions, command.actor)
+        runs = begin_runs(ports, lock, new, gathered.definitions, RunOrigin(actor=command.actor))
     return ContractStarted(session=session_id, contract=gathered.contract, runs=runs)
 
 
-def continue_contract(
-    ports: AppendPorts, session_id: SessionId, goal: str | None, actor: Actor
+def resume_contract(
+    ports: Ports, session_id: SessionId, goal: str | None, origin: RunOrigin
 ) -> ContractStarted | Refusal:
-    """Begin the runs of work flows that have none yet, for example after an interrupted start.
+    """Begin the runs of work flows that have none yet, because the start was interrupted.
 
     Raises:
         StoreFailureError, SessionBusyError, SessionUnhealthyError, ContentDamagedError: See `service.failures`.
@@ -99,7 +112,7 @@ def continue_contract(
         if session is None or not session.contracts:
             return refuse_no_contract(session_id)
         definitions = read_bound(ports.read.reader, session)
-        runs = begin_runs(ports, lock, [*_missing_work(session, definitions, goal)], definitions, actor)
+        runs = begin_runs(ports, lock, [*_missing_work(session, definitions, goal)], definitions, origin)
     return ContractStarted(session=session_id, contract=bound_parts(session, definitions)[0].contract, runs=runs)
 
 
@@ -170,8 +183,13 @@ def flow_of(definitions: Definitions, reference: FlowReference) -> Flow:
     return found
 
 
+def observe_workspace(ports: Ports, workspace: Path | None) -> tuple[data.ObservationRecorded, ...]:
+    """Return the state of a workspace, as a start records it."""
+    return observed_of(ports.read.anchors(workspace), keeps_repo_root=ports.keeps_repo_root)
+
+
 def begin_runs(
-    ports: AppendPorts, lock: SessionLock, runs: list[NewRun], definitions: Definitions, actor: Actor
+    ports: Ports, lock: SessionLock, runs: list[NewRun], definitions: Definitions, origin: RunOrigin
 ) -> tuple[RunId, ...]:
     """Begin runs in a session that is held."""
     begun: list[RunId] = []
@@ -190,13 +208,15 @@ def begin_runs(
             source_kind="project",
             source_ref=f"{one.flow.id}@{one.flow.version}",
             request=Request(context=one.context),
-            baseline=lock.session.baseline or BASELINE,
+            baseline=lock.session.baseline or ports.baseline,
+            observed=origin.observed,
+            config_hash=ports.config_hash,
             binding=one.binding,
         )
         plan = plan_start(start)
         assert isinstance(plan, AppendPlan), "the conditions of a flow are decided also if a value is missing"
         ports.read.plans.keep_start(plan)
-        ports.append(lock, plan, actor)
+        ports.append(lock, plan, origin.actor)
         begun.append(start.run)
     return tuple(begun)
 
@@ -211,9 +231,10 @@ def _highest_version(archive: DefinitionArchive, command: ContractCommand) -> in
     return max((version for definition_id, version in keys if definition_id == command.contract_id), default=0)
 
 
-def _plan_binding(session: SessionId, gathered: Gathered) -> AppendPlan:
+def _plan_binding(session: SessionId, gathered: Gathered, observed: tuple[data.ObservationRecorded, ...]) -> AppendPlan:
     drafts = [EventDraft(data=data.SessionCreated())]
     drafts += [EventDraft(data=one) for one in _iter_bindings(session, gathered)]
+    drafts += [EventDraft(data=one) for one in observed]
     contents = {digest_in_store(one): to_bytes(one) for one in gathered.definitions}
     return AppendPlan(session=session, drafts=tuple(drafts), artifacts=tuple(sorted(contents.items())))
 

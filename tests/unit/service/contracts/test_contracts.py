@@ -1,6 +1,7 @@
 """A contract runs in one session: its work, its parts and its goals are read from one log."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,19 +15,35 @@ from interlock.define.operations.flows import Flow
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import Refusal
 from interlock.kernel.ids import RunId, SessionId
+from interlock.record.append_plan import AppendPlan, Stamps
+from interlock.record.base import Preferences
 from interlock.record.events import Actor
 from interlock.service.audit.verify import verify_session
 from interlock.service.contracts.assess import Assessed, assess_contract
 from interlock.service.contracts.claim import claim_run
-from interlock.service.contracts.start import ContractCommand, ContractStarted, continue_contract, start_contract
+from interlock.service.contracts.start import (
+    ContractCommand,
+    ContractStarted,
+    RunOrigin,
+    observe_workspace,
+    resume_contract,
+    start_contract,
+)
 from interlock.service.contracts.status import ContractStatus, read_status
-from interlock.service.ports import AppendPorts
+from interlock.service.ports import Ports
 from interlock.service.run.context import load_run_context
+from interlock.store.ports.errors import FailureKind, StoreFailureError
 from interlock.store.ports.maintenance import Retention
+from interlock.store.ports.store import Store
+from interlock.store.ports.workspace import NOWHERE, GitAnchors
+from interlock.store.ports.writer import SessionLock
 from interlock.store.retention import due
 from interlock.testing.harness import Harness, ToolResult
+from interlock.views.session import Session
 
 PERSON = Actor(type="human", identifier="tester")
+ORIGIN = RunOrigin(actor=PERSON)
+GIT_KEYS = ("git_branch", "git_head_sha")
 APPROVED: Json = {
     "kind": "wr.gate_verdict",
     "version": 1,
@@ -51,7 +68,7 @@ class Office:
         self.definitions = Definitions(all_definitions()) if definitions is None else definitions
 
     @property
-    def ports(self) -> AppendPorts:
+    def ports(self) -> Ports:
         return self.harness.ports
 
     def start(self, contract: Contract = LAUNCH, version: int | None = None) -> ContractStarted | Refusal:
@@ -71,7 +88,7 @@ class Office:
         return found
 
     def assess(self, session: SessionId, outcome: str | None = None) -> Assessed:
-        found = assess_contract(self.ports, session, outcome, PERSON)
+        found = assess_contract(self.ports, session, outcome, ORIGIN)
         assert isinstance(found, Assessed), found
         return found
 
@@ -310,18 +327,84 @@ def test_a_run_that_goes_on_cannot_be_claimed_and_no_other_session_has_a_contrac
     refused = claim_run(office.ports, (folded, office.open_runs(session)[0]), session, PERSON)
     assert isinstance(refused, Refusal)
     assert "has not ended" in refused.message
-    assert isinstance(assess_contract(office.ports, SessionId("sess_" + "0" * 26), None, PERSON), Refusal)
-    unknown = assess_contract(office.ports, session, "world peace", PERSON)
+    assert isinstance(assess_contract(office.ports, SessionId("sess_" + "0" * 26), None, ORIGIN), Refusal)
+    unknown = assess_contract(office.ports, session, "world peace", ORIGIN)
     assert isinstance(unknown, Refusal)
     assert "Feature X" in unknown.suggestion
 
 
-def test_a_start_that_was_interrupted_is_continued_and_begins_no_run_twice() -> None:
+class FullDisk:
+    """A store whose disk is full after some appends."""
+
+    def __init__(self, store: Store, appends: int) -> None:
+        self._store, self.left = store, appends
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def append(self, lock: SessionLock, plan: AppendPlan, stamps: Stamps) -> Session:
+        if self.left == 0:
+            raise StoreFailureError(FailureKind.FULL, "disk full")
+        self.left -= 1
+        return self._store.append(lock, plan, stamps)
+
+
+@pytest.mark.inv("GOAL-8")
+@pytest.mark.parametrize("appends", [1, 2, 3])
+def test_a_start_that_was_interrupted_is_resumed_and_begins_no_run_twice(appends: int) -> None:
+    """The first append binds the contract, and each of the next three begins a run."""
     office = Office()
-    session = office.started()
-    found = continue_contract(office.ports, session, None, PERSON)
+    full = FullDisk(office.harness.store, appends)
+    command = ContractCommand(contract_id=LAUNCH.id, version=1, definitions=office.definitions, goal=None, actor=PERSON)
+    with pytest.raises(StoreFailureError):
+        start_contract(replace(office.ports, writer=full), office.harness.store, command)
+    (session,) = office.harness.store.sessions()
+    assert len(office.open_runs(session)) == appends - 1
+    found = resume_contract(office.ports, session, None, ORIGIN)
     assert isinstance(found, ContractStarted)
-    assert found.runs == ()
+    assert len(found.runs) == 4 - appends
+    again = resume_contract(office.ports, session, None, ORIGIN)
+    assert isinstance(again, ContractStarted)
+    assert again.runs == ()
+    assert len(office.open_runs(session)) == 3
+    assert isinstance(resume_contract(office.ports, SessionId("sess_" + "0" * 26), None, ORIGIN), Refusal)
+
+
+@pytest.mark.inv("GOAL-8")
+def test_a_contract_is_started_in_a_workspace_and_with_the_preferences_of_the_user(tmp_path: Path) -> None:
+    """As `start_workflow` does it: the state of the workspace is recorded once, for the session."""
+    office = Office()
+    baseline = Preferences(autonomy="full_auto_never_stop", risk_policy="conservative")
+
+    def anchors(workspace: Path | None) -> GitAnchors:
+        return GitAnchors(branch="main", head_sha="a" * 40) if workspace == tmp_path else NOWHERE
+
+    ports = replace(office.ports, read=replace(office.ports.read, anchors=anchors), baseline=baseline)
+    command = ContractCommand(
+        contract_id=INFRASTRUCTURE.id,
+        version=1,
+        definitions=office.definitions,
+        goal=None,
+        actor=PERSON,
+        workspace=tmp_path,
+    )
+    started = start_contract(ports, office.harness.store, command)
+    assert isinstance(started, ContractStarted)
+    (run,) = started.runs
+    events: list[Any] = [one.to_json() for one in office.harness.events(started.session)]
+    observed = [one for one in events if one["kind"] == "observation_recorded"]
+    assert [(one["data"]["key"], one.get("scope")) for one in observed] == [(key, None) for key in GIT_KEYS]
+    (changed,) = [one for one in events if one["kind"] == "preferences_changed"]
+    assert changed["data"]["effective"] == baseline.to_json()
+    office.do(started.session, run)
+    origin = RunOrigin(actor=PERSON, observed=observe_workspace(ports, tmp_path))
+    begun = assess_contract(ports, started.session, None, origin)
+    assert isinstance(begun, Assessed)
+    all_events: list[Any] = [one.to_json() for one in office.harness.events(started.session)]
+    observed = [one for one in all_events[len(events) :] if one["kind"] == "observation_recorded"]
+    assert [(one["data"]["key"], one["scope"]["runId"]) for one in observed] == [
+        (key, *begun.begun) for key in GIT_KEYS
+    ]
 
 
 def test_the_example_has_the_shape_of_its_text() -> None:
