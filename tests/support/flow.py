@@ -10,9 +10,11 @@ from interlock.define.document import WorkflowDocument
 from interlock.define.front import parse_workflow
 from interlock.engine.walk.capture import DecisionCapture
 from interlock.engine.walk.evaluating import Evaluating
-from interlock.engine.walk.flow import Suspended, Walked, WalkResult, run_to_next_task
+from interlock.engine.walk.flow import ContextAt, Suspended, Walked, WalkResult, run_to_next_task
+from interlock.engine.walk.items import load_lists
 from interlock.engine.walk.recorded import repeat_walk
-from interlock.kernel.canonical import Json
+from interlock.kernel.canonical import Json, digest_of_bytes
+from interlock.kernel.ids import NodeId, WorkflowHash, derived_id
 from interlock.plan.compile.compiler import Compiled, compile_workflow
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.records import (
@@ -30,9 +32,11 @@ from interlock.plan.records import (
 from interlock.plan.walk import ExecutionState
 from interlock.record.context import merge_context
 from interlock.record.payloads import TraceEntry
-from interlock.record.snapshot import Complete, Running, step_instance_key
+from interlock.record.snapshot import Complete, Running, build_snapshot, parse_snapshot, step_instance_key
 
 Document = dict[str, Any]
+SOME_NODE = NodeId(derived_id("node", "some"))
+_HASH = WorkflowHash(digest_of_bytes(b"a workflow"))
 LOOP_CONTROL = "wr.contracts.loop_control"
 INPUTS = [
     {"key": key, "description": f"The {key}.", "type": kind}
@@ -163,6 +167,11 @@ def a_plan(
 # A walk.
 
 
+def at_some_node(context: Mapping[str, Json]) -> ContextAt:
+    """Return the context of a node for a walk whose log does not matter."""
+    return ContextAt(context, SOME_NODE)
+
+
 def copied(marks: ExecutionState) -> ExecutionState:
     one = copy(marks)
     one.stack = list(marks.stack)
@@ -170,12 +179,10 @@ def copied(marks: ExecutionState) -> ExecutionState:
     return one
 
 
-def repeat_and_compare(
-    workflow: CompiledWorkflow, marks: ExecutionState, context: Mapping[str, Json], walked: WalkResult
-) -> None:
+def repeat_and_compare(workflow: CompiledWorkflow, marks: ExecutionState, at: ContextAt, walked: WalkResult) -> None:
     """Repeat a walk by its captured decisions, and compare the moves and the end (WALK-9)."""
     captured = json.loads(DecisionCapture(decided=walked.decided).to_bytes())
-    repeated = repeat_walk(workflow, marks, context, captured)
+    repeated = repeat_walk(workflow, marks, at, captured)
     if captured["leftOut"]:
         assert repeated.is_left_out
         assert repeated.moves == walked.moves[: len(repeated.moves)]
@@ -194,6 +201,7 @@ class Walker:
         self.trace: tuple[TraceEntry, ...] = ()
         self.found: Walked | None = None
         self._state: Running | Complete | None = None
+        self._nodes: dict[NodeId, Mapping[str, Json]] = {}
         self._go(ExecutionState(workflow.graphs))
 
     def done(self, *decisions: str | tuple[str | None, str], **context: Json) -> "Walker":
@@ -208,10 +216,21 @@ class Walker:
 
     def _go(self, marks: ExecutionState, decisions: Iterable[tuple[str | None, LoopDecision]] = ()) -> None:
         before = copied(marks)
-        self.found = run_to_next_task(self.workflow, marks, self.context, Evaluating(self.workflow.graphs, decisions))
+        at = NodeId(derived_id("node", len(self._nodes)))
+        decider = Evaluating(self.workflow.graphs, decisions)
+        self.found = run_to_next_task(self.workflow, marks, ContextAt(self.context, at), decider)
         if isinstance(self.found, WalkResult):
-            repeat_and_compare(self.workflow, before, self.context, self.found)
-            self._state, self.trace = self.found.state, self.found.trace
+            repeat_and_compare(self.workflow, before, ContextAt(self.context, at), self.found)
+            self._nodes[at] = dict(self.context)
+            self._state, self.trace = self._stored(self.found.state), self.found.trace
+
+    def _stored(self, state: Running | Complete) -> Running | Complete:
+        """Return a state as it is read back from its bytes, with the lists of its loops."""
+        read = parse_snapshot(build_snapshot(_HASH, state).to_bytes()).state
+        if not isinstance(read, Running):
+            return read
+        stack = load_lists(self.workflow.graphs, read.loop_stack, lambda node, key: self._nodes[node].get(key))
+        return read.model_copy(update={"loop_stack": stack})
 
     @property
     def stuck(self) -> Suspended:

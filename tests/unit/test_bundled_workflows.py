@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import pytest
 from tests.support.evidence import NOTES, Change, artifacts_for, failures_of
+from tests.support.flow import at_some_node
 
 from interlock.decide.criteria import find_unmet
 from interlock.decide.evaluate import value_at
@@ -156,7 +157,10 @@ class Agent:
 
     def walk(self) -> list[str]:
         moved = run_to_next_task(
-            self.workflow, ExecutionState(self.workflow.graphs), self.context, Evaluating(self.workflow.graphs)
+            self.workflow,
+            ExecutionState(self.workflow.graphs),
+            at_some_node(self.context),
+            Evaluating(self.workflow.graphs),
         )
         while isinstance(moved, WalkResult) and isinstance(moved.state, Running):
             moved = self.step(moved.state)
@@ -184,7 +188,7 @@ class Agent:
         marks = ExecutionState(self.workflow.graphs, state)
         marks.complete(node.node_id)
         decider = Evaluating(self.workflow.graphs, loop_decisions_of(request.artifacts))
-        return run_to_next_task(self.workflow, marks, self.context, decider)
+        return run_to_next_task(self.workflow, marks, at_some_node(self.context), decider)
 
     def judged(self, node: PlanNode, state: Running, change: Change | None) -> tuple[Request, Judgement]:
         artifacts = artifacts_for(self.workflow, node, change)

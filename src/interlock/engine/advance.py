@@ -48,6 +48,7 @@ from interlock.engine.template import rendered_line, with_loop_variables
 from interlock.engine.walk.capture import DecisionCapture, Gate, StepPass
 from interlock.engine.walk.evaluating import Evaluating
 from interlock.engine.walk.flow import (
+    ContextAt,
     EndlessWalk,
     LoopLimit,
     Suspended,
@@ -138,7 +139,7 @@ def _outcome(attempt: Attempt, state: Running, held: HeldContext) -> "_Transitio
     workflow, pending = attempt.workflow, state.pending.step
     node = workflow.steps[pending.step_id]
     context = merge_context(merge_context(attempt.context, attempt.request.context), held.corrections)
-    seen = with_loop_variables(workflow.graphs, context, pending.loop_path)
+    seen = with_loop_variables(workflow.graphs, context, state.loop_stack)
     violations = _Violations(attempt.never_stops)
     judgement = judge(workflow, node, attempt.evidence, seen, held.mismatches)
     observed = observed_in(workflow, node, attempt.evidence.artifacts, attempt.attempt)
@@ -156,7 +157,11 @@ def _outcome(attempt: Attempt, state: Running, held: HeldContext) -> "_Transitio
     state_after.complete(node.node_id)
     decider = Evaluating(workflow.graphs, loop_decisions_of(attempt.evidence.artifacts))
     walk = run_to_next_task(
-        workflow, state_after, merge_context(context, step.effects), decider, never_stops=attempt.never_stops
+        workflow,
+        state_after,
+        ContextAt(merge_context(context, step.effects), node_of_attempt(attempt.attempt)),
+        decider,
+        never_stops=attempt.never_stops,
     )
     if isinstance(walk, Suspended):
         return [finding_of(walk)]

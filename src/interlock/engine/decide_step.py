@@ -17,15 +17,27 @@ from interlock.engine.request import Request
 from interlock.engine.step_pass import run_step_pass
 from interlock.engine.template import with_loop_variables
 from interlock.engine.walk.evaluating import Evaluating
-from interlock.engine.walk.flow import Decider, Suspended, Truth, WalkResult, loop_decisions_of, run_to_next_task
+from interlock.engine.walk.flow import (
+    ContextAt,
+    Decider,
+    Suspended,
+    Truth,
+    WalkResult,
+    loop_decisions_of,
+    run_to_next_task,
+)
 from interlock.engine.walk.trace import DecisionPoint, DecisionRecord
 from interlock.kernel.canonical import Json
+from interlock.kernel.ids import NodeId, derived_id
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.graph import Graphs
 from interlock.plan.records import Loop
 from interlock.plan.walk import ExecutionState
 from interlock.record.context import Context, merge_context
 from interlock.record.snapshot import Complete, Running
+
+_NO_NODE = NodeId(derived_id("node", "decide_step"))
+"""The node to which a walk without a log leads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +91,8 @@ def decide_step(
     marks = ExecutionState(workflow.graphs, position)
     marks.complete(step_id)
     decider = Evaluating(workflow.graphs, loop_decisions_of(artifacts), observe)
-    walk = run_to_next_task(workflow, marks, merge_context(context, step.captured.effects), decider)
+    after = merge_context(context, step.captured.effects)
+    walk = run_to_next_task(workflow, marks, ContextAt(after, _NO_NODE), decider)
     return DecidedStep(
         evaluated=step.evaluated,
         conditions=tuple(conditions),
@@ -94,7 +107,7 @@ def _position(workflow: CompiledWorkflow, step_id: str, context: Context) -> Run
     marks = ExecutionState(workflow.graphs)
     towards = _Towards(workflow.graphs, step_id)
     while True:
-        walk = run_to_next_task(workflow, marks, context, towards)
+        walk = run_to_next_task(workflow, marks, ContextAt(context, _NO_NODE), towards)
         if isinstance(walk, Suspended):
             return walk
         assert isinstance(walk.state, Running), "every step can be reached"

@@ -10,7 +10,7 @@ from interlock.engine.judge.violations import Violation, gaps_of
 from interlock.engine.request import Request
 from interlock.engine.walk.capture import DecisionCapture
 from interlock.engine.walk.evaluating import Evaluating
-from interlock.engine.walk.flow import Suspended, run_to_next_task
+from interlock.engine.walk.flow import ContextAt, Suspended, run_to_next_task
 from interlock.kernel.ids import ChangeId, Digest, NodeId, RunId, SessionId, SourceKind, WorkflowHash, derived_id
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.walk import ExecutionState
@@ -61,11 +61,11 @@ def plan_start(start: Start) -> AppendPlan | Violation:
     context = merge_context({}, initial)
     marks = ExecutionState(start.workflow.graphs)
     decider = Evaluating(start.workflow.graphs)
-    walk = run_to_next_task(start.workflow, marks, context, decider, never_stops=effective.never_stops)
+    root = root_node(start.run)
+    walk = run_to_next_task(start.workflow, marks, ContextAt(context, root), decider, never_stops=effective.never_stops)
     if isinstance(walk, Suspended):
         return finding_of(walk)
     ref, snapshot = outputs_stored(build_snapshot(start.workflow_hash, walk.state))
-    root = root_node(start.run)
     entries = (*recommendation_trace(start.workflow, effective), *walk.trace)
     captured = DecisionCapture(decided=walk.decided, adapter=start.workflow.adapter_digest)
     trace, captures = trace_drafts(entries, start.run, root, start.run, captured)

@@ -12,7 +12,7 @@ from interlock.kernel.canonical import Json
 from interlock.kernel.text import flat, printable, quoted
 from interlock.plan.graph import Graphs
 from interlock.record.context import Context
-from interlock.record.snapshot import LoopFrame
+from interlock.record.snapshot import ListFrame, LoopFrame
 
 _HOLE = re.compile(r"\{\{\s*([A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*)\s*\}\}")
 
@@ -58,6 +58,6 @@ def with_loop_variables(graphs: Graphs, context: Context, frames: Iterable[LoopF
         seen = dict(context) if seen is None else seen
         seen[loop.iteration_var] = frame.iteration + 1
         seen[loop.index_var] = frame.iteration
-        if loop.item_var is not None and "item" in frame.model_fields_set:
-            seen[loop.item_var] = frame.item
+        if loop.item_var is not None and isinstance(frame, ListFrame):
+            seen[loop.item_var] = frame.items[frame.iteration]
     return context if seen is None else seen

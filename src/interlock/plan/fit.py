@@ -48,6 +48,8 @@ def _stack_fault(graphs: Graphs, stack: tuple[LoopFrame, ...]) -> str | None:
             return f"loop {frame.loop_id!r} is not in the plan at this place"
         if frame.iteration >= graphs.loops[frame.loop_id].max_iterations:
             return f"loop {frame.loop_id!r} is beyond its bound"
+        if (graphs.loops[frame.loop_id].items is None) != (frame.items_at is None):
+            return f"loop {frame.loop_id!r} has a list in the plan or in the snapshot, but not in both"
         scope = frame.loop_id
     return None
 

@@ -2,32 +2,53 @@
 
 import itertools
 import operator
+from collections.abc import Iterable
 from typing import Annotated, Literal
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, SkipValidation, ValidationError, model_validator
 
 from interlock.kernel.canonical import Json
 from interlock.record.base import (
     DelimiterSafe,
     IndexField,
+    NodeIdField,
     Record,
     WorkflowHashField,
     classify_read_error,
 )
 
 
-class LoopFrame(Record):
-    """A running loop. Passes count from 0; in a loop over a list, `item` is the item of this pass."""
+class LoopPosition(Record):
+    """A pass of a loop. Passes count from 0."""
 
     loop_id: DelimiterSafe
     iteration: IndexField
-    item: Json = None
 
 
-def step_instance_key(step_id: str, loop_path: tuple[LoopFrame, ...] = ()) -> str:
+class LoopFrame(LoopPosition):
+    """A running loop. `items_at` is the node whose context has the list of a loop over a list, as this pass reads it.
+
+    The list itself is not stored: the log has it (SNAP-8).
+    """
+
+    items_at: NodeIdField | None = None
+
+
+class ListFrame(LoopFrame):
+    """A running loop over a list, with the list. It is stored as a `LoopFrame`."""
+
+    items: Annotated[SkipValidation[list[Json]], Field(exclude=True)]
+
+
+def step_instance_key(step_id: str, loop_path: tuple[LoopPosition, ...] = ()) -> str:
     """Return the canonical key of a step in a loop pass: `outer@0/inner@2::step`, or the bare step id."""
     path = "/".join(f"{frame.loop_id}@{frame.iteration}" for frame in loop_path)
     return f"{path}::{step_id}" if path else step_id
+
+
+def loop_path_of(stack: Iterable[LoopFrame]) -> tuple[LoopPosition, ...]:
+    """Return the passes of running loops, without where their lists are."""
+    return tuple(LoopPosition(loop_id=frame.loop_id, iteration=frame.iteration) for frame in stack)
 
 
 class KeySet(Record):
@@ -47,7 +68,7 @@ class PendingStep(Record):
     """The step to perform next, and the loop passes that it is in."""
 
     step_id: DelimiterSafe
-    loop_path: Annotated[tuple[LoopFrame, ...], Field(strict=False)]
+    loop_path: Annotated[tuple[LoopPosition, ...], Field(strict=False)]
 
 
 class PendingSome(Record):
@@ -76,7 +97,7 @@ class Running(Record):
     @model_validator(mode="after")
     def _check_pending(self) -> "Running":
         step = self.pending.step
-        if step.loop_path != self.loop_stack:
+        if step.loop_path != loop_path_of(self.loop_stack):
             raise ValueError("the pending step's loop path is not the loop stack")
         loops = [frame.loop_id for frame in self.loop_stack]
         if len(set(loops)) != len(loops):

@@ -10,6 +10,7 @@ from types import MappingProxyType
 
 from rpds import HashTrieMap, HashTrieSet
 
+from interlock.kernel.canonical import Json
 from interlock.kernel.errors import InterlockError
 from interlock.kernel.ids import (
     AttemptId,
@@ -199,6 +200,19 @@ class Session:
         """
         kept = self.contexts.get(node)
         return kept if kept is not None else self._fold(self.nodes[node].context_at)
+
+    def value(self, node: NodeId, key: str) -> Json:
+        """Return a key of a node's context, None if it is not set. Only deltas up to the one that set it are read."""
+        kept = self.contexts.get(node)
+        if kept is not None:
+            return kept.get(key)
+        at = self.nodes[node].context_at if node in self.nodes else None
+        while at is not None:
+            if key in self.deltas[at]:
+                return self.deltas[at][key]
+            parent = self.nodes[at].parent
+            at = self.nodes[parent].context_at if parent is not None else None
+        return None
 
     def _fold(self, at: NodeId | None) -> Context:
         deltas: list[Context] = []

@@ -5,7 +5,9 @@ from typing import Any
 import pytest
 from tests.support.flow import (
     IS_FAST,
+    SOME_NODE,
     Walker,
+    at_some_node,
     choose,
     compiled,
     compiled_dialect,
@@ -35,7 +37,7 @@ from interlock.kernel.workflow_budgets import (
 from interlock.plan.fit import snapshot_fault
 from interlock.plan.walk import ExecutionState
 from interlock.record.payloads import TraceEntry
-from interlock.record.snapshot import Complete, LoopFrame, Running, build_snapshot
+from interlock.record.snapshot import Complete, ListFrame, LoopFrame, Running, build_snapshot
 
 A, B, C, D = step("a"), step("b"), step("c"), step("d")
 Document = dict[str, Any]
@@ -465,7 +467,7 @@ def test_loop_variables_count_passes_from_one_and_indexes_from_zero_and_name_the
         )
     )
     context: dict[str, Json] = {"things": ["x", "y"], "thing": "mine", "mode": "fast"}
-    outer = LoopFrame(loop_id="o", iteration=1, item="y")
+    outer = ListFrame(loop_id="o", iteration=1, items_at=SOME_NODE, items=["x", "y"])
     seen = with_loop_variables(workflow.graphs, context, [outer, *frames(("i", 0))])
     assert dict(seen) == context | {"thing": "y", "iteration": 2, "index": 1, "n": 1, "at": 0}
     assert context == {"things": ["x", "y"], "thing": "mine", "mode": "fast"}
@@ -599,5 +601,5 @@ def test_what_a_walk_marks_is_left_alone_in_the_state_it_began_from() -> None:
     assert isinstance(state, Running)
     marks = ExecutionState(workflow.graphs, state)
     marks.complete("a")
-    assert isinstance(run_to_next_task(workflow, marks, {}, Evaluating(workflow.graphs)), WalkResult)
+    assert isinstance(run_to_next_task(workflow, marks, at_some_node({}), Evaluating(workflow.graphs)), WalkResult)
     assert state.completed.values == ()

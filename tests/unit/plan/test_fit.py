@@ -19,6 +19,7 @@ from interlock.record.snapshot import (
     PendingStep,
     Running,
     build_snapshot,
+    loop_path_of,
 )
 
 HASH = WorkflowHash("sha256:" + "0" * 64)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
@@ -66,7 +67,7 @@ def running(
     loops: tuple[LoopFrame, ...] = (),
     taken: KeySet | None = None,
 ) -> Running:
-    pending_step = PendingStep(step_id=pending, loop_path=loops)
+    pending_step = PendingStep(step_id=pending, loop_path=loop_path_of(loops))
     return Running(
         kind="running",
         completed=completed,

@@ -17,6 +17,7 @@ from tests.support.flow import (
     a_node,
     a_plan,
     an_edge,
+    at_some_node,
     choose,
     compiled,
     declared,
@@ -436,7 +437,9 @@ def walked(workflow: CompiledWorkflow) -> bool:
     """Walk a plan to its end without stopping, whatever its conditions read."""
     marks = ExecutionState(workflow.graphs)
     for _ in range(WALK_STEPS_MAX):
-        found = run_to_next_task(workflow, marks, {"mode": "fast"}, Evaluating(workflow.graphs), never_stops=True)
+        found = run_to_next_task(
+            workflow, marks, at_some_node({"mode": "fast"}), Evaluating(workflow.graphs), never_stops=True
+        )
         assert isinstance(found, WalkResult)
         if isinstance(found.state, Complete):
             return True

@@ -17,6 +17,7 @@ from interlock.record.snapshot import (
     PendingStep,
     Running,
     build_snapshot,
+    loop_path_of,
     parse_snapshot,
     step_instance_key,
 )
@@ -140,7 +141,7 @@ def test_each_impossible_running_state_is_refused_when_made() -> None:
     def made(
         step: str, *, completed: tuple[str, ...] = (), skipped: tuple[str, ...] = (), stack: tuple[LoopFrame, ...] = ()
     ) -> None:
-        path = frames(("outer", 1))
+        path = loop_path_of(frames(("outer", 1)))
         Running(
             kind="running",
             completed=key_set(*completed),

@@ -214,7 +214,7 @@ def schema_fault(artifact: Mapping[str, Json], schema: Mapping[str, Json]) -> st
     errors = Draft202012Validator(dict(schema)).iter_errors(dict(artifact))
     ordered = sorted(errors, key=lambda error: list(map(str, error.absolute_path)))
     described = (
-        f"`{'.'.join(map(str, error.absolute_path)) or 'the artifact'}`: {in_words(error)}" for error in ordered
+        f"`{'.'.join(map(str, error.absolute_path)) or 'the artifact'}`: {in_words(error, schema)}" for error in ordered
     )
     # The library reports each missing field on its own; one fault names them all.
     faults = list(dict.fromkeys(described))

@@ -142,7 +142,9 @@ def unfit_value(step_title: str, key: str, mismatch: TypeMismatch) -> Violation:
         _key(key),
         f"The context key {_named(key)!r}, sent for the step {_quoted(step_title)}, is {_share(mismatch.found)}; it is"
         f" declared as {wanted}.",
-        f"Send `nextCall` with {_place(key)} ({wanted}). The value that you sent was not taken." + _KEPT + _USE_FRESH,
+        f"Make the call that this answer shows with {_place(key)} ({wanted}). The value that you sent was not taken."
+        + _KEPT
+        + _USE_FRESH,
         {"found": _share(mismatch.found), "wanted": wanted},
     )
 

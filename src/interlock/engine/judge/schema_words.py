@@ -21,8 +21,12 @@ _KINDS = {
 }
 
 
-def in_words(error: "ValidationError") -> str:
-    """Render one fault of a JSON Schema check: what was found, and what the schema requires."""
+def in_words(error: "ValidationError", schema: Mapping[str, object]) -> str:
+    """Render one fault of a check against `schema`: what was found, what is required, and what it contradicts."""
+    return _render(error) + _render_reason(error, schema)
+
+
+def _render(error: "ValidationError") -> str:
     render = _RENDERERS.get(str(error.validator))
     if render is not None:
         return render(error)
@@ -37,6 +41,30 @@ def in_words(error: "ValidationError") -> str:
             return least
         case _:
             return f"{found}, which the contract does not accept"
+
+
+def _render_reason(error: "ValidationError", schema: Mapping[str, object]) -> str:
+    """Render why a condition of the schema applies, such as `verdict` being "clean"; "" for a fault without one."""
+    path = list(error.absolute_schema_path)
+    if path[:1] != ["allOf"] or path[2:3] != ["then"]:
+        return ""
+    rule = cast("list[Mapping[str, Mapping[str, object]]]", schema["allOf"])[cast("int", path[1])]
+    known = cast("Mapping[str, Mapping[str, object]]", rule["if"]["properties"])
+    return f", because {' and '.join(f'`{name}` is {_render_known(value)}' for name, value in known.items())}"
+
+
+def _render_known(value: Mapping[str, object]) -> str:
+    return _render_value(value["const"]) if "const" in value else "not empty"
+
+
+def _render_contains(error: "ValidationError") -> str:
+    wanted = cast("Mapping[str, Mapping[str, Mapping[str, object]]]", error.validator_value).get("properties", {})
+    members = [f"`{name}` {' | '.join(map(_render_value, _allowed(value)))}" for name, value in wanted.items()]
+    return f"no entry has {' and '.join(members) or 'what is required'}"
+
+
+def _allowed(value: Mapping[str, object]) -> list[object]:
+    return cast("list[object]", value["enum"]) if "enum" in value else [value.get("const")]
 
 
 def _render_found(error: "ValidationError") -> str:
@@ -90,6 +118,7 @@ _RENDERERS: Mapping[str, Callable[["ValidationError"], str]] = {
     "required": _render_required,
     "additionalProperties": _render_additional,
     "pattern": _render_pattern,
+    "contains": _render_contains,
     "anyOf": _render_any_of,
     "oneOf": _render_any_of,
 }

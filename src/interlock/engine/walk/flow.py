@@ -14,7 +14,8 @@ from interlock.decide.evaluate import NOT_SET, LoopDecision, Undecided, value_at
 from interlock.decide.evaluation_pass import PassAborted
 from interlock.engine.template import with_loop_variables
 from interlock.engine.walk.trace import GOES_ON, LEAVES, DecisionPoint, DecisionRecord
-from interlock.kernel.canonical import Json
+from interlock.kernel.canonical import Json, canonical_bytes
+from interlock.kernel.ids import NodeId
 from interlock.kernel.workflow_budgets import (
     WALK_NODES_MAX,
 )
@@ -24,7 +25,16 @@ from interlock.plan.records import Loop, PlanNode
 from interlock.plan.walk import ExecutionState
 from interlock.record.context import Context
 from interlock.record.payloads import TraceEntry
-from interlock.record.snapshot import Complete, LoopFrame, PendingNone, PendingSome, PendingStep, Running
+from interlock.record.snapshot import (
+    Complete,
+    ListFrame,
+    LoopFrame,
+    PendingNone,
+    PendingSome,
+    PendingStep,
+    Running,
+    loop_path_of,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +88,13 @@ class WalkResult:
     disclosed: tuple[Suspended, ...] = ()
 
 
+class ContextAt(NamedTuple):
+    """The context of the log node that a walk leads to."""
+
+    context: Context
+    node: NodeId
+
+
 Walked: TypeAlias = WalkResult | Suspended
 Truth: TypeAlias = bool | Undecided | PassAborted
 
@@ -128,7 +145,7 @@ class Decider(Protocol):
 def run_to_next_task(
     workflow: CompiledWorkflow,
     marks: ExecutionState,
-    context: Context,
+    at: ContextAt,
     decider: Decider,
     *,
     never_stops: bool = False,
@@ -138,7 +155,7 @@ def run_to_next_task(
     A run that never stops is never suspended: an undecided choice takes its default branch, a loop that cannot be
     decided or is used up ends, and an agent receives a step without what it needs.
     """
-    return Walk(graphs=workflow.graphs, marks=marks, context=context, decider=decider, never_stops=never_stops).run()
+    return Walk(graphs=workflow.graphs, marks=marks, at=at, decider=decider, never_stops=never_stops).run()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -147,7 +164,7 @@ class Walk:
 
     graphs: Graphs
     marks: ExecutionState
-    context: Context
+    at: ContextAt
     decider: Decider
     never_stops: bool
     moves: list[Move] = field(default_factory=list[Move])
@@ -242,7 +259,7 @@ class Walk:
         return self._result(self._running(node.node_id), node)
 
     def _seen(self, frames: list[LoopFrame] | None = None) -> Context:
-        return with_loop_variables(self.graphs, self.context, self.marks.stack if frames is None else frames)
+        return with_loop_variables(self.graphs, self.at.context, self.marks.stack if frames is None else frames)
 
     def _in_context(self, found: Undecided) -> Undecided:
         """Point an undecided loop item at its list, because only the list can be sent."""
@@ -292,7 +309,7 @@ class Walk:
             return suspended
         self._moved("reached", node.node_id)
         if begins is True:
-            self.marks.enter(self._frame(loop, 0, self.marks.stack))
+            self.marks.enter(self._frame(loop, 0, self.marks.stack, None))
             self.decider.noted("entered_loop", loop.loop_id, 0, f"Pass 1 of `{loop.loop_id}` begins.")
         else:
             self.marks.complete(loop.loop_id)
@@ -311,19 +328,24 @@ class Walk:
         if goes_on is not True:
             self._leave(frame.iteration, _why(goes_on))
         elif following < loop.max_iterations:
-            self.marks.begin_next_pass(self._frame(loop, following, self.marks.stack[:-1]))
+            self.marks.begin_next_pass(self._frame(loop, following, self.marks.stack[:-1], frame))
             words = f"Pass {following + 1} of `{loop.loop_id}` begins."
             self.decider.noted("entered_loop", loop.loop_id, following, words)
         else:
             return self._used_up(loop, following, node)
         return None
 
-    def _frame(self, loop: Loop, iteration: int, outer: list[LoopFrame]) -> LoopFrame:
-        """Return the frame of a pass that begins. A list is read before each pass; within one its item stays."""
+    def _frame(self, loop: Loop, iteration: int, outer: list[LoopFrame], before: LoopFrame | None) -> LoopFrame:
+        """Return the frame of a pass that begins. A list is read before each pass; within one its item stays.
+
+        While the list does not change, the frames refer to the same node, so to find it costs the same in each pass.
+        """
         if loop.items is None:
             return LoopFrame(loop_id=loop.loop_id, iteration=iteration)
         items = cast("list[Json]", value_at(self._seen(outer), loop.items))
-        return LoopFrame(loop_id=loop.loop_id, iteration=iteration, item=items[iteration])
+        is_same = isinstance(before, ListFrame) and _is_same_list(before.items, items)
+        items_at = before.items_at if is_same and before is not None else self.at.node
+        return ListFrame(loop_id=loop.loop_id, iteration=iteration, items_at=items_at, items=items)
 
     def _used_up(self, loop: Loop, iteration: int, node: PlanNode) -> Suspended | None:
         """End a loop at its limit, or suspend the walk if the loop must not end there (WALK-3, WALK-7)."""
@@ -380,7 +402,7 @@ class Walk:
     def _running(self, step_id: str) -> Running:
         completed, skipped, taken = self.marks.sets()
         stack = tuple(self.marks.stack)
-        pending = PendingSome(kind="some", step=PendingStep(step_id=step_id, loop_path=stack))
+        pending = PendingSome(kind="some", step=PendingStep(step_id=step_id, loop_path=loop_path_of(stack)))
         return Running(
             kind="running",
             completed=completed,
@@ -399,6 +421,11 @@ class Walk:
             edges_taken=taken,
             pending=PendingNone(kind="none"),
         )
+
+
+def _is_same_list(before: list[Json], items: list[Json]) -> bool:
+    """Say whether two lists are equal, without comparing a list that did not change with itself."""
+    return before is items or canonical_bytes(before) == canonical_bytes(items)
 
 
 def _why(verdict: Truth) -> str:

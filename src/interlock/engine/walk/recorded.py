@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from interlock.decide.evaluate import Undecided
-from interlock.engine.walk.flow import Decider, Move, Suspended, Truth, Walk, WalkResult
+from interlock.engine.walk.flow import ContextAt, Decider, Move, Suspended, Truth, Walk, WalkResult
 from interlock.engine.walk.trace import DecisionPoint
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import InterlockError
@@ -31,15 +31,18 @@ class Repeated:
 
 
 def repeat_walk(
-    workflow: CompiledWorkflow, marks: ExecutionState, context: Context, capture: Mapping[str, Json] | None
+    workflow: CompiledWorkflow,
+    marks: ExecutionState,
+    at: ContextAt,
+    capture: Mapping[str, Json] | None,
 ) -> Repeated:
     """Walk on with recorded decisions. Changes `marks`.
 
-    `context` is that of the node to which the walk led: the items of a list come from there. A walk without decisions
-    has no capture.
+    `at` is the node to which the walk led: the items of a list come from its context. A walk without decisions has no
+    capture.
     """
     decider = _Recorded(capture or {})
-    walk = Walk(graphs=workflow.graphs, marks=marks, context=context, decider=decider, never_stops=True)
+    walk = Walk(graphs=workflow.graphs, marks=marks, at=at, decider=decider, never_stops=True)
     try:
         result = walk.run()
     except _DecisionMissingError:

@@ -71,6 +71,12 @@ PACK_SCHEMAS: dict[str, dict[str, Json]] = {
         "type": "object",
     },
     "wr.contracts.coding_handoff": {
+        "allOf": [
+            {
+                "if": {"properties": {"testsAdded": {"minItems": 1}}, "required": ["testsAdded"]},
+                "then": {"properties": {"filesChanged": {"minItems": 1}}},
+            }
+        ],
         "properties": {
             "branchName": {"type": "string"},
             "correctedAssumptions": {
@@ -197,6 +203,22 @@ PACK_SCHEMAS: dict[str, dict[str, Json]] = {
         "type": "object",
     },
     "wr.contracts.discovery_handoff": {
+        "allOf": [
+            {
+                "if": {
+                    "properties": {"selectionTier": {"const": "strong_recommendation"}},
+                    "required": ["selectionTier"],
+                },
+                "then": {"properties": {"confidenceBand": {"enum": ["high", "medium"]}}},
+            },
+            {
+                "if": {
+                    "properties": {"selectionTier": {"const": "insufficient_signal"}},
+                    "required": ["selectionTier"],
+                },
+                "then": {"properties": {"confidenceBand": {"enum": ["low"]}}},
+            },
+        ],
         "properties": {
             "confidenceBand": {"description": "how sure you are", "enum": ["high", "medium", "low"], "type": "string"},
             "designDocPath": {"description": "the path of the design document, or an empty string", "type": "string"},
@@ -243,6 +265,12 @@ PACK_SCHEMAS: dict[str, dict[str, Json]] = {
         "type": "object",
     },
     "wr.contracts.gate_verdict": {
+        "allOf": [
+            {
+                "if": {"properties": {"verdict": {"const": "approved"}}, "required": ["verdict"]},
+                "then": {"properties": {"confidence": {"enum": ["high", "medium"]}}},
+            }
+        ],
         "properties": {
             "confidence": {"description": "how sure you are", "enum": ["high", "medium", "low"], "type": "string"},
             "kind": {"const": "wr.gate_verdict"},
@@ -438,6 +466,23 @@ PACK_SCHEMAS: dict[str, dict[str, Json]] = {
             {
                 "if": {"properties": {"verdict": {"const": "failed"}}, "required": ["verdict"]},
                 "then": {"properties": {"checks": {"contains": {"properties": {"result": {"const": "failed"}}}}}},
+            },
+            {
+                "if": {"properties": {"verdict": {"const": "partial"}}, "required": ["verdict"]},
+                "then": {
+                    "allOf": [
+                        {
+                            "properties": {
+                                "checks": {"contains": {"properties": {"result": {"enum": ["passed", "skipped"]}}}}
+                            }
+                        },
+                        {
+                            "properties": {
+                                "checks": {"contains": {"properties": {"result": {"enum": ["failed", "skipped"]}}}}
+                            }
+                        },
+                    ]
+                },
             },
         ],
         "properties": {

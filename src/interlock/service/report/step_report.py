@@ -243,7 +243,7 @@ def span_ms(since: str | None, until: str | None) -> int | None:
 
 def _prompt(run_context: RunContext, node: Node, state: Running) -> str:
     workflow, pending = run_context.workflow, state.pending.step
-    seen = with_loop_variables(workflow.graphs, run_context.session.context(node.node), pending.loop_path)
+    seen = with_loop_variables(workflow.graphs, run_context.session.context(node.node), run_context.frames(node))
     return prompt_of(workflow, workflow.steps[pending.step_id], seen, never_stops=node.preferences.never_stops)
 
 

@@ -53,7 +53,7 @@ def attempt_on(
         attempt=attempt_id,
         is_fork=attempt_id != ack_attempt(node.node),
         refusals=node.refusals,
-        snapshot=run_context.snapshot(node),
+        snapshot=run_context.loaded_snapshot(node),
         preferences=node.preferences,
         workflow=run_context.workflow,
         request=request,

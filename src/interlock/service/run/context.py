@@ -5,8 +5,16 @@ from dataclasses import dataclass, replace
 from interlock.engine.answer.parts import RunView, title_in_code
 from interlock.engine.answer.structure import LoopPass
 from interlock.engine.template import rendered_line, with_loop_variables
+from interlock.engine.walk.items import ItemMissingError, load_lists
 from interlock.plan.compiled import CompiledWorkflow
-from interlock.record.snapshot import ExecutionSnapshot, LoopFrame, PendingStep, Running
+from interlock.record.snapshot import (
+    ExecutionSnapshot,
+    LoopFrame,
+    LoopPosition,
+    PendingStep,
+    Running,
+    build_snapshot,
+)
 from interlock.service.run.plans import Plans
 from interlock.store.ports.errors import ContentDamagedError
 from interlock.views.session import Node, Run, Session
@@ -66,6 +74,33 @@ class RunContext:
             error.session = self.session.session
             raise
 
+    def frames(self, node: Node) -> tuple[LoopFrame, ...]:
+        """Return the loops that are running at a node, with the lists of loops over lists.
+
+        Raises:
+            ContentDamagedError: The node's snapshot is missing or damaged, or refers to a list that is not there.
+        """
+        state = self.snapshot(node).state
+        if not isinstance(state, Running) or all(frame.items_at is None for frame in state.loop_stack):
+            return state.loop_stack if isinstance(state, Running) else ()
+        try:
+            return load_lists(self.workflow.graphs, state.loop_stack, self.session.value)
+        except ItemMissingError as error:
+            damaged = ContentDamagedError(what="snapshot", digest=node.snapshot, found=str(error))
+            damaged.session = self.session.session
+            raise damaged from error
+
+    def loaded_snapshot(self, node: Node) -> ExecutionSnapshot:
+        """Return a node's snapshot with the lists of its loops, as a walk continues from it.
+
+        Raises:
+            ContentDamagedError: It is missing or damaged, or refers to a list that is not there.
+        """
+        snapshot, frames = self.snapshot(node), self.frames(node)
+        if not isinstance(snapshot.state, Running) or frames == snapshot.state.loop_stack:
+            return snapshot
+        return build_snapshot(snapshot.workflow_hash, snapshot.state.model_copy(update={"loop_stack": frames}))
+
     def pending(self, node: Node) -> PendingStep | None:
         """Return the step that is pending at a node; None if the run is complete there.
 
@@ -75,7 +110,7 @@ class RunContext:
         state = self.snapshot(node).state
         return state.pending.step if isinstance(state, Running) else None
 
-    def passing(self, path: tuple[LoopFrame, ...]) -> LoopPass | None:
+    def passing(self, path: tuple[LoopPosition, ...]) -> LoopPass | None:
         """Return the current pass of the innermost loop around a step; None if it is in no loop."""
         if not path:
             return None
@@ -93,7 +128,7 @@ class RunContext:
         if "{{" not in title:
             return rendered_line(title, {})
         context = self.session.context(node.node)
-        return rendered_line(title, with_loop_variables(self.workflow.graphs, context, pending.loop_path))
+        return rendered_line(title, with_loop_variables(self.workflow.graphs, context, self.frames(node)))
 
     def place(self, node: Node) -> StepLabel | None:
         """Return the step that is pending at a node as lists name it; None if it is complete."""

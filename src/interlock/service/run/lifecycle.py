@@ -26,7 +26,7 @@ def read_lifecycle(reader: SessionReader, run_context: RunContext, tip: Node) ->
         except ContentDamagedError:
             return None
 
-    sources = Sources(capture=capture, snapshot=run_context.snapshot)
+    sources = Sources(capture=capture, snapshot=run_context.loaded_snapshot)
     return lifecycle_of(run_context.session, tip, run_context.workflow, sources)
 
 

@@ -7,7 +7,7 @@ from interlock.engine.request import ARTIFACT_CONTENT_TYPE
 from interlock.kernel.budgets import RECAP_NODES_MAX
 from interlock.kernel.ids import Digest
 from interlock.record.payloads import ArtifactPayload
-from interlock.record.snapshot import LoopFrame, Running
+from interlock.record.snapshot import LoopPosition, Running
 from interlock.service.run.context import RunContext
 from interlock.store.ports.errors import ContentDamagedError
 from interlock.views.node_position import chain_head, walk_up
@@ -58,7 +58,7 @@ def _artifacts(node: Node) -> Iterator[Digest]:
             yield payload.sha256
 
 
-def _items(run_context: RunContext, path: tuple[LoopFrame, ...]) -> tuple[tuple[str, int], ...]:
+def _items(run_context: RunContext, path: tuple[LoopPosition, ...]) -> tuple[tuple[str, int], ...]:
     loops = run_context.workflow.graphs.loops
     counted = [one for one in path if loops[one.loop_id].kind in ("for", "for_each")]
     return tuple((one.loop_id, one.iteration) for one in counted)

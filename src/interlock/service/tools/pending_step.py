@@ -35,14 +35,14 @@ def render_pending_step(
     pending = run_context.pending(node)
     if pending is None:
         return None
-    return render_step_at(run_context, node, pending.step_id, pending.loop_path, asking)
+    return render_step_at(run_context, node, pending.step_id, run_context.frames(node), asking)
 
 
 def render_step_at(
     run_context: RunContext,
     node: Node,
     step_id: str,
-    loop_path: tuple[LoopFrame, ...],
+    frames: tuple[LoopFrame, ...],
     asking: ApprovalContext = NO_APPROVAL,
 ) -> PendingStepView:
     """Render a step of the plan with a node's context, as if it were pending there in these passes.
@@ -53,9 +53,9 @@ def render_step_at(
     step = run_context.workflow.steps[step_id]
     assert step.task is not None, "a step is a task"
     graphs, never_stops = run_context.workflow.graphs, node.preferences.never_stops
-    seen = with_loop_variables(graphs, run_context.session.context(node.node), loop_path)
+    seen = with_loop_variables(graphs, run_context.session.context(node.node), frames)
     marks = ExecutionState(graphs, run_context.snapshot(node).state)
-    marks.stack = list(loop_path)
+    marks.stack = list(frames)
     parallel = marks.open_parallel_to(step.node_id)
     return PendingStepView(
         number=run_context.workflow.numbers[step.node_id],
@@ -66,7 +66,7 @@ def render_step_at(
         needs_notes=step.task.evidence.notes == "required",
         needs_confirmation=not never_stops and needs_confirmation(step, seen),
         agent_role=step.task.agent_role,
-        loop=run_context.passing(loop_path),
+        loop=run_context.passing(frames),
         artifacts=artifact_outlines(run_context.workflow, step),
         context=_key_blanks(run_context.workflow, step.task.produces),
         parallel_with=parallel,

@@ -113,9 +113,8 @@ def read_step(ports: ReadPorts, session: SessionId, label: str, step_id: str) ->
 def _passes(run_context: RunContext, node: Node, step_id: str) -> tuple[LoopFrame, ...]:
     """Return the passes of the loops around a step, as far as these loops are active at a node."""
     around = run_context.workflow.graphs.loops_around(step_id)
-    pending = run_context.pending(node)
-    stack = pending.loop_path if pending is not None else ()
-    return tuple(frame for frame, loop_id in zip(stack, around, strict=False) if frame.loop_id == loop_id)
+    frames = run_context.frames(node)
+    return tuple(frame for frame, loop_id in zip(frames, around, strict=False) if frame.loop_id == loop_id)
 
 
 def _render_at_tip(

@@ -11,7 +11,7 @@ from operator import itemgetter
 from typing import Literal
 
 from interlock.engine.request import REPLY_CONTENT_TYPE
-from interlock.engine.walk.flow import Move
+from interlock.engine.walk.flow import ContextAt, Move
 from interlock.engine.walk.recorded import Repeated, repeat_walk
 from interlock.kernel.budgets import LIFECYCLE_REFS_MAX
 from interlock.kernel.canonical import Json, digest_of_bytes
@@ -180,7 +180,7 @@ class _Projection:
         """Walk on by the recorded decisions to a node, add the moves, and compare the position with its snapshot."""
         self._read_context(node)
         capture, capture_missing = self._capture(node)
-        walked = repeat_walk(self.workflow, self.marks, self.context, capture)
+        walked = repeat_walk(self.workflow, self.marks, ContextAt(self.context, node.node), capture)
         for move in walked.moves:
             self._add_move(index, move, node)
         reason = capture_missing or self._difference(walked, node)

@@ -1,0 +1,95 @@
+"""Artifacts that contradict themselves are refused with the value that does not fit, and why (EVID-12)."""
+
+from typing import Any
+
+import pytest
+from tests.support.evidence import GOOD
+
+from interlock.engine.judge.evidence import schema_fault
+from interlock.kernel.canonical import Json
+from interlock.plan.builtins.pack_schemas import PACK_SCHEMAS
+
+REPORT, REVIEW = "wr.contracts.verification_report", "wr.contracts.review_verdict"
+GATE, DISCOVERY = "wr.contracts.gate_verdict", "wr.contracts.discovery_handoff"
+CODING, LOOP = "wr.contracts.coding_handoff", "wr.contracts.loop_control"
+
+
+def checks(*results: str) -> list[Json]:
+    return [{"name": f"Check {at}", "result": result, "evidence": "its output"} for at, result in enumerate(results)]
+
+
+def findings(*severities: str) -> list[Json]:
+    return [{"severity": severity, "summary": "What is wrong."} for severity in severities]
+
+
+CONTRADICTIONS: list[tuple[str, dict[str, Json], str]] = [
+    (
+        REPORT,
+        {"checks": checks("passed", "failed")},
+        '`checks.1.result`: found "failed"; use one of "passed" | "skipped"',
+    ),
+    (REPORT, {"checks": checks("skipped")}, '`checks`: no entry has `result` "passed", because `verdict` is "passed"'),
+    (REPORT, {"verdict": "failed", "checks": checks("passed")}, '`checks`: no entry has `result` "failed"'),
+    (
+        REPORT,
+        {"verdict": "partial", "checks": checks("failed", "failed")},
+        '`checks`: no entry has `result` "passed" | "skipped", because `verdict` is "partial"',
+    ),
+    (REPORT, {"verdict": "partial", "checks": checks("passed")}, 'no entry has `result` "failed" | "skipped"'),
+    (REVIEW, {"findings": findings("nit")}, 'at most 0 entries, because `verdict` is "clean"'),
+    (REVIEW, {"verdict": "minor", "findings": []}, 'at least 1 entries, because `verdict` is "minor"'),
+    (REVIEW, {"verdict": "minor", "findings": findings("critical")}, '`findings.0.severity`: found "critical"'),
+    (REVIEW, {"verdict": "blocking", "findings": findings("nit")}, '`severity` "critical" | "major"'),
+    (
+        GATE,
+        {"confidence": "low"},
+        '`confidence`: found "low"; use one of "high" | "medium", because `verdict` is "approved"',
+    ),
+    (
+        DISCOVERY,
+        {"selectionTier": "strong_recommendation", "confidenceBand": "low"},
+        'because `selectionTier` is "strong_recommendation"',
+    ),
+    (DISCOVERY, {"selectionTier": "insufficient_signal"}, '`confidenceBand`: found "high"; use one of "low"'),
+    (CODING, {"testsAdded": ["a test"], "filesChanged": []}, "at least 1 entries, because `testsAdded` is not empty"),
+    (LOOP, {"summary": None}, 'missing `summary`, because `decision` is "stop"'),
+]
+CONSISTENT: list[tuple[str, dict[str, Json]]] = [
+    (REPORT, {"checks": checks("passed", "skipped")}),
+    (REPORT, {"verdict": "partial", "checks": checks("skipped")}),
+    (REPORT, {"verdict": "partial", "checks": checks("passed", "failed")}),
+    (REPORT, {"verdict": "failed", "checks": checks("passed", "failed")}),
+    (REVIEW, {"verdict": "minor", "findings": findings("minor", "nit")}),
+    (REVIEW, {"verdict": "blocking", "findings": findings("nit", "major")}),
+    (GATE, {"verdict": "uncertain", "confidence": "low"}),
+    (DISCOVERY, {"selectionTier": "strong_recommendation", "confidenceBand": "medium"}),
+    (DISCOVERY, {"selectionTier": "insufficient_signal", "confidenceBand": "low"}),
+    (CODING, {"testsAdded": [], "filesChanged": []}),
+    (LOOP, {"decision": "continue", "summary": None}),
+]
+
+
+def fault_of(ref: str, change: dict[str, Json]) -> str | None:
+    artifact: dict[str, Any] = {**GOOD[ref], **change}
+    return schema_fault({name: value for name, value in artifact.items() if value is not None}, PACK_SCHEMAS[ref])
+
+
+@pytest.mark.inv("EVID-12")
+@pytest.mark.parametrize(("ref", "change", "said"), CONTRADICTIONS)
+def test_a_contradiction_is_refused_with_its_place_and_reason(ref: str, change: dict[str, Json], said: str) -> None:
+    fault = fault_of(ref, change)
+    assert fault is not None
+    assert said in fault
+    assert ", because " in fault
+
+
+@pytest.mark.inv("EVID-12")
+@pytest.mark.parametrize(("ref", "change"), CONSISTENT)
+def test_an_artifact_that_agrees_with_itself_is_accepted(ref: str, change: dict[str, Json]) -> None:
+    assert fault_of(ref, change) is None
+
+
+def test_a_fault_that_follows_from_no_other_field_has_no_reason() -> None:
+    assert fault_of(GATE, {"confidence": "certain", "verdict": "uncertain"}) == (
+        '`confidence`: found "certain"; use one of "high" | "medium" | "low"'
+    )
