@@ -1,10 +1,12 @@
 """`python -m benchmarks`: run all or some, and print what holds. A budget that does not hold is no error here."""
 
 import argparse
+import importlib
 import os
 import sys
 
 from benchmarks import (
+    advance,
     advance_size,
     authoring,
     cold_load,
@@ -17,12 +19,15 @@ from benchmarks import (
     lifecycle,
     operations,
     spawning,
+    starting,
     turns,
     upkeep,
 )
 from benchmarks.table import Figure, table
+from benchmarks.wire import SYNC_MS
 
 BENCHMARKS = {
+    "advance": advance.figures,
     "advance-size": advance_size.figures,
     "durability": durability.figures,
     "finding": finding.figures,
@@ -30,6 +35,7 @@ BENCHMARKS = {
     "cold-load": cold_load.figures,
     "concurrency": concurrency.figures,
     "spawning": spawning.figures,
+    "starting": starting.figures,
     "authoring": authoring.figures,
     "upkeep": upkeep.figures,
     "lifecycle": lifecycle.figures,
@@ -45,7 +51,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--only", choices=BENCHMARKS, help="run one of them")
     parser.add_argument("--quick", action="store_true", help="fewer rounds: a look, not a measurement")
+    parser.add_argument("--sync-ms", type=float, default=0.0, help="slow every sync of a file by this time")
     chosen = parser.parse_args()
+    if chosen.sync_ms:
+        os.environ[SYNC_MS] = str(chosen.sync_ms)
+        importlib.import_module("benchmarks.slow_sync.sitecustomize")
     found: list[Figure] = []
     for name, figures in BENCHMARKS.items():
         if chosen.only in (None, name):

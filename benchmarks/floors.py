@@ -5,6 +5,10 @@ import tempfile
 import time
 from pathlib import Path
 
+from benchmarks.minimal_server import MinimalLog
+
+_NOTES = b"x" * 1000
+
 
 class Disk:
     """Makes one small file durable at a time, its name included, in a new directory below the one given."""
@@ -24,4 +28,17 @@ class Disk:
         handle = os.open(self._directory, os.O_RDONLY)
         os.fsync(handle)
         os.close(handle)
+        return time.perf_counter() - began
+
+
+class FiveSyncs:
+    """Makes durable what an advance makes durable, in its order, and does nothing else."""
+
+    def __init__(self, directory: Path) -> None:
+        self._log = MinimalLog(Path(tempfile.mkdtemp(prefix="floor-", dir=directory)) / "session")
+
+    def append_once(self) -> float:
+        """Write content, segment and manifest with five syncs; return the seconds that took."""
+        began = time.perf_counter()
+        self._log.append(_NOTES)
         return time.perf_counter() - began

@@ -34,6 +34,11 @@ def at_least(what: str, value: float, limit: float, unit: str = "", *, beside: s
     return Figure(what=what, found=found, budget=f">= {limit:g}{unit}", holds=value >= limit)
 
 
+def least(what: str, ratio: float, limit: float, beside: str) -> Figure:
+    """Return a ratio that has to reach a limit."""
+    return Figure(what=what, found=f"{ratio:.2f} ({beside})", budget=f">= {limit:g}", holds=ratio >= limit)
+
+
 def ms(seconds: Iterable[float]) -> float:
     """Return the median of durations, in milliseconds."""
     return statistics.median(seconds) * 1000

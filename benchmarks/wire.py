@@ -29,8 +29,14 @@ _ENVELOPE: dict[str, Json] = {
     "io.modelcontextprotocol/clientCapabilities": {},
 }
 _HELLO: dict[str, Json] = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": _CLIENT}
+MINIMAL_NOTES = "- did what the step asks and checked it " * 20
+SYNC_MS = "BENCHMARK_SYNC_MS"
+"""The environment variable that slows every sync of the measured servers, and of the floors."""
 _BYTECODE = Path(tempfile.gettempdir()) / f"interlock-benchmarks-{os.getuid()}"
 ECHO = [sys.executable, str(Path(__file__).with_name("echo_server.py"))]
+BARE = [sys.executable, str(Path(__file__).with_name("bare_echo.py"))]
+MINIMAL = [sys.executable, str(Path(__file__).with_name("minimal_server.py"))]
+"""The servers of the floors: the SDK's echo, one without the SDK, and the smallest durable one."""
 
 
 def environment() -> dict[str, str]:
@@ -41,7 +47,10 @@ def environment() -> dict[str, str]:
     """
     kept = {name: value for name, value in os.environ.items() if not name.startswith("INTERLOCK_")}
     # An empty value is the interpreter's word for "not set".
-    return kept | {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(_BYTECODE)}
+    kept |= {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(_BYTECODE)}
+    if not kept.get(SYNC_MS):
+        return kept
+    return kept | {"PYTHONPATH": str(Path(__file__).with_name("slow_sync"))}
 
 
 class Wire:
@@ -123,6 +132,13 @@ class Wire:
     def call(self, call: Sent) -> Heard:
         """Call a tool."""
         return heard(call, self.request("tools/call", call_params(call)))
+
+    def advance_minimal(self, session: str, tokens: Json = None) -> Json:
+        """Call the minimal server's only tool as an advance would; return the tokens of its next call."""
+        notes = f"{MINIMAL_NOTES}{self._identity}"
+        arguments: dict[str, Json] = {"session": session, "notes": notes, "tokens": tokens}
+        result = self.request("tools/call", {"name": "advance", "arguments": arguments})
+        return cast("dict[str, Json]", result["structuredContent"])["tokens"]
 
     def memory_kib(self, field: Literal["VmHWM", "VmRSS"]) -> int:
         """Return the process's memory: its peak, or what it holds now. Zero where there is no /proc."""

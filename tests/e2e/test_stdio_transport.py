@@ -117,11 +117,13 @@ class Served:
 
 
 @contextlib.contextmanager
-def serving(*arguments: str, command: list[str] = COMMAND) -> Generator[Served, None, None]:
+def serving(
+    *arguments: str, command: list[str] = COMMAND, pass_fds: tuple[int, ...] = ()
+) -> Generator[Served, None, None]:
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     # Stray prints are to wait in a buffer, as they do by default: its last flush must miss the wire too.
     environment = os.environ | {"PYTHONUNBUFFERED": ""}
-    with subprocess.Popen([*command, *arguments], env=environment, **pipes) as process:  # type: ignore[call-overload]
+    with subprocess.Popen([*command, *arguments], env=environment, pass_fds=pass_fds, **pipes) as process:  # type: ignore[call-overload]
         try:
             yield Served(process)
         finally:

@@ -9,9 +9,6 @@ from interlock.config.model import Config, ConfigFault, FaultyConfig
 from interlock.kernel.budgets import CONFIG_BYTES_MAX
 from interlock.store.regular_file import read_regular
 
-CONFIG_FILE = "config.toml"
-"""The file's name in the data directory."""
-
 
 def read_config(path: Path) -> Config | FaultyConfig:
     """Return the configuration of a file, the defaults if there is no file, or all faults of the file."""

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from interlock.config.file import CONFIG_FILE, read_config
+from interlock.config.file import read_config
 from interlock.config.model import Config, FaultyConfig
+from interlock.config.places import CONFIG_FILE, nearest_existing, platform_data_dir
 from interlock.kernel.errors import InterlockError
 from interlock.store.workflow_files import PROJECT_DIR, LocalWorkflowFiles
 
@@ -86,7 +87,7 @@ def settings_from(environment: Mapping[str, str], arguments: PlaceArguments, con
 def data_dir_of(environment: Mapping[str, str], arguments: PlaceArguments) -> Path:
     """Return the data directory that arguments, the environment or the platform name, in this order."""
     data = arguments.data_dir or environment.get("INTERLOCK_DATA_DIR")
-    return _absolute(data) if data else _platform_data_dir()
+    return _absolute(data) if data else Path(platform_data_dir())
 
 
 def data_dir_origin(environment: Mapping[str, str], arguments: PlaceArguments) -> Origin:
@@ -113,7 +114,7 @@ def check_data_dir(data_dir: Path) -> None:
     Raises:
         SettingsError: The path, or one of its parents, is not a directory.
     """
-    nearest = next((path for path in (data_dir, *data_dir.parents) if os.path.lexists(path)), data_dir)
+    nearest = Path(nearest_existing(str(data_dir)))
     if os.path.lexists(nearest) and not nearest.is_dir():
         intro = f"{data_dir} cannot be the data directory: " if nearest != data_dir else "The data directory: "
         fix = "Name a directory with --data-dir or INTERLOCK_DATA_DIR; it is created if it is missing."
@@ -137,14 +138,8 @@ def _absolute(path: str) -> Path:
         ) from None
 
 
-def _platform_data_dir() -> Path:
-    from platformdirs import user_data_path  # noqa: PLC0415 — needed only without a chosen directory
-
-    return user_data_path("interlock", appauthor=False)
-
-
 def _platform_config_dir() -> Path:
-    from platformdirs import user_config_path  # noqa: PLC0415 — see above
+    from platformdirs import user_config_path  # noqa: PLC0415 — needed only without a chosen directory
 
     return user_config_path("interlock", appauthor=False)
 

@@ -336,6 +336,10 @@ LINE_EDGE_BYTES_MAX = 4 * KIB
 """Bytes that are parsed at both ends of a line beyond its limits: the members of an envelope are short."""
 READ_BYTES_MAX = 64 * KIB
 """Bytes of one read of the input: the capacity of a pipe."""
+FRONT_LINE_BYTES_MAX = 8 * KIB
+"""Bytes of a message that the front answers: a handshake has a few hundred. Longer ones wait for the server."""
+FRONT_ANSWER_BYTES_MAX = 48 * KIB
+"""Bytes that the front sends before it leaves the rest to the server: a client that does not read must not stop it."""
 CACHE_HINT_MS = 3_600_000
 """How long a client may cache what does not change while a server runs."""
 

@@ -12,9 +12,10 @@ from jsonschema import Draft202012Validator
 
 from interlock.channels.channel import ChannelConfig
 from interlock.config.applied import applied_config_hash, applied_keys
-from interlock.config.file import CONFIG_FILE, read_config
+from interlock.config.file import read_config
 from interlock.config.form import RESTART_MARK, config_schema, key_schemas, parse_config
 from interlock.config.model import Config, FaultyConfig
+from interlock.config.places import CONFIG_FILE
 from interlock.config.ports import local_ports
 from interlock.config.settings import PlaceArguments, Settings, read_settings
 from interlock.engine.outside import SourceKey

@@ -5,8 +5,9 @@ from pathlib import Path
 
 from interlock.cli.options import add_store_options, chosen_data_dir
 from interlock.cli.screen import StopError, counted, printable_line, say, say_json
-from interlock.config.file import CONFIG_FILE, read_config
+from interlock.config.file import read_config
 from interlock.config.model import FaultyConfig
+from interlock.config.places import CONFIG_FILE
 from interlock.kernel.canonical import Json
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from interlock.cli.options import add_store_options, checked_settings, place_arguments
 from interlock.cli.screen import StopError, printable_line, say, say_json, say_table
 from interlock.config.applied import AppliedKey, applied_config_hash, applied_keys
-from interlock.config.file import CONFIG_FILE
 from interlock.config.form import RESTART_MARK, key_schemas
 from interlock.config.model import FaultyConfig
+from interlock.config.places import CONFIG_FILE
 from interlock.config.settings import read_settings
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import Digest

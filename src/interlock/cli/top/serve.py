@@ -6,11 +6,17 @@ import logging
 import os
 import signal
 import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from interlock.cli.commands import add_places
 from interlock.cli.options import place_arguments
 from interlock.config.applied import applied_config_hash
 from interlock.config.model import FaultyConfig
+from interlock.config.places import LOG_LEVELS
 from interlock.config.settings import (
     PlaceArguments,
     Settings,
@@ -20,7 +26,12 @@ from interlock.config.settings import (
     read_settings,
 )
 
-_LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+if TYPE_CHECKING:
+    from mcp.server.lowlevel import Server
+
+    from interlock.server.transport.front import Front
+    from interlock.service.ports import Ports
+
 _log = logging.getLogger(__name__)
 
 
@@ -30,18 +41,46 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--core-source", help="add a directory of core workflows (for packagers and tests)")
 
 
-def run(options: argparse.Namespace) -> int:
-    """Serve until the client disconnects or a signal arrives. Return the exit code: 2 if a setting is invalid.
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A server that is ready to serve, and the ports that it uses."""
 
-    Logs go to stderr. A faulty configuration ends the command: to serve with other values than the file says would
-    hide the fault.
-    """
+    server: "Server[Any]"
+    ports: "Ports"
+
+
+def run(options: argparse.Namespace) -> int:
+    """Serve until the client disconnects or a signal arrives. Return the exit code: 2 if a setting is invalid."""
     # Until the server handles signals, Ctrl-C ends the process in the default way: without a traceback.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    settings = check(place_arguments(options))
+    if isinstance(settings, int):
+        return settings
+    if sys.stdin.isatty():
+        print("interlock serve: waiting for an MCP client on standard input; Ctrl-C ends it.", file=sys.stderr)
+    return serve(load(settings))
+
+
+def places_of(options: Mapping[str, str]) -> PlaceArguments:
+    """Return the directories that the options name; an option keeps its dashes."""
+    return PlaceArguments(
+        data_dir=options.get("--data-dir"),
+        workspace=options.get("--workspace"),
+        workflows_dir=options.get("--workflows-dir"),
+        core_source=options.get("--core-source"),
+    )
+
+
+def check(arguments: PlaceArguments) -> Settings | int:
+    """Return the settings of the server, or after a message the exit code 2 if one is invalid.
+
+    Logs go to stderr from now on. A faulty configuration ends the command: to serve with other values than the file
+    says would hide the fault.
+    """
     try:
         _check_streams()
         logging.basicConfig(stream=sys.stderr, level=_log_level())
-        settings = _checked_settings(place_arguments(options))
+        settings = _checked_settings(arguments)
     except SettingsError as error:
         from interlock.cli.screen import printable  # noqa: PLC0415 — only a refusal pays for it
 
@@ -50,24 +89,35 @@ def run(options: argparse.Namespace) -> int:
     if os.name == "nt":
         _log.warning("Windows is untested")
     _log.info("appliedConfigHash %s", applied_config_hash(settings))
-    if sys.stdin.isatty():
-        print("interlock serve: waiting for an MCP client on standard input; Ctrl-C ends it.", file=sys.stderr)
-    # Importing the SDK takes half a second: Ctrl-C must print no traceback in that time.
-    import anyio  # noqa: PLC0415 — see above
+    return settings
 
-    from interlock.config.ports import local_ports  # noqa: PLC0415 — as above
+
+def load(settings: Settings) -> Loaded:
+    """Import the server, which takes half a second, and build it."""
+    from interlock.config.ports import local_ports  # noqa: PLC0415 — the SDK is imported after the checks
     from interlock.server.app import build_server  # noqa: PLC0415 — as above
-    from interlock.server.transport.stdio import serve_stdio  # noqa: PLC0415 — as above
 
     ports = local_ports(settings, is_server=True)
     server = build_server(ports, settings.workspace)
+    # Imported here, in a thread perhaps, so that `serve` begins at once.
+    import_module("anyio")
+    import_module("interlock.server.transport.stdio")
+    return Loaded(server, ports)
+
+
+def serve(loaded: Loaded, front: "Front | None" = None) -> int:
+    """Serve until the client disconnects or a signal arrives; return the exit code."""
+    import anyio  # noqa: PLC0415 — see `load`
+
+    from interlock.server.transport.stdio import serve_stdio  # noqa: PLC0415 — as above
+
     # Everything that exists now lives as long as the process; collections need not search it.
     gc.freeze()
     gc.enable()
     try:
-        return anyio.run(serve_stdio, server)
+        return anyio.run(partial(serve_stdio, loaded.server, front=front))
     finally:
-        ports.outbox.close()
+        loaded.ports.outbox.close()
 
 
 def _check_streams() -> None:
@@ -79,8 +129,8 @@ def _check_streams() -> None:
 
 def _log_level() -> str:
     level = os.environ.get("INTERLOCK_LOG_LEVEL") or "WARNING"
-    if level.upper() not in _LOG_LEVELS:
-        fix = f"Set it to one of {', '.join(_LOG_LEVELS).lower()}, or unset it."
+    if level.upper() not in LOG_LEVELS:
+        fix = f"Set it to one of {', '.join(LOG_LEVELS).lower()}, or unset it."
         raise SettingsError(f"INTERLOCK_LOG_LEVEL: {level!r} is not a log level.", fix)
     return level.upper()
 

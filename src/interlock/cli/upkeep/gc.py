@@ -10,8 +10,9 @@ from interlock.cli.options import add_store_options, chosen_data_dir
 from interlock.cli.render.progress import shown_progress
 from interlock.cli.screen import StopError, in_units, say, say_json, say_table
 from interlock.cli.upkeep.failures import answered_by_upkeep
-from interlock.config.file import CONFIG_FILE, read_config
+from interlock.config.file import read_config
 from interlock.config.model import Config, FaultyConfig
+from interlock.config.places import CONFIG_FILE
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import ErrorCode
 from interlock.service.collect import CollectCommand, Collected, collect

@@ -13,9 +13,8 @@ import math
 import os
 import queue
 import signal
-import sys
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
 from types import FrameType, TracebackType
@@ -45,6 +44,8 @@ from interlock.kernel.budgets import (
     UNANSWERED_MAX,
     UNREAD_LINES_MAX,
 )
+from interlock.server.transport.descriptors import claim_descriptors
+from interlock.server.transport.front import Front
 from interlock.server.transport.lines import LineSplitter, Message, Reject, Skip, judge_line
 
 _ENDLESS_METHOD = "subscriptions/listen"
@@ -57,6 +58,7 @@ async def serve_stdio(
     server: Server[Any],  # the lifespan's type is no matter of the wire
     *,
     on_closing: Callable[[], None] | None = None,
+    front: Front | None = None,
 ) -> int:
     """Serve one client over stdin and stdout until it leaves or a signal says so; return the exit code.
 
@@ -66,6 +68,8 @@ async def serve_stdio(
     `DRAIN_SECONDS_MAX`, whatever still waits is cancelled; a call in a worker thread is never abandoned,
     however long it takes. A second signal ends the process at once.
 
+    A `front` that has served the client until now hands over what it read and what it answered.
+
     From the start fd 0 is the null device and fd 1 is stderr, so stray output cannot reach the client. Neither
     they nor the signals' former handlers are put back: afterwards the process only ends. A late print or a
     buffer flushed at exit still misses the wire, and a late signal ends the process without a traceback.
@@ -74,12 +78,15 @@ async def serve_stdio(
     Returns:
         0 when the client left or a signal ended the server, 1 when stdout failed in another way.
     """
-    source, sink = _claim_descriptors()
+    source, sink = (front.source, front.sink) if front is not None else claim_descriptors()
     output = _Output(sink)
-    connection = _Connection(output, on_closing)
-    with _closing_on_signals(connection.close_soon):
+    connection = _Connection(output, on_closing, front.answered if front is not None else {})
+    with _closing_on_signals(connection.close_soon, front):
         output.start(on_broken=connection.end_soon)
-        threading.Thread(target=_read_lines, args=(source, connection, output), name="stdin", daemon=True).start()
+        reader = threading.Thread(
+            target=_read_lines, args=(source, connection, output, front), name="stdin", daemon=True
+        )
+        reader.start()
         try:
             await server.run(connection.messages, connection, server.create_initialization_options())
         finally:
@@ -149,7 +156,11 @@ class _Connection:
     Only the event loop uses its state. Other threads and signal handlers call the `_soon` methods.
     """
 
-    def __init__(self, output: _Output, on_closing: Callable[[], None] | None) -> None:
+    def __init__(
+        self, output: _Output, on_closing: Callable[[], None] | None, answered: Mapping[RequestId, bytes]
+    ) -> None:
+        self._answered = dict(answered)
+        self._replayed = set(answered)
         self._loop = asyncio.get_running_loop()
         self._output = output
         self._on_closing = on_closing
@@ -188,10 +199,13 @@ class _Connection:
         It never awaits, so the answer of a cancelled task in a worker thread is still written.
         """
         message = item.message
+        if isinstance(message, JSONRPCResponse | JSONRPCError) and message.id in self._answered:
+            self._compare(message, self._answered.pop(message.id))
+            return
         if isinstance(message, JSONRPCRequest) and self._is_closing:
             self._fail(message.id, CONNECTION_CLOSED, _ENDING)
             return
-        self._output.put(_line_of(message))
+        self._output.put(line_of(message))
         match message:
             case JSONRPCRequest():
                 # Calls that wait for the client must not keep its response from being read.
@@ -236,8 +250,21 @@ class _Connection:
         self._is_reader_waiting = True
         self._let_reader_on()
 
+    def _compare(self, message: JSONRPCResponse | JSONRPCError, sent: bytes) -> None:
+        """Drop an answer that the front has sent (FRONT-2)."""
+        if line_of(message) != sent:
+            _log.error("the front answered request %r otherwise than the server; run `make generate`", message.id)
+
     def _pass_on(self, message: JSONRPCMessage) -> None:
         metadata = None
+        if isinstance(message, JSONRPCRequest) and message.id in self._replayed:
+            # The client has its answer: nothing waits for it, and only the first response of this id is dropped.
+            self._replayed.discard(message.id)
+            metadata = ServerMessageMetadata(on_request_unanswered=partial(self._forget_answered, message.id))
+            self._feed.send_nowait(SessionMessage(message, metadata))
+            return
+        if isinstance(message, JSONRPCNotification) and self._cancels_answered(message):
+            return
         if isinstance(message, JSONRPCResponse | JSONRPCError) and message.id is not None:
             self._asked.discard(coerce_request_id(message.id))
         # A subscription is answered when it ends, so waiting for its answer would delay every exit.
@@ -259,6 +286,13 @@ class _Connection:
         # Once the SDK reads no more, it has ended its requests itself.
         with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
             self._feed.send_nowait(SessionMessage(error))
+
+    def _cancels_answered(self, message: JSONRPCNotification) -> bool:
+        is_cancellation = message.method == "notifications/cancelled"
+        return is_cancellation and (message.params or {}).get("requestId") in self._answered
+
+    async def _forget_answered(self, request: RequestId) -> None:
+        self._answered.pop(request, None)
 
     async def _settle_unanswered(self, request: RequestId) -> None:
         self._settle(request)
@@ -295,10 +329,13 @@ class _Connection:
             self._on_closing()
 
 
-def _read_lines(source: int, connection: _Connection, output: _Output) -> None:
+def _read_lines(source: int, connection: _Connection, output: _Output, front: Front | None) -> None:
     splitter = LineSplitter()
     try:
-        while chunk := _read_chunk(source):
+        if front is not None:
+            connection.offer(front.lines)
+            splitter.feed(front.rest)
+        while (front is None or not front.is_ended) and (chunk := _read_chunk(source)):
             connection.offer(splitter.feed(chunk))
             output.wait_while_congested()
         connection.offer([splitter.rest()])
@@ -315,7 +352,8 @@ def _read_chunk(source: int) -> bytes:
         return b""
 
 
-def _line_of(message: JSONRPCMessage) -> bytes:
+def line_of(message: JSONRPCMessage) -> bytes:
+    """Render a message as one line. An answer that is no Unicode text becomes an error."""
     try:
         text = message.model_dump_json(by_alias=True, exclude_unset=True)
     except ValueError:
@@ -334,31 +372,13 @@ def _is_hang_up(error: OSError) -> bool:
     return isinstance(error, ConnectionError) or error.errno == errno.EINVAL
 
 
-def _claim_descriptors() -> tuple[int, int]:
-    """Return private descriptors of stdin and stdout. No other code can read or write them any more.
-
-    They are never closed: a thread may still wait on them, and a reused number could be another file.
-    """
-    null = os.open(os.devnull, os.O_RDWR)
-    source, sink = os.dup(0), os.dup(1)
-    os.dup2(null, 0)
-    # In a process that was started without stderr, 2 is the number of some other file.
-    os.dup2(null if sys.stderr is None else 2, 1)
-    os.close(null)
-    for descriptor in (source, sink):
-        # A parent that shares the file may have set it to return at once; a thread can wait. Windows has no such call.
-        with suppress(AttributeError, OSError):
-            os.set_blocking(descriptor, True)
-    return source, sink
-
-
 @contextmanager
-def _closing_on_signals(close: Callable[[], None]) -> Generator[None, None, None]:
+def _closing_on_signals(close: Callable[[], None], front: Front | None) -> Generator[None, None, None]:
     is_second = False
 
     def on_signal(number: int, _frame: FrameType | None) -> None:
         nonlocal is_second
-        if is_second:
+        if is_second or (front is not None and front.is_stopped):
             os._exit(128 + number)
         is_second = True
         close()
