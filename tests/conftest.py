@@ -4,6 +4,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 
 import pytest
+from hypothesis import settings
 from tests.support.verify import unsound, unsound_below
 
 from interlock.service.clock import Clock
@@ -11,6 +12,9 @@ from interlock.store.memory.store import MemoryStore
 from interlock.store.ports.keys import KeyRingWriter
 from interlock.store.workflow_files import WorkflowSources
 from interlock.testing.harness import Harness, Store
+
+settings.register_profile("interlock", deadline=None)
+settings.load_profile("interlock")
 
 STORES_MAX = 6
 """Of a test that makes more stores, such as one of random examples, the last so many are verified."""
