@@ -209,6 +209,7 @@ COMMANDS: tuple[Command | Group, ...] = (
     Command("gc", "delete expired and unreferenced data", "upkeep.gc"),
     KEYS,
     Command("doctor", "check the installation and the recorded data", "upkeep.doctor"),
+    Command("watch", "show what happens in a run while it happens, until it ends", "top.watch"),
     Command("completion", "print a script that completes commands in a shell", "top.completion"),
     Command("version", "print the version"),
     Command("help", "print the help of Interlock or of a command", "frame.help"),

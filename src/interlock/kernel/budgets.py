@@ -386,6 +386,12 @@ REDACTED_CHARS_MIN = 4
 """Characters of a value that can be redacted: a shorter one occurs in words that are no secret."""
 REDACTED_BYTES_MAX = 65_536
 """Characters that `session redact --value -` reads."""
+OTHERS_NAMED = 3
+"""Other runs that a command names if it selected the latest one."""
+WATCH_STEP_S = 0.5
+"""Seconds between two looks of `interlock watch`."""
+WATCHED_ENTRIES = 5
+"""Earlier entries that `interlock watch` begins with."""
 READ_CHUNK_BYTES = 65_536
 """Read at once from one of many small files: a regular file gives fewer bytes only at its end."""
 PASSAGES_LISTED = 20

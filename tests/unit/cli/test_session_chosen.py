@@ -1,8 +1,12 @@
 """Which session is meant: every name that people have at hand works, and what names more than one is refused."""
 
-import pytest
-from tests.support.history import Place, damage, label_of
+import argparse
 
+import pytest
+from tests.support.history import Place, begun_at, damage, label_of
+
+from interlock.cli.session.place import read_place
+from interlock.store.git import GitAnchors
 from interlock.testing.harness import Harness, ToolResult, linear_workflow
 
 SHIP = linear_workflow("team.ship", "a", "b")
@@ -49,7 +53,7 @@ def test_no_name_means_the_only_session_there_is(place: Place, harness: Harness)
 
 
 @pytest.mark.inv("HIS-3")
-@pytest.mark.parametrize("command", ["show", "timeline", "graph", "report"])
+@pytest.mark.parametrize("command", ["timeline", "graph", "report", "context"])
 def test_no_name_among_several_sessions_is_refused_with_the_names_there_are(
     place: Place, harness: Harness, command: str
 ) -> None:
@@ -60,6 +64,35 @@ def test_no_name_among_several_sessions_is_refused_with_the_names_there_are(
     for one in (first, second):
         assert session_of(one) in told.err
         assert f"run {label_of(one)}" in told.err
+
+
+@pytest.mark.inv("HIS-3")
+def test_show_without_a_name_shows_the_latest_run_and_says_which_others_there_are(
+    place: Place, harness: Harness
+) -> None:
+    first = harness.start("team.ship", goal="One")
+    place.later(1)
+    second = harness.start("team.ship", goal="Two")
+    place.later(1)
+    harness.advance(first, "Built it.")
+    told = place.run("show")
+    assert (told.code, told.err) == (0, "")
+    assert f"run {label_of(first)}" in told.out.splitlines()[0]
+    assert told.out.splitlines()[-1] == (
+        f"This is the latest run. Other runs: {label_of(second)} (Two)."
+        " Name one of them; `interlock session list` lists all."
+    )
+    assert [run["label"] for run in place.run("show", "--json").json()["runs"]] == [label_of(first)]
+
+
+@pytest.mark.inv("HIS-3")
+def test_show_without_a_name_prefers_the_runs_of_its_own_repository(place: Place, harness: Harness) -> None:
+    root = read_place(argparse.Namespace()).root
+    here = begun_at(harness, GitAnchors(repo_root=root, branch="main", head_sha="a" * 40)).start("team.ship")
+    place.later(1)
+    begun_at(harness, GitAnchors(repo_root="/elsewhere", branch="main", head_sha="a" * 40)).start("team.ship")
+    shown = place.run("show", "--json").json()["runs"]
+    assert [run["label"] for run in shown] == [label_of(here)]
 
 
 @pytest.mark.inv("HIS-3")
@@ -147,7 +180,8 @@ def test_a_damaged_session_is_told_by_every_command_and_named_among_candidates(p
             assert (told.code, told.out) == (1, "")
             assert "The stored session is damaged" in told.err
     second = harness.start("team.ship")
-    assert f"  {session_of(first)}  corrupt_" in place.run("show").err
+    assert f"  {session_of(first)}  corrupt_" in place.run("timeline").err
+    assert f"1 session cannot be read: {session_of(first)} (corrupt_" in place.run("show").out
     assert "1 session cannot be read" in place.run("show", "zzzz").err
     assert "1 session cannot be read" in place.run("status").out
     gaps = place.run("open-gaps")

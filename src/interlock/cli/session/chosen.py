@@ -1,13 +1,14 @@
 """Select a session by its id or a part of it, a run's label or id, a node, a token, or as the only session."""
 
 import argparse
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from interlock.cli.render.progress import shown_progress
 from interlock.cli.screen import StopError, counted, flat, say
 from interlock.cli.store import answered_by_store
-from interlock.kernel.budgets import CELL_BYTES_MAX, ECHO_BYTES_MAX, NAMED_MAX, SHORT_ID_CHARS_MIN
+from interlock.kernel.budgets import CELL_BYTES_MAX, ECHO_BYTES_MAX, NAMED_MAX, OTHERS_NAMED, SHORT_ID_CHARS_MIN
 from interlock.kernel.errors import ErrorCode
 from interlock.kernel.ids import NodeId, RunId, SessionId
 from interlock.kernel.text import one_line
@@ -20,11 +21,15 @@ from interlock.service.run.summaries import Listing, Unreadable, read_listing
 from interlock.store.ports.store import StoreReader
 from interlock.views.session import LABEL_CHARS, LABEL_CHARS_ON_CLASH, Run, Session
 
+if TYPE_CHECKING:
+    from interlock.cli.session.place import Place
+
 _TOKENS = ("st_", "ack_", "chk_")
 _SESSION = (
     "a session id or its first or last characters, a run label or id, a node id, a token, @last (the latest run) or"
     " @waiting (the latest that is blocked or waits)"
 )
+LATEST_HERE = "the only session, or the latest run of this project"
 _PLACES = ("@last", "@waiting")
 _LIST = "`interlock session list` lists all sessions; `--data-dir` names another data directory."
 _ONE_OF = "Name one session by its id, or by the last characters of its id; `@last` is the latest run."
@@ -101,6 +106,29 @@ def chosen_session(store: StoreReader, plans: Plans, wanted: str | None) -> Sele
     return _select_by_name(store, plans, name.lower())
 
 
+def chosen_or_latest(
+    store: StoreReader, plans: Plans, wanted: str | None, here: "Place"
+) -> tuple[SelectedSession, str | None]:
+    """Select as `chosen_session` does; without a name among several sessions, the latest run of the project of `here`.
+
+    The text says which other runs there are; None if the name or the only session was selected.
+
+    Raises:
+        StopError: No session or more than one matches a name, or there is none that can be read.
+        StoreFailureError, KeyRingDamagedError: See `answered_by_store`.
+    """
+    listed = listing(store, plans) if wanted is None and len(store.names()) > 1 else None
+    rows = _rows(listed) if listed is not None else []
+    if listed is None or not rows:
+        return chosen_session(store, plans, wanted), None
+    mine = [row for row in rows if here.holds(row.run, is_strict=False)]
+    latest = (mine or rows)[0]
+    selected = SelectedSession(session=latest.session, run=latest.run.run)
+    is_of_project = latest.run.repo is not None and latest.run.repo == here.repo
+    others = [row for row in rows if row is not latest]
+    return selected, "\n".join(_others_lines(others, listed.unreadable, is_of_project=is_of_project)) or None
+
+
 def read_history(store: StoreReader, chosen: SelectedSession) -> History:
     """Load the history of the selected session.
 
@@ -141,11 +169,17 @@ def listing(store: StoreReader, plans: Plans) -> Listing:
 
 def say_unreadable(unreadable: Sequence[Unreadable]) -> None:
     """Print which sessions cannot be read, if there are any."""
+    for line in unreadable_lines(unreadable):
+        say(line)
+
+
+def unreadable_lines(unreadable: Sequence[Unreadable]) -> Iterator[str]:
+    """Yield which sessions cannot be read, and where to find what to do; nothing if all can."""
     if unreadable:
         named = ", ".join(f"{one.session} ({one.health})" for one in unreadable[:NAMED_MAX])
         more = f" and {len(unreadable) - NAMED_MAX} more" if len(unreadable) > NAMED_MAX else ""
-        say(f"{counted(len(unreadable), 'session')} cannot be read: {named}{more}.")
-        say("`interlock session list` says what to do about them.")
+        yield f"{counted(len(unreadable), 'session')} cannot be read: {named}{more}."
+        yield "`interlock session list` says what to do about them."
 
 
 def short_of(sessions: Iterable[SessionId]) -> Callable[[SessionId], str]:
@@ -240,6 +274,18 @@ def _select_by_name(store: StoreReader, plans: Plans, name: str) -> SelectedSess
     if listed.unreadable:
         message += f" {counted(len(listed.unreadable), 'session')} cannot be read, so their runs were not searched."
     raise _not_found(message)
+
+
+def _others_lines(others: Sequence[Row], unreadable: Sequence[Unreadable], *, is_of_project: bool) -> Iterator[str]:
+    """Yield which other runs there are, after the latest one was selected, and which sessions cannot be read."""
+    named = [f"{row.run.label} ({one_line(row.run.goal or row.run.workflow_name, CELL_BYTES_MAX)})" for row in others]
+    more = f" and {len(named) - OTHERS_NAMED} more" if len(named) > OTHERS_NAMED else ""
+    if named:
+        yield flat(
+            f"This is the latest run{' of this project' if is_of_project else ''}. Other runs:"
+            f" {', '.join(named[:OTHERS_NAMED])}{more}. Name one of them; `interlock session list` lists all."
+        )
+    yield from unreadable_lines(unreadable)
 
 
 def _not_found(message: str) -> StopError:

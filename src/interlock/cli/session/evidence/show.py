@@ -9,7 +9,13 @@ from interlock.cli.options import add_store_options
 from interlock.cli.render.report_json import session_json
 from interlock.cli.render.terminal import as_text
 from interlock.cli.screen import StopError, flat, say, say_json
-from interlock.cli.session.chosen import add_session_argument, chosen_session
+from interlock.cli.session.chosen import (
+    LATEST_HERE,
+    SelectedSession,
+    add_session_argument,
+    chosen_or_latest,
+    chosen_session,
+)
 from interlock.cli.session.evidence.damage import Viewed, view_session
 from interlock.cli.session.place import read_place
 from interlock.cli.store import answered_by_store, open_chosen_reader
@@ -29,7 +35,7 @@ _NO_REMEDY = "repair the session first."
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     add_store_options(parser)
-    add_session_argument(parser)
+    add_session_argument(parser, LATEST_HERE)
     parser.add_argument(
         "--evidence",
         dest="shows_evidence",
@@ -52,7 +58,10 @@ def run(options: argparse.Namespace) -> int:
     here = read_place(options)
     shows_evidence: bool = options.shows_evidence or options.step is not None
     shows_all: bool = options.shows_all or shows_evidence
-    viewed = account_of(open_chosen_reader(options), options.session, steps_max=None if shows_all else STEPS_SHOWN)
+    store = open_chosen_reader(options)
+    with answered_by_store():
+        chosen, others = chosen_or_latest(store, Plans(store), options.session, here)
+    viewed = account_of(store, chosen, steps_max=None if shows_all else STEPS_SHOWN)
     report = viewed.view if options.step is None else select_steps(viewed.view, options.step)
     if options.as_json:
         say_json(viewed.with_damage(session_json(report, here.drift_of)))
@@ -68,6 +77,8 @@ def run(options: argparse.Namespace) -> int:
     )
     page = (*viewed.banner, *page_of(report, render_options))
     say(as_text(page, shutil.get_terminal_size().columns if sys.stdout.isatty() else None))
+    if others is not None:
+        say(others)
     return viewed.exit_code
 
 
@@ -97,7 +108,9 @@ def drawn(run_context: RunContext) -> str:
     return drawn_text(run_context)
 
 
-def account_of(store: StoreReader, wanted: str | None, *, steps_max: int | None = None) -> Viewed[SessionReport]:
+def account_of(
+    store: StoreReader, wanted: SelectedSession | str | None, *, steps_max: int | None = None
+) -> Viewed[SessionReport]:
     """Load the report of the selected session or run; of its sound beginning if the session is damaged.
 
     Raises:
@@ -105,7 +118,7 @@ def account_of(store: StoreReader, wanted: str | None, *, steps_max: int | None 
     """
     with answered_by_store():
         plans = Plans(store)
-        chosen = chosen_session(store, plans, wanted)
+        chosen = wanted if isinstance(wanted, SelectedSession) else chosen_session(store, plans, wanted)
 
         def report(history: History) -> SessionReport:
             reporter = SessionReporter(store, plans, history)

@@ -65,7 +65,7 @@ class _Page:
     later: int
 
 
-class _Titles:
+class StepTitles:
     """Titles of steps of all runs of a session. Runs are loaded on first use."""
 
     def __init__(self, session: Session, plans: Plans) -> None:
@@ -83,18 +83,19 @@ class _Titles:
 
 def _page(history: History, chosen: SelectedSession, plans: Plans, options: argparse.Namespace) -> _Page:
     """Return one page of entries. Titles are loaded only for the steps on it."""
-    about = [plan for plan in history.appended if chosen.run is None or chosen.run in map(_run_of, plan)]
+    about = [plan for plan in history.appended if chosen.run is None or chosen.run in map(run_of, plan)]
     if options.last is not None:
         first, shown = max(0, len(about) - options.last), about[-options.last :]
     else:
         first = sum(plan[0].event_index <= options.after for plan in about)
         shown = about[first : first + options.limit]
-    title_of = _Titles(history.session, plans).title_of
+    title_of = StepTitles(history.session, plans).title_of
     entries = tuple(entry_of(history.session, plan, title_of) for plan in shown)
     return _Page(session=history.session, entries=entries, earlier=first, later=len(about) - first - len(shown))
 
 
-def _run_of(event: Event) -> RunId | None:
+def run_of(event: Event) -> RunId | None:
+    """Return the run that an event is about; None if it is about the session."""
     scope = None if isinstance(event, SessionCreatedEvent) else event.scope
     return scope.run_id if scope is not None else None
 
@@ -106,13 +107,17 @@ def _say(page: _Page, now_ms: int | None) -> None:
         say(f"  … {page.earlier} earlier")
     for entry in page.entries:
         when = ago(entry.at, now_ms) if now_ms is not None else entry.at or "unknown"
-        label = f" run {session.label(entry.run)}" if entry.run is not None else ""
-        who = f" {entry.who}" if entry.who is not None else ""
-        say(f"{entry.first:>5}  " + flat(f"{when}{label}{who}: {entry.what}"))
-        for line in entry.more:
-            say(f"         {flat(line)}")
+        say("\n".join(entry_lines(session, entry, when)))
     if page.later:
         say(f"  … {page.later} later: --after {page.entries[-1].last}")
+
+
+def entry_lines(session: Session, entry: Entry, when: str) -> list[str]:
+    """Return an entry as lines: the number of its first event, when, which run, who and what."""
+    label = f" run {session.label(entry.run)}" if entry.run is not None else ""
+    who = f" {entry.who}" if entry.who is not None else ""
+    first = f"{entry.first:>5}  " + flat(f"{when}{label}{who}: {entry.what}")
+    return [first, *(f"         {flat(line)}" for line in entry.more)]
 
 
 def _json(page: _Page) -> dict[str, Json]:
