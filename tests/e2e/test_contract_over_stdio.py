@@ -1,18 +1,20 @@
-"""The example contract from start to goals: commands of a person, and three agents over stdio that find their runs."""
+"""The example contract from start to goals over stdio: a person's commands, three agents and a script of CI."""
 
 import json
-import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.q3_launch import all_definitions
+from tests.support.q3_launch import SMOKE, all_definitions
 from tests.support.server import Server
 
+from interlock.cli.main import main
+from interlock.define.operations.blocks import WorkBlock
 from interlock.define.operations.files import to_file_json
+from interlock.kernel.canonical import Json
+from interlock.operations import CommandAdapter, InMemoryEventStore
 from interlock.testing.harness import ToolResult
 
 MET = {
@@ -34,19 +36,28 @@ def project(tmp_path: Path) -> Path:
     return tmp_path / "project"
 
 
-def command(project: Path, *words: str) -> Any:
-    """Run a command about contracts as a person would, and return what it prints as JSON."""
-    own = {"INTERLOCK_DATA_DIR": str(project.parent / "data"), "INTERLOCK_WORKFLOWS_DIR": str(project / "none")}
-    done = subprocess.run(
-        [sys.executable, "-m", "interlock", "contract", *words, "--json"],
-        cwd=project,
-        env={**os.environ, **own},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return json.loads(done.stdout)
+class Person:
+    """Types commands in a project, in this process: only what the agents and the script do goes over stdio."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self._capsys = capsys
+
+    def command(self, *words: str) -> Any:
+        """Run a command and return what it prints as JSON."""
+        self._capsys.readouterr()
+        code = main([*words, "--json"])
+        printed = self._capsys.readouterr()
+        assert code == 0, printed.out + printed.err
+        return json.loads(printed.out)
+
+
+@pytest.fixture
+def person(project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Person:
+    monkeypatch.chdir(project)
+    monkeypatch.setenv("INTERLOCK_DATA_DIR", str(project.parent / "data"))
+    monkeypatch.setenv("INTERLOCK_WORKFLOWS_DIR", str(project / "none"))
+    monkeypatch.delenv("INTERLOCK_WORKSPACE", raising=False)
+    return Person(capsys)
 
 
 def next_run(agent: Server, words: str) -> ToolResult | None:
@@ -83,26 +94,46 @@ def required(answer: ToolResult) -> Iterator[str]:
     )
 
 
-@pytest.mark.inv("GOAL-3", "GOAL-6", "GOAL-8", "EXE-13")
-def test_three_agents_complete_the_work_and_one_goal_is_met_and_one_is_not(project: Path) -> None:
+def run_smoke_tests(ci: Server) -> str:
+    """Let a script find the run of the smoke tests, run their command, and report what it printed; return the run."""
+    answer = next_run(ci, SMOKE.name)
+    assert answer is not None
+    (slot,) = SMOKE.nodes
+    (block,) = (one for one in all_definitions() if isinstance(one, WorkBlock) and one.id == slot.target_id)
+    smoke = [sys.executable, "-c", "import json; print(json.dumps({'passed': True}))"]
+    adapter, events = CommandAdapter({"ci": smoke}, name="ci", seconds_max=60), InMemoryEventStore()
+    execution = adapter.execute_block(block, slot, {}, events)
+    outcomes: list[Json] = [one.payload for one in events.get_events(execution) if one.event_type == "outcome_produced"]
+    answer = ci.report(answer, {"kind": "wr.block_outputs", "outputs": outcomes[0]})
+    assert answer["isComplete"], answer.text
+    return answer["run"]["label"]
+
+
+@pytest.mark.inv("GOAL-3", "GOAL-6", "GOAL-8", "EXE-13", "ADPT-4", "SRV-13")
+def test_three_agents_and_a_script_complete_the_work_and_one_goal_is_met_and_one_is_not(
+    project: Path, person: Person
+) -> None:
     data = project.parent / "data"
-    session = command(project, "start", "Q3 Product Launch", "--goal", "Launch X")["session"]
+    session = person.command("contract", "start", "Q3 Product Launch", "--goal", "Launch X")["session"]
     with Server(data, project) as one, Server(data, project) as two, Server(data, project) as three:
         assert work(one, "Engineering Sprint Cycle") == ["triage", "fast-track", "review"]
         assert work(two, "QA Validation Pipeline") == ["only"]
         assert work(three, "Infra BAU") == ["only"]
-        status = command(project, "status", session)
+        status = person.command("contract", "status", session)
         assert status["contract_execution"]["state"] == "completed"
         assert {goal["goal"] for goal in status["goals"]} == {"not_assessed"}
-        assert len(command(project, "assess", session)["runs"]) == 3
+        assert len(person.command("contract", "assess", session)["runs"]) == 3
         assert work(one, "Uptime Monitor Assessment") == ["only"]
-        assert work(two, "Smoke Test Suite") == ["only"]
+        with Server(data, project, declared=["interlock/system"]) as ci:
+            smoke = run_smoke_tests(ci)
         assert work(three, "Survey Collection") == ["only"]
-        assert len(command(project, "assess", session)["runs"]) == 2
+        assert len(person.command("contract", "assess", session)["runs"]) == 2
         assert work(one, "Release Verification", MET) == ["status", "smoke", "verdict"]
         assert work(two, "CSAT Evaluator", NOT_MET) == ["only"]
-    status = command(project, "status", session)
+    status = person.command("contract", "status", session)
     assert status["contract_execution"]["state"] == "completed"
     assert [goal["goal"] for goal in status["goals"]] == ["met", "not_met"]
     assert [goal["goal"] for goal in status["sub_contracts"][0]["goals"]] == ["verdict"]
     assert len(status["contract_execution"]["assessment_executions"]) == 2
+    (block,) = person.command("session", "executions", smoke)["block_executions"]
+    assert {one["executor"]["type"] for one in block["events"] if one["event_type"] == "completed"} == {"system"}

@@ -12,7 +12,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -20,6 +20,7 @@ from typing import Any, Self
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 from mcp import Client, StdioServerParameters
+from mcp.client import advertise
 from mcp.server.lowlevel import Server as LowLevelServer
 
 from interlock.kernel.errors import ErrorCode
@@ -39,6 +40,8 @@ os.execv(sys.executable, [sys.executable, *command])
 """
 TRACE = "decision_trace_appended"
 NUMBERS = itertools.count()
+CALL_SECONDS_MAX = 300
+"""How long a test waits for an answer: far longer than any call takes on a machine with much else to do."""
 LEAKS = re.compile(
     r"Traceback|File \"|site-packages|pydantic|jsonschema|errors\.pydantic|\bhttps?://|\.py\b|NoneType|/tmp/|/home/|"
     + re.escape(f"{Path(__file__).resolve().parents[3]}/")
@@ -54,8 +57,11 @@ SHADOW = linear_workflow("wr.code_review", "a", name="Not the real one")
 class Served:
     """A server and a client that is connected to it. Every answer is checked for what holds of all."""
 
-    def __init__(self, server: StdioServerParameters | LowLevelServer[Any], era: Era) -> None:
+    def __init__(
+        self, server: StdioServerParameters | LowLevelServer[Any], era: Era, declared: Sequence[str] = ()
+    ) -> None:
         self.era = era
+        self._extensions = [advertise(name) for name in declared]
         self._server = server
         self._exits = ExitStack()
         self._portal: BlockingPortal | None = None
@@ -63,7 +69,9 @@ class Served:
 
     def __enter__(self) -> Self:
         self._portal = self._exits.enter_context(start_blocking_portal())
-        connection = self._portal.wrap_async_context_manager(Client(self._server, mode=self.era))
+        connection = self._portal.wrap_async_context_manager(
+            Client(self._server, mode=self.era, extensions=self._extensions)
+        )
         self.client = self._exits.enter_context(connection)
         return self
 
@@ -86,7 +94,7 @@ class Served:
         return self._portal.start_task_soon(call_through, self.client, tool, arguments)
 
     def call(self, tool: str, **arguments: Any) -> ToolResult:
-        return checked(tool, self.soon(tool, arguments).result(60))
+        return checked(tool, self.soon(tool, arguments).result(CALL_SECONDS_MAX))
 
     def start(self, workflow_id: str = "test.abc", **arguments: Any) -> ToolResult:
         return self.call("start_workflow", workflowId=workflow_id, **arguments)
@@ -127,6 +135,7 @@ class Server(Served):
         *,
         is_mortal: bool = False,
         environment: Mapping[str, str] | None = None,
+        declared: Sequence[str] = (),
     ) -> None:
         self.data_dir = data_dir
         self._pid_file = workspace.parent / f"server-{next(NUMBERS)}.pid"
@@ -139,7 +148,7 @@ class Server(Served):
             env={**own, **(environment or {})},
             cwd=str(workspace),
         )
-        super().__init__(parameters, era)
+        super().__init__(parameters, era, declared)
 
     def __exit__(self, *arguments: object) -> None:
         # A killed process leaves a client that may complain of it while it closes.

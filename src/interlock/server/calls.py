@@ -30,7 +30,7 @@ from interlock.kernel.text import one_line
 from interlock.record.events import Actor
 from interlock.server.arguments import parse_arguments
 from interlock.server.corrected import with_corrected_call
-from interlock.server.elicitation.ask import Elicitation, can_ask, claims_of
+from interlock.server.elicitation.ask import Elicitation, can_ask, claims_of, client_kind
 from interlock.server.progress import STILL_WORKING, Activity, report_progress_while
 from interlock.server.tools import tool_named
 from interlock.server.tools.contract import Call, Caller, Outcome, Tool
@@ -164,13 +164,14 @@ class _Turn:
 
 
 def _actor(context: ServerRequestContext[Any, Any]) -> Actor | None:
-    """Return the client's name and version as the client states them: a claim, not a proof (SRV-13)."""
+    """Return what the client is, its name and its version, as it states them: a claim, not a proof (SRV-13)."""
     params = context.session.client_params
     if params is None:
         return None
     info = params.client_info
     version = one_line(info.version, CLIENT_VERSION_BYTES_MAX)
-    return Actor(type="agent", identifier=one_line(info.name, CLIENT_NAME_BYTES_MAX), metadata={"version": version})
+    name = one_line(info.name, CLIENT_NAME_BYTES_MAX)
+    return Actor(type=client_kind(context), identifier=name, metadata={"version": version})
 
 
 def _internal_error(tool: Tool) -> Refusal:

@@ -80,16 +80,22 @@ def test_turns_never_push_out_the_notes_of_a_step() -> None:
         assert "Half is done." in server.rehydrate(first)["recap"]
 
 
-@pytest.mark.inv("DRIVE-12")
+@pytest.mark.inv("DRIVE-12", "SRV-13", "EXE-4")
 @pytest.mark.asyncio
 @pytest.mark.parametrize("era", ERAS)
-@pytest.mark.parametrize("speaks", [True, False])
-async def test_a_claim_of_a_client_that_speaks_for_no_person_opens_no_gate(era: Era, *, speaks: bool) -> None:
+@pytest.mark.parametrize(
+    ("declared", "kind"), [(None, "agent"), ("interlock/noPerson", "agent"), ("interlock/system", "system")]
+)
+async def test_a_claim_of_a_client_that_speaks_for_no_person_opens_no_gate(
+    era: Era, declared: str | None, kind: str
+) -> None:
     confirmed = {"id": "a", "title": "A", "prompt": "Do a.", "requireConfirmation": True}
     harness = Harness.in_memory(linear_workflow("test.abc", confirmed, "b"))
-    extensions = [] if speaks else [advertise("interlock/noPerson")]
+    extensions = [] if declared is None else [advertise(declared)]
     async with Client(build_server(harness.ports, None), mode=era, extensions=extensions) as client:
         first = await call_through(client, "start_workflow", {"workflowId": "test.abc"})
         output = {"notesMarkdown": NOTES, "artifacts": [CLAIM]}
         answer = await call_through(client, "continue_workflow", {"ackToken": first.ack, "output": output})
-    assert (answer["pending"]["stepId"] == "b") == speaks
+    assert (answer["pending"]["stepId"] == "b") == (declared is None)
+    actors = [event.actor for event in harness.events(harness.session_of(first))]
+    assert {actor.type for actor in actors if actor is not None} == {kind}

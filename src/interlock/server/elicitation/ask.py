@@ -7,7 +7,7 @@ thread, and in the later era no call.
 """
 
 import logging
-from typing import Any
+from typing import Any, Literal
 
 import anyio.to_thread
 from mcp import types
@@ -26,6 +26,8 @@ from interlock.store.ports.keys import KeyRingWriter
 
 NO_PERSON = "interlock/noPerson"
 """The capability of a client that speaks for no person, such as a driver."""
+SYSTEM = "interlock/system"
+"""The capability of a client that is a program without a model, such as a script of CI. It speaks for no person."""
 _KEY = "decision"
 """Names our one question among the inputs that a result asks for."""
 _UNNAMED_CLIENT = "a client without a name"
@@ -48,13 +50,21 @@ def can_ask(context: Context) -> bool:
 
 
 def claims_of(context: Context, allowed: GateClaims) -> GateClaims:
-    """Return whether a claim of this client may open a gate: never if it speaks for no person (DRIVE-12).
+    """Return whether a claim of this client may open a gate: never if it speaks for no person (DRIVE-12)."""
+    return "never" if _declares(context, NO_PERSON) or _declares(context, SYSTEM) else allowed
 
-    A client declares that among its extensions, or among its experimental capabilities.
-    """
+
+def client_kind(context: Context) -> Literal["agent", "system"]:
+    """Return what this client is by its own account: an agent, unless it declares that no model works behind it."""
+    return "system" if _declares(context, SYSTEM) else "agent"
+
+
+def _declares(context: Context, name: str) -> bool:
+    """Return whether a client declares something among its extensions, or among its experimental capabilities."""
     capabilities = context.session.client_capabilities
-    declared = () if capabilities is None else (capabilities.extensions or {}, capabilities.experimental or {})
-    return "never" if any(NO_PERSON in one for one in declared) else allowed
+    return capabilities is not None and any(
+        name in (one or {}) for one in (capabilities.extensions, capabilities.experimental)
+    )
 
 
 class Elicitation:
