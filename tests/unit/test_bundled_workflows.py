@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -350,3 +351,26 @@ def test_no_release_is_put_to_its_owner_that_is_not_recommended() -> None:
         is_refused = agent.change is not None and agent.change.of == "wr.contracts.decision"
         assert ("no_go" in visited) == (not is_ready or is_refused)
         assert ("rehearse" in visited) == agent.produced["irreversible"]
+
+
+ASKS = re.compile(
+    r"(?<!rules )ask (for|the|only|them)\b|take silence|user's (agreement|words)|decision is the user's"
+    r"|the user (wants|gives|chooses)",
+    re.IGNORECASE,
+)
+"""What tells an agent to ask the user, or to wait for an answer."""
+
+
+@pytest.mark.inv("MODE-8", "PLAN-22")
+@pytest.mark.parametrize("workflow_id", SOURCES)
+def test_no_prompt_of_a_bundled_workflow_asks_the_user_in_a_run_that_never_stops(workflow_id: str) -> None:
+    workflow = compiled(workflow_id).workflow
+    for node in workflow.steps.values():
+        assert node.task is not None
+        asks = [one for one in node.task.fragments if one.asks_user]
+        assert not ASKS.search(prompt_of(workflow, node, {}, never_stops=True)), node.node_id
+        prompt = prompt_of(workflow, node, {})
+        assert all(rendered(one.text, {}) in prompt for one in asks), node.node_id
+        if asks or node.task.needs_user:
+            assert "decide as the user would" in prompt_of(workflow, node, {}, never_stops=True), node.node_id
+        assert not node.task.needs_user or "**Ask the user for this**" in prompt, node.node_id

@@ -97,11 +97,15 @@ class Guard:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptFragment:
-    """A part of a prompt that is shown only if its condition is true."""
+    """A part of a prompt that is shown only if its condition is true.
+
+    One that asks the user is not shown in a run that never stops.
+    """
 
     fragment_id: str
     text: str
     when: Guard | None
+    asks_user: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

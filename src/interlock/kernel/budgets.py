@@ -159,6 +159,8 @@ BUNDLE_DEPTH_MAX = 128
 # Answers (ANS-6).
 FUNCTIONS_BYTES_MAX = 8 * KIB
 """The definitions, in a step's prompt, of the functions that the step refers to (PLAN-9)."""
+PARALLEL_PROMPTS_BYTES_MAX = 8 * KIB
+"""The prompts, in that of the first of several parallel steps, of the others: enough for three long ones (PLAN-21)."""
 RECAP_BYTES_MAX = 6_000
 """The recap on rehydrate: enough to continue, small enough for every client."""
 RECAP_SINCE_BYTES_MAX = 2_000

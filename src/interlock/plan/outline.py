@@ -102,7 +102,8 @@ def step_lines(workflow: CompiledWorkflow) -> Iterator[str]:
         parts.append(task.prompt)
         for fragment in task.fragments:
             when = f"When {describe_condition(fragment.condition)}: " if fragment.condition is not None else ""
-            parts.append(f"{when}{fragment.text}")
+            asks = "In a run that may stop for the user: " if fragment.asks_user else ""
+            parts.append(f"{when}{asks}{fragment.text}")
         parts += ["\n".join(f"- Ask the user: {need.ask}" for need in task.needs_user)] if task.needs_user else []
         if task.requirements:
             parts.append("\n".join(["**Evidence of this step**", *(f"- {line}" for line in task.requirements)]))

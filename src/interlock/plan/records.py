@@ -49,11 +49,15 @@ class Injection(Record):
 
 
 class Fragment(Record):
-    """A part of a prompt that is shown if its condition is true when the prompt is rendered; without one, always."""
+    """A part of a prompt that is shown if its condition is true when the prompt is rendered; without one, always.
+
+    One with `asks_user` is not shown in a run that never stops.
+    """
 
     fragment_id: str
     condition: Condition | None = None
     text: str
+    asks_user: bool = False
 
 
 class Consequence(Record):

@@ -191,6 +191,7 @@ class _Lowering:
                 fragment_id=fragment.id,
                 text=fragment.text,
                 when=self._lower_when(fragment.when, f"{at}.promptFragments[{number}]"),
+                asks_user=bool(fragment.asks_user),
             )
             for number, fragment in enumerate(form.prompt_fragments)
         ]

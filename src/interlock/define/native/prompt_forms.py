@@ -54,3 +54,8 @@ class PromptFragmentForm(Part):
     id: SafeId = Field(description="its name")
     text: LongText = Field(description="the text to add; may contain `{{key}}`")
     when: ConditionForm | None = Field(default=None, description="add it only if this is true; if omitted, always")
+    asks_user: Literal[True] | None = Field(
+        default=None,
+        description="the text asks the user or waits for an answer; a run that never stops leaves it out and tells the"
+        " agent to decide",
+    )

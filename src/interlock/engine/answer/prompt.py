@@ -9,11 +9,11 @@ from interlock.decide.evaluate import ConditionInputs, evaluate
 from interlock.define.document import CLARIFY
 from interlock.define.parts import FunctionDefinition
 from interlock.engine.gates import QuestionItem, asks_of, needs_of
-from interlock.engine.template import rendered
-from interlock.kernel.budgets import FUNCTIONS_BYTES_MAX
-from interlock.kernel.text import TRUNCATION_MARKER, truncated, utf8_bytes
+from interlock.engine.template import rendered, rendered_line
+from interlock.kernel.budgets import FUNCTIONS_BYTES_MAX, PARALLEL_PROMPTS_BYTES_MAX
+from interlock.kernel.text import TRUNCATION_MARKER, quoted, truncated, utf8_bytes
 from interlock.plan.compiled import CompiledWorkflow
-from interlock.plan.records import PlanNode
+from interlock.plan.records import PlanNode, Task
 from interlock.record.context import Context
 
 
@@ -27,32 +27,52 @@ def prompt_of(
 ) -> str:
     """Return a step's prompt; `seen` is the node's context with the variables of the loops around the step.
 
-    `parallel_with` are the unfinished steps that do not depend on this one. In a run that never stops, the prompt asks
-    the agent to make the decisions that it would otherwise ask the user for (MODE-8).
+    `parallel_with` are the unfinished steps that do not depend on this one; the first step of such a group carries the
+    prompts of the others, for subagents (PLAN-21). In a run that never stops, the prompt asks the agent to make the
+    decisions that it would otherwise ask the user for (MODE-8).
     """
+    sections = [*_sections(workflow, node, seen, never_stops=never_stops)]
+    if parallel_with:
+        sections.append(_parallel_words(workflow, node, seen, parallel_with, never_stops=never_stops))
+    return "\n\n".join(sections)
+
+
+def _parallel_words(
+    workflow: CompiledWorkflow, node: PlanNode, seen: Context, others: Sequence[str], *, never_stops: bool
+) -> str:
+    named = ", ".join(f"`{other}`" for other in others)
+    words = (
+        f"This step and {named} do not depend on each other; you receive and report them one by one. To work on them"
+        " at the same time, use your client's own subagent tool; do not call `start_workflow` for that."
+    )
+    parts: list[str] = []
+    left, room = list[str](), PARALLEL_PROMPTS_BYTES_MAX
+    for other in others:
+        # Only the first step of the group carries a prompt: the next ones come when that work may be done already.
+        if workflow.graphs.parallel_to(other)[0] != node.node_id:
+            continue
+        step = workflow.steps[other]
+        prompt = "\n\n".join(_sections(workflow, step, seen, never_stops=never_stops))
+        part = f"For a subagent, `{other}` ({rendered_line(step.title, seen)}):\n\n{quoted(prompt)}"
+        room -= utf8_bytes(part)
+        if room < 0:
+            left.append(f"`{other}`")
+            room = 0
+        else:
+            parts.append(part)
+    rest = [f"The prompts of {', '.join(left)} follow when these steps are pending."] if left else []
+    return "\n\n".join([words, *parts, *rest])
+
+
+def _sections(workflow: CompiledWorkflow, node: PlanNode, seen: Context, *, never_stops: bool) -> Iterator[str]:
+    task = node.task
+    assert task is not None, "as checked by the caller"
     if never_stops:
         asks = _listed(f"**Not asked of the user**\n{_DECIDE}", asks_of(node, seen))
     else:
         asks = _listed("**Ask the user for this**", needs_of(node, seen))
-    return "\n\n".join(_sections(workflow, node, seen, parallel_with, asks))
-
-
-def _sections(
-    workflow: CompiledWorkflow, node: PlanNode, seen: Context, parallel_with: Sequence[str], asks: str | None
-) -> Iterator[str]:
-    task = node.task
-    assert task is not None, "as checked by the caller"
     yield rendered(task.prompt, seen)
-    for fragment in task.fragments:
-        # A fragment whose condition cannot be decided is left out: a prompt never stops a run (PLAN-20).
-        if fragment.condition is None or evaluate(fragment.condition, ConditionInputs(context=seen)) is True:
-            yield rendered(fragment.text, seen)
-    others = ", ".join(f"`{other}`" for other in parallel_with)
-    if others:
-        yield (
-            f"This step and {others} do not depend on each other; you receive and report them one by one. To work"
-            " on them at the same time, use your client's own subagent tool; do not call `start_workflow` for that."
-        )
+    yield from _fragments(task, seen, _DECIDE if never_stops and asks is None else None, never_stops=never_stops)
     functions = [one for one in visible_functions(workflow, node) if one.name in task.functions]
     if functions:
         yield function_words("**Functions used here**", functions, FUNCTIONS_BYTES_MAX)
@@ -61,6 +81,19 @@ def _sections(
     if task.requirements:
         wanted = "\n".join(f"- {line}" for line in task.requirements)
         yield f"**Evidence of this step**\n{wanted}"
+
+
+def _fragments(task: Task, seen: Context, instead: str | None, *, never_stops: bool) -> Iterator[str]:
+    """Yield the fragments that are shown; `instead` stands once for those that ask the user in a run that may stop."""
+    for fragment in task.fragments:
+        # A fragment whose condition cannot be decided is left out: a prompt never stops a run (PLAN-20).
+        if fragment.condition is not None and evaluate(fragment.condition, ConditionInputs(context=seen)) is not True:
+            continue
+        if not fragment.asks_user or not never_stops:
+            yield rendered(fragment.text, seen)
+        elif instead is not None:
+            yield instead
+            instead = None
 
 
 def _listed(head: str, asks: Sequence[QuestionItem]) -> str | None:

@@ -156,6 +156,7 @@ class Builder:
             plan.Fragment.model_validate(
                 {"fragment_id": fragment.fragment_id, "text": fragment.text}
                 | ({"condition": fragment.when.condition} if fragment.when is not None else {})
+                | ({"asks_user": True} if fragment.asks_user else {})
             )
             for fragment in step.fragments
         )

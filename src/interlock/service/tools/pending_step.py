@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable
 
+from interlock.decide.evaluate import ConditionInputs, evaluate
 from interlock.define.declared import declared_blank
 from interlock.engine.answer.parts import PendingStepView
 from interlock.engine.answer.prompt import prompt_of
@@ -14,8 +15,10 @@ from interlock.engine.outside import EVENT_KIND
 from interlock.engine.template import rendered_line, with_loop_variables
 from interlock.kernel.blanks import Blank
 from interlock.plan.compiled import CompiledWorkflow
+from interlock.plan.graph import Graphs
 from interlock.plan.records import Task
 from interlock.plan.walk import ExecutionState
+from interlock.record.context import Context
 from interlock.record.snapshot import LoopFrame
 from interlock.service.run.context import RunContext
 from interlock.views.node_position import chain_head
@@ -56,7 +59,7 @@ def render_step_at(
     seen = with_loop_variables(graphs, run_context.session.context(node.node), frames)
     marks = ExecutionState(graphs, run_context.snapshot(node).state)
     marks.stack = list(frames)
-    parallel = marks.open_parallel_to(step.node_id)
+    parallel = tuple(one for one in marks.open_parallel_to(step.node_id) if not _is_ruled_out(graphs, one, seen))
     return PendingStepView(
         number=run_context.workflow.numbers[step.node_id],
         total=len(run_context.workflow.numbers),
@@ -73,6 +76,13 @@ def render_step_at(
         waiting=_waiting(run_context, node, step.task),
         claim=CLAIM if asking.needs_claim and not never_stops and asks_of(step, seen) else None,
     )
+
+
+def _is_ruled_out(graphs: Graphs, step_id: str, seen: Context) -> bool:
+    """Say whether no edge leads to a step as the context is now, because its condition is false."""
+    ways = [edge.condition_id for edge in graphs.in_edges.get(step_id, ())]
+    inputs = ConditionInputs(context=seen)
+    return bool(ways) and all(way is not None and evaluate(graphs.conditions[way], inputs) is False for way in ways)
 
 
 def _waiting(run_context: RunContext, node: Node, task: Task) -> WaitingOut | None:
