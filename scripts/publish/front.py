@@ -5,12 +5,14 @@ import math
 from typing import Any, cast
 
 import anyio
+from mcp import types
 from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 
 from interlock.kernel.canonical import Json
 from interlock.server.app import build_server
+from interlock.server.tools import TOOLS
 from interlock.server.transport.stdio import line_of
 from interlock.testing.harness import Harness
 
@@ -32,7 +34,8 @@ def front_file() -> str:
 async def _answers(version: str) -> dict[str, str]:
     """Return the text of each result that a connection of this version gets."""
     is_handshake = version in HANDSHAKE_PROTOCOL_VERSIONS
-    server = build_server(Harness.in_memory().ports, None)
+    tools = [types.Tool.model_validate(tool.to_json()) for tool in TOOLS]
+    server = build_server(Harness.in_memory().ports, None, tools)
     found: dict[str, str] = {}
     to_server, inbox = anyio.create_memory_object_stream[SessionMessage | Exception](math.inf)
     outbox, from_server = anyio.create_memory_object_stream[SessionMessage](math.inf)

@@ -162,7 +162,7 @@ def test_what_others_may_have_put_in_a_place_is_read_by_one_function() -> None:
         "cli/upkeep/source.py",
         "cli/upkeep/place.py",
         "drive/tools/workspace.py",
-        "server/transport/stdio.py",
+        "server/transport/descriptors.py",
         "store/local/files.py",
         "store/local/locks.py",
         "store/regular_file.py",

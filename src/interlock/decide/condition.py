@@ -98,10 +98,6 @@ class LoopControl(Term):
 
 Condition = Annotated[Compare | Always | AllOf | AnyOf | Not | LoopControl, Field(discriminator="op")]
 
-AllOf.model_rebuild()
-AnyOf.model_rebuild()
-Not.model_rebuild()
-
 
 def iter_terms(condition: Condition) -> Iterator[Condition]:
     """Yield a condition and every condition inside it, from left to right, each before its parts."""

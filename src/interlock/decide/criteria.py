@@ -67,10 +67,6 @@ class NoneOf(Term):
 
 Criteria = Annotated[Contains | Matches | Length | EveryOf | SomeOf | NoneOf, Field(discriminator="kind")]
 
-EveryOf.model_rebuild()
-SomeOf.model_rebuild()
-NoneOf.model_rebuild()
-
 
 def find_unmet(criteria: Criteria, notes: str, context: Mapping[str, Json]) -> list[str]:
     """Describe each criterion that the notes do not meet. The list is empty if they meet all."""

@@ -51,8 +51,6 @@ class Choose(Term):
 
 Value = Annotated[Read | Given | Operation | Choose, Field(discriminator="op")]
 
-Operation.model_rebuild()
-Choose.model_rebuild()
 
 VALUE_TERMS = (Read, Given, Operation, Choose)
 

@@ -340,6 +340,12 @@ READ_BYTES_MAX = 64 * KIB
 """Bytes of one read of the input: the capacity of a pipe."""
 FRONT_LINE_BYTES_MAX = 8 * KIB
 """Bytes of a message that the front answers: a handshake has a few hundred. Longer ones wait for the server."""
+FRONT_ID_CHARACTERS_MAX = 128
+"""Characters of an id that the front answers: clients count, or send a UUID."""
+FRONT_ID_MAX = 2**53
+"""Numbers beyond this are not exact in every JSON implementation."""
+FRONT_SWITCH_S = 0.001
+"""How long a thread may run while another one waits, during a start: a client must not wait for the imports."""
 FRONT_ANSWER_BYTES_MAX = 48 * KIB
 """Bytes that the front sends before it leaves the rest to the server: a client that does not read must not stop it."""
 CACHE_HINT_MS = 3_600_000

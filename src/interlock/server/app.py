@@ -1,5 +1,7 @@
 """Builds the MCP server: one low-level server for both protocol eras (SRV-4)."""
 
+import json
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,12 +17,14 @@ from interlock.server.completions import Completions
 from interlock.server.prompts import Prompts
 from interlock.server.resources import Resources
 from interlock.server.subscriptions import Subscriptions
-from interlock.server.tools import INSTRUCTIONS, TOOLS
+from interlock.server.tools import INSTRUCTIONS
 from interlock.service.ports import Ports
 from interlock.version import VERSION
 
 _CACHED = CacheHint(CACHE_HINT_MS, "public")
 """The cache hint for lists that do not change while a server runs."""
+
+_TOOLS = Path(__file__).parent / "published" / "tools.json"
 
 _CONSTANT: tuple[CacheableMethod, ...] = (
     "tools/list",
@@ -32,12 +36,12 @@ _CONSTANT: tuple[CacheableMethod, ...] = (
 
 @cache
 def _published_tools() -> list[types.Tool]:
-    """Return the tools for `tools/list`. They are built on the first call only."""
-    return [types.Tool.model_validate(tool.to_json()) for tool in TOOLS]
+    """Return the tools for `tools/list`, as published in the wheel: nothing is generated from models (SRV-3)."""
+    return [types.Tool.model_validate(tool) for tool in json.loads(_TOOLS.read_bytes())]
 
 
-def build_server(ports: Ports, workspace: Path | None) -> Server[Any]:
-    """Return the MCP server over these ports."""
+def build_server(ports: Ports, workspace: Path | None, tools: Sequence[types.Tool] | None = None) -> Server[Any]:
+    """Return the MCP server over these ports. `tools` replaces the published list of tools, to publish a new one."""
     subscriptions = Subscriptions()
     calls = Calls(ports, workspace, on_changed=subscriptions.notify)
     resources, prompts = Resources(ports, workspace), Prompts(ports, workspace)
@@ -45,7 +49,7 @@ def build_server(ports: Ports, workspace: Path | None) -> Server[Any]:
     async def list_tools(
         _context: ServerRequestContext[Any, Any], _params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=_published_tools())
+        return types.ListToolsResult(tools=list(tools) if tools is not None else _published_tools())
 
     return Server(
         "interlock",

@@ -10,6 +10,7 @@ import sys
 import threading
 
 from interlock.config.places import CONFIG_FILE, LOG_LEVELS, nearest_existing, platform_data_dir
+from interlock.kernel.budgets import FRONT_SWITCH_S
 from interlock.server.transport.front import Front
 
 TYPE_CHECKING = False
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 
 OPTIONS = ("--data-dir", "--workspace", "--workflows-dir", "--core-source")
 """The options of the command; every one takes a directory."""
-_SWITCH_S = 0.001
-"""How long a thread may run while another one waits: the client must not wait for the imports."""
 
 
 def serve_if_plain(words: "Sequence[str]") -> int | None:
@@ -32,7 +31,7 @@ def serve_if_plain(words: "Sequence[str]") -> int | None:
     # Imported code never becomes garbage; the server resumes collection.
     gc.disable()
     interval = sys.getswitchinterval()
-    sys.setswitchinterval(_SWITCH_S)
+    sys.setswitchinterval(FRONT_SWITCH_S)
     front = Front(may_answer=may_answer_at_once(options, os.environ))
     start = _Start(options, front)
     threading.Thread(target=start.run, name="start", daemon=True).start()

@@ -12,6 +12,8 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from pydantic import BaseModel
+
 from interlock.cli.commands import add_places
 from interlock.cli.options import place_arguments
 from interlock.config.applied import applied_config_hash
@@ -94,6 +96,8 @@ def check(arguments: PlaceArguments) -> Settings | int:
 
 def load(settings: Settings) -> Loaded:
     """Import the server, which takes half a second, and build it."""
+    # The SDK defines hundreds of models, of which a connection uses a few: each is built when it is first used.
+    BaseModel.model_config["defer_build"] = True
     from interlock.config.ports import local_ports  # noqa: PLC0415 — the SDK is imported after the checks
     from interlock.server.app import build_server  # noqa: PLC0415 — as above
 
@@ -102,6 +106,7 @@ def load(settings: Settings) -> Loaded:
     # Imported here, in a thread perhaps, so that `serve` begins at once.
     import_module("anyio")
     import_module("interlock.server.transport.stdio")
+    del BaseModel.model_config["defer_build"]
     return Loaded(server, ports)
 
 

@@ -7,7 +7,7 @@ alone, because a client waits for the first answer.
 import json
 import os
 
-from interlock.kernel.budgets import FRONT_LINE_BYTES_MAX
+from interlock.kernel.budgets import FRONT_ID_CHARACTERS_MAX, FRONT_ID_MAX, FRONT_LINE_BYTES_MAX
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -110,12 +110,10 @@ def _refuse(name: str) -> None:
 def _is_plain_id(identity: object) -> bool:
     """Say whether every JSON encoder writes an id in the same way."""
     if isinstance(identity, str):
-        return len(identity) <= _ID_CHARACTERS_MAX and identity.isascii() and json.dumps(identity) == f'"{identity}"'
-    return isinstance(identity, int) and not isinstance(identity, bool) and abs(identity) <= _ID_MAX
-
-
-_ID_CHARACTERS_MAX = 128
-_ID_MAX = 2**53
+        return (
+            len(identity) <= FRONT_ID_CHARACTERS_MAX and identity.isascii() and json.dumps(identity) == f'"{identity}"'
+        )
+    return isinstance(identity, int) and not isinstance(identity, bool) and abs(identity) <= FRONT_ID_MAX
 
 
 def _is_hello(params: "Object") -> bool:
