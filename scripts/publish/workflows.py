@@ -17,6 +17,8 @@ from interlock.plan.compile.compiler import Compiled, compile_workflow
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.outline import loop_words
 from interlock.plan.records import ASSESSMENT_CONTRACT, NOTES_CONTRACT, PlanNode, Task
+from interlock.views.picture.plan_picture import plan_chart
+from interlock.views.picture.svg import render_svg
 
 DIRECTORY = "docs/workflows"
 """Where the pages are."""
@@ -41,6 +43,11 @@ def workflow_pages() -> dict[str, str]:
         for document, workflow in bundled
     ]
     return pages | {f"{DIRECTORY}/README.md": _INDEX_HEAD + _table(("workflow", "for"), rows)}
+
+
+def workflow_picture(name: str) -> str:
+    """Return the picture of a bundled workflow, as `interlock workflow graph --svg` prints it."""
+    return render_svg(plan_chart(_read(_SOURCES / f"{name}.json")[1])) + "\n"
 
 
 def _read(path: Path) -> tuple[WorkflowDocument, CompiledWorkflow]:

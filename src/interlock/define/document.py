@@ -294,6 +294,7 @@ class WorkflowDocument:
     steps: tuple[Step, ...]
     description: str = ""
     tags: tuple[str, ...] = ()
+    keywords: tuple[str, ...] = ()
     examples: tuple[str, ...] = ()
     agent_role: str | None = None
     guidance: tuple[str, ...] = ()

@@ -400,6 +400,8 @@ WATCH_STEP_S = 0.5
 """Seconds between two looks of `interlock watch`."""
 WATCHED_ENTRIES = 5
 """Earlier entries that `interlock watch` begins with."""
+UTF8_CHAR_BYTES_MAX = 4
+"""Bytes of one character in UTF-8: a text that was cut can be so much shorter than its budget."""
 READ_CHUNK_BYTES = 65_536
 """Read at once from one of many small files: a regular file gives fewer bytes only at its end."""
 PASSAGES_LISTED = 20

@@ -13,6 +13,7 @@ from interlock.decide.condition import Condition
 from interlock.decide.criteria import Criteria
 from interlock.define.parts import AwaitEvent, EmitAction, Hints, Metadata, SetAction, UserNeed
 from interlock.kernel.budgets import EMITS_PER_STEP_MAX
+from interlock.plan.prompt_blocks import ResolvedBlocks
 from interlock.record.base import DelimiterSafe, DigestField, IndexField, Record
 from interlock.record.outcome import Capability
 
@@ -81,10 +82,12 @@ class Evidence(Record):
 class Task(Record):
     """The work of an agent in a step. Texts may contain `{{key}}`, rendered with the node's context (PLAN-6).
 
-    A step with `awaits` has no work: it is done when its event is there (WORLD-1).
+    A step with `awaits` has no work: it is done when its event is there (WORLD-1). `prompt_blocks` are the parts of a
+    prompt that was written in parts; they say nothing that `prompt` does not say.
     """
 
     prompt: str
+    prompt_blocks: ResolvedBlocks | None = None
     agent_role: str | None = None
     fragments: Annotated[tuple[Fragment, ...], Field(strict=False)] = ()
     requirements: Annotated[tuple[str, ...], Field(strict=False)] = ()

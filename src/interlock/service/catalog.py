@@ -93,6 +93,11 @@ class Entry:
         return self.content.tags if isinstance(self.content, WorkflowDocument) else ()
 
     @property
+    def keywords(self) -> tuple[str, ...]:
+        """What people say who want it. They are not compiled, so a run's pinned workflow does not depend on them."""
+        return self.content.keywords if isinstance(self.content, WorkflowDocument) else ()
+
+    @property
     def examples(self) -> tuple[str, ...]:
         """Requests that fit it."""
         return self.content.examples if isinstance(self.content, WorkflowDocument) else ()

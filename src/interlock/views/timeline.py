@@ -4,9 +4,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
-from interlock.kernel.budgets import TIMELINE_NOTES_BYTES_MAX
+from interlock.kernel.budgets import TIMELINE_NOTES_BYTES_MAX, UTF8_CHAR_BYTES_MAX
 from interlock.kernel.ids import NodeId, RunId, ack_attempt
-from interlock.kernel.text import one_line
+from interlock.kernel.text import one_line, utf8_bytes
+from interlock.kernel.workflow_budgets import TRACE_SUMMARY_BYTES_MAX
 from interlock.record import events as ev
 from interlock.record import payloads as data
 from interlock.record.outcome import Blocked
@@ -116,7 +117,7 @@ def _details(event: ev.Event) -> Iterator[str]:  # noqa: C901, PLR0912 — one f
         case ev.IntentSettledEvent():
             yield from _describe_settled(event)
         case ev.DecisionTraceAppendedEvent():
-            yield from (f"because: {entry.summary}" for entry in event.data.entries)
+            yield from (f"because: {_describe_decision(entry, event.scope.node_id)}" for entry in event.data.entries)
         case ev.ContractBoundEvent():
             yield f"contract {event.data.contract_id}, version {event.data.contract_version}: {event.data.definition}"
         case ev.ExecutionClaimedEvent():
@@ -126,6 +127,19 @@ def _details(event: ev.Event) -> Iterator[str]:  # noqa: C901, PLR0912 — one f
             return
         case _:
             assert_never(event)
+
+
+def _describe_decision(entry: data.TraceEntry, node: NodeId) -> str:
+    """Return a decision as it was recorded; if it was cut, with the command that shows all of it."""
+    if not is_cut(entry):
+        return entry.summary
+    return f"{entry.summary} (cut; `interlock session explain {node}` shows all of it)"
+
+
+def is_cut(entry: data.TraceEntry) -> bool:
+    """Say whether the text of a decision was longer than a trace holds."""
+    longest = TRACE_SUMMARY_BYTES_MAX - UTF8_CHAR_BYTES_MAX
+    return entry.summary.endswith("…") and utf8_bytes(entry.summary) > longest
 
 
 def _describe_fields(event: ev.EventReceivedEvent | ev.IntentRecordedEvent) -> Iterator[str]:

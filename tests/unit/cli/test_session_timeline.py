@@ -59,6 +59,26 @@ def test_what_happened_is_told_in_order_when_through_whom_and_with_what(place: P
     assert "preferences of the user: riskPolicy = balanced" in more
 
 
+def test_a_decision_that_was_cut_says_where_all_of_it_is(place: Place) -> None:
+    ways = [{"var": "mode", "equals": f"the way of number {number}"} for number in range(9)]
+    document = linear_workflow(
+        "team.long",
+        step("a"),
+        step("b", when={"or": ways}),
+        step("c", when=ways[0]),
+        inputs=[{"key": "mode", "type": "string", "description": "The mode."}],
+    )
+    harness = place.serving(document)
+    harness.advance(harness.start("team.long", context={"mode": "the way of number 8"}), "Done.")
+    lines = [line.strip() for line in place.run("timeline").out.splitlines() if "because: " in line]
+    cut = next(line for line in lines if "(cut;" in line)
+    node = cut.partition("explain ")[2].partition("`")[0]
+    assert "the way of number 8" not in cut
+    explained = place.run("explain", node).out
+    assert "the way of number 8" in explained.partition("In short")[0]
+    assert sum("(cut" in line for line in lines) == 1
+
+
 def test_disclosures_observations_and_decisions_are_told_with_what_they_came_with(place: Place) -> None:
     document = linear_workflow(
         "team.all",

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from interlock.cli.main import main
 from interlock.testing.harness import Harness, linear_workflow
 
 README = (Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8")
@@ -56,3 +57,10 @@ def test_no_command_of_the_readme_is_spelled_by_the_path_in_the_checkout_except_
     ]
     by_path = [shlex.split(line)[0] for line in shown if ".venv/bin/interlock" in line]
     assert set(by_path) == {"claude", "codex", "gemini"}
+
+
+def test_the_picture_is_what_the_command_draws(capsys: pytest.CaptureFixture[str]) -> None:
+    picture = "docs/workflows/code_review.svg"
+    assert f"({picture})" in README
+    assert main(["workflow", "graph", "wr.code_review", "--svg"]) == 0
+    assert capsys.readouterr().out == (Path(__file__).parents[3] / picture).read_text(encoding="utf-8")

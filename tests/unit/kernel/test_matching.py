@@ -1,11 +1,11 @@
 """The matcher of all searches: what it finds, and what it never takes for something else."""
 
-import random
 from collections.abc import Iterator
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.searches import goals, searches
 
 from interlock.kernel.matching import Closeness, Words, closeness_of, is_slip, match_texts, words_of
 
@@ -78,48 +78,14 @@ def test_every_text_has_words_and_matches_its_own(text: str) -> None:
     assert words_of(text) >= {word for word in query.words if len(word) > 1} or not query
 
 
-NOUNS = [
-    *("parser", "invoice", "login", "export", "retry", "schema", "cache", "totals", "webhook", "migration"),
-    *("renderer", "scheduler", "tokenizer", "importer", "dashboard", "payment", "mailer", "archive", "gateway"),
-]
-VERBS = ["repair", "rename", "investigate", "document", "speed up", "release", "review", "simplify", "translate"]
-PLACES = ["customers", "settings", "reports", "checkout", "profile", "inventory", "calendar", "search page", "billing"]
-DETAILS = ["timeout", "rounding", "encoding", "ordering", "duplicates", "permissions", "memory", "spelling", "limit"]
-
-
-def misspelt(word: str, chance: random.Random) -> str:
-    at = chance.randrange(1, len(word) - 1)
-    return chance.choice(
-        [
-            word[:at] + word[at + 1 :],
-            word[:at] + word[at] + word[at:],
-            word[:at] + word[at + 1] + word[at] + word[at + 2 :],
-        ]
-    )
-
-
 @pytest.mark.inv("RES-11")
 def test_of_200_misspelt_or_partial_searches_over_500_goals_95_in_100_find_the_meant_one_first() -> None:
-    chance = random.Random(20_25)
-    every = [
-        f"{verb} the {noun} of {place}: {detail}"
-        for verb in VERBS
-        for noun in NOUNS
-        for place in PLACES
-        for detail in DETAILS
-    ]
-    goals = chance.sample(every, 500)
+    every = goals()
     right = silently_wrong = 0
-    for _ in range(200):
-        meant = chance.choice(goals)
-        words = [word for word in Words.of(meant).words if word not in ("the", "of")]
-        asked = [word[: max(4, len(word) - 2)] if chance.random() < 0.3 else word for word in words]
-        if chance.random() < 0.7:
-            at = chance.choice([at for at, word in enumerate(asked) if len(word) > 4])
-            asked[at] = misspelt(words[at], chance)
-        found = match_texts(Words.of(" ".join(asked)), goals)
+    for meant, asked in searches(every):
+        found = match_texts(Words.of(asked), every)
         best = min((one for one in found if one is not None), default=None)
-        first = [goal for goal, one in zip(goals, found, strict=True) if one is best and one is not None]
+        first = [goal for goal, one in zip(every, found, strict=True) if one is best and one is not None]
         right += first[:1] == [meant]
         silently_wrong += bool(first) and meant not in first and best in (WORDS, BEGINNINGS)
     assert right >= 190

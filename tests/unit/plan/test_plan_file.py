@@ -268,6 +268,11 @@ FAULTS: dict[str, tuple[Callable[[Value], None], str, str]] = {
         "duplicate_id",
         f"inputs[{len(WHOLE.inputs)}].key",
     ),
+    "other parts than those of the prompt": (
+        setter(*TASK, "promptBlocks", to={"goal": "Do something else."}),
+        "wrong_value",
+        f"plan.nodes[{A}].task.promptBlocks",
+    ),
     "a reserved key": (setter(*TASK, "produces", to=["__proto__"]), "wrong_value", f"plan.nodes[{A}].task.produces[0]"),
     "a condition twice": (
         lambda value: value["plan"]["conditions"].append(value["plan"]["conditions"][0]),

@@ -12,6 +12,7 @@ from interlock.define.document import WorkflowDocument
 from interlock.kernel.budgets import LIST_ENTRIES_MAX
 from interlock.kernel.errors import ErrorCode
 from interlock.service.catalog import Pinnable
+from interlock.service.tools.list_workflows import ListCommand, matching_entries
 from interlock.testing.harness import Harness, ToolResult, linear_workflow
 
 
@@ -318,3 +319,43 @@ def test_the_bundled_workflows_are_sound_and_the_prompts_of_each_can_be_walked(t
             assert "[context key not set:" not in answer.text
             assert len(answer.text) < 10_000
     assert not list(tmp_path.iterdir())
+
+
+SAID = {
+    "debug": "wr.bug_investigation",
+    "flaky test": "wr.bug_investigation",
+    "pr review": "wr.code_review",
+    "look at my code": "wr.code_review",
+    "new feature": "wr.coding_task",
+    "adr": "wr.design_decision",
+    "readme": "wr.documentation",
+    "outage": "wr.incident_review",
+    "typo": "wr.quick_task",
+    "tech debt": "wr.refactoring",
+    "can we ship": "wr.release_readiness",
+    "deploy": "wr.release_readiness",
+    "look into": "wr.research",
+    "coverage": "wr.test_gap_analysis",
+    "debugg": "wr.bug_investigation",
+    "refacotr": "wr.refactoring",
+}
+"""What people say, and the bundled workflow that they mean."""
+
+
+@pytest.mark.inv("SRC-9")
+def test_a_bundled_workflow_is_found_first_by_what_people_say(tmp_path: Path) -> None:
+    catalog = local_ports(Settings(data_dir=tmp_path, workspace=None, user_workflows=None)).catalog
+    entries = [entry for _, entry in sorted(catalog.view(None).entries.items())]
+    commands = {query: ListCommand(workspace=None, query=query) for query in SAID}
+    assert {query: matching_entries(entries, one)[0][0].workflow_id for query, one in commands.items()} == SAID
+
+
+@pytest.mark.inv("SRC-9")
+def test_keywords_are_searched_and_change_nothing_that_a_run_pins() -> None:
+    plain = linear_workflow("team.deploy", "a")
+    with_keywords = {**plain, "keywords": ["send it out", "roll out"]}
+    harnesses = [Harness.in_memory(document) for document in (plain, with_keywords)]
+    assert [found(harness, query="send it out") for harness in harnesses] == [[], ["team.deploy"]]
+    inspected = [harness.call("inspect_workflow", {"workflowId": "team.deploy"}) for harness in harnesses]
+    assert len({one["workflowHash"] for one in inspected}) == 1
+    assert "roll out" not in inspected[1].text

@@ -11,7 +11,7 @@ from interlock.kernel.ids import WorkflowHash
 from interlock.plan.check.plan_file import plan_document
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.outline import constraints_of, gate_after, input_lines, loop_words, outline_lines, profile_lines
-from interlock.plan.records import PlanNode
+from interlock.plan.records import PlanNode, Task
 
 _HEADS = ("NODE", "KIND", "OWNER", "INPUT", "EVIDENCE", "IN LOOP", "FROM", "NEXT")
 
@@ -20,6 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     add_place_options(parser)
     parser.add_argument("workflow", metavar="ID|FILE", help="the id of a workflow, or the path of a workflow file")
+    add_prompts_option(parser)
     add_json(parser)
 
 
@@ -33,12 +34,19 @@ def run(options: argparse.Namespace) -> int:
     if options.as_json:
         say_json(plan_document(pinned.workflow))
     else:
-        say_plan(pinned.workflow, pinned.workflow_hash)
+        say_plan(pinned.workflow, pinned.workflow_hash, shows_prompts=options.shows_prompts)
     return 0
 
 
-def say_plan(compiled: CompiledWorkflow, workflow_hash: WorkflowHash) -> None:
-    """Print a plan: its outline, its nodes and its loops."""
+def add_prompts_option(parser: argparse.ArgumentParser) -> None:
+    """Add the option that prints prompts, too."""
+    parser.add_argument(
+        "--prompts", dest="shows_prompts", action="store_true", help="also the prompt of each step, part by part"
+    )
+
+
+def say_plan(compiled: CompiledWorkflow, workflow_hash: WorkflowHash, *, shows_prompts: bool = False) -> None:
+    """Print a plan: its outline, its nodes and its loops; the prompts only if asked for."""
     say(f"{compiled.name} ({compiled.workflow_id})\n{workflow_hash}, plan version {compiled.plan.v}\n")
     say("\n".join([*profile_lines(compiled), *input_lines(compiled), *outline_lines(compiled)]) + "\n")
     rows = (row for node in compiled.plan.nodes for row in _rows(compiled, node))
@@ -51,6 +59,24 @@ def say_plan(compiled: CompiledWorkflow, workflow_hash: WorkflowHash) -> None:
         say("")
         rows = ((loop.loop_id, loop_words(compiled, loop), loop.on_limit) for loop in compiled.plan.loops)
         say_table(("LOOP", "PASSES", "AT ITS LIMIT"), rows, ids=("LOOP",))
+    if shows_prompts:
+        for node in compiled.plan.nodes:
+            if node.task is not None:
+                say("\n".join(_prompt_lines(node.node_id, node.task)))
+
+
+def _prompt_lines(node_id: str, task: Task) -> Iterator[str]:
+    """Yield the prompt of a step: its parts if it was written in parts, each under its name in the workflow file."""
+    yield f"\nPrompt of {node_id}"
+    if task.prompt_blocks is None:
+        yield from (f"  {line}" for line in task.prompt.splitlines())
+        return
+    for name, value in task.prompt_blocks.to_json().items():
+        yield f"  {name}"
+        for text in value if isinstance(value, list) else [value]:
+            first, *rest = str(text).splitlines() or [""]
+            yield f"    - {first}"
+            yield from (f"      {line}" for line in rest)
 
 
 def _rows(workflow: CompiledWorkflow, node: PlanNode) -> Iterator[tuple[str, ...]]:

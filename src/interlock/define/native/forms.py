@@ -347,6 +347,10 @@ class WorkflowForm(Part):
     tags: Annotated[
         tuple[SafeId, ...], Field(max_length=30, strict=False, description="tags to filter lists of workflows")
     ] = ()
+    keywords: Annotated[
+        tuple[Annotated[str, Field(min_length=1, max_length=60)], ...],
+        Field(max_length=40, strict=False, description="what people say who want it; only searches read them"),
+    ] = ()
     examples: Annotated[
         tuple[Annotated[str, Field(min_length=1, max_length=200)], ...],
         Field(max_length=10, strict=False, description="requests that fit it"),

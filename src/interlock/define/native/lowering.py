@@ -140,6 +140,7 @@ class _Lowering:
             name=form.name,
             description=form.description,
             tags=form.tags,
+            keywords=form.keywords,
             examples=form.examples,
             agent_role=form.agent_role,
             guidance=form.guidance,

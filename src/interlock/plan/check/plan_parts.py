@@ -31,6 +31,7 @@ from interlock.kernel.workflow_budgets import (
 from interlock.plan.check.declarations import check_declarations
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.graph import Graphs, find_meetings
+from interlock.plan.prompt_blocks import join_blocks
 from interlock.plan.records import Loop, PlanNode, Task
 
 _OPERANDS: Mapping[str, Callable[[object], bool]] = {
@@ -170,6 +171,9 @@ def _texts(task: Task, at: str) -> Iterator[Diagnostic]:
     for name, text in shown.items():
         if text is not None and not text.strip():
             yield fault(f"{at}.{name}", "empty", "The text is empty.", "Write something.")
+    if task.prompt_blocks is not None and join_blocks(task.prompt_blocks) != task.prompt:
+        message = "The parts are not those of the prompt: joined, they give another text."
+        yield fault(f"{at}.promptBlocks", "wrong_value", message, "Leave `promptBlocks` out; agents read `prompt`.")
     prompt = utf8_bytes(task.prompt) + sum(utf8_bytes(fragment.text) for fragment in task.fragments)
     for name, size in (("prompt", prompt), ("agentRole", utf8_bytes(task.agent_role or ""))):
         if size > PROMPT_BYTES_MAX:

@@ -22,6 +22,7 @@ from interlock.plan import records as plan
 from interlock.plan.compile.prompts import Prompts
 from interlock.plan.compile.requirements import requirement_lines
 from interlock.plan.compile.routines import Routine, unfolded
+from interlock.plan.prompt_blocks import ResolvedBlocks
 
 _AUTHORED = plan.Provenance(source="authored")
 
@@ -122,7 +123,7 @@ class Builder:
         return exits
 
     def _task(self, step: doc.AgentStep, entries: list[_Exit]) -> list[_Exit]:
-        prompt, injections = self.prompts.rendered(step)
+        prompt, blocks, injections = self.prompts.rendered(step)
         size = utf8_bytes(prompt) + sum(utf8_bytes(fragment.text) for fragment in step.fragments)
         if size > PROMPT_BYTES_MAX:
             message = f"The rendered prompt has {size} bytes; the limit is {PROMPT_BYTES_MAX}."
@@ -140,7 +141,7 @@ class Builder:
             "owner": step.owner,
             "input_schema_ref": plan.STEP_INPUT,
             "evidence_schema_ref": evidence_ref,
-            "task": self._task_record(step, prompt, injections),
+            "task": self._task_record(step, prompt, blocks, injections),
         }
         if step.hints:
             fields["hints"] = step.hints
@@ -151,7 +152,9 @@ class Builder:
         self._add(step.id, "task", step.title, step.at, entries, **fields)
         return [_Exit(source=step.id)]
 
-    def _task_record(self, step: doc.AgentStep, prompt: str, injections: tuple[plan.Injection, ...]) -> plan.Task:
+    def _task_record(
+        self, step: doc.AgentStep, prompt: str, blocks: ResolvedBlocks | None, injections: tuple[plan.Injection, ...]
+    ) -> plan.Task:
         fragments = tuple(
             plan.Fragment.model_validate(
                 {"fragment_id": fragment.fragment_id, "text": fragment.text}
@@ -161,6 +164,7 @@ class Builder:
             for fragment in step.fragments
         )
         fields: dict[str, object] = {
+            "prompt_blocks": blocks,
             "agent_role": step.agent_role or self.agent_role,
             "fragments": fragments,
             "requirements": requirement_lines(step, self.assessments),

@@ -14,6 +14,7 @@ from interlock.kernel.workflow_budgets import (
 from interlock.plan.builtins.features import FEATURES
 from interlock.plan.builtins.references import SNIPPETS
 from interlock.plan.compiled import AppliedFeature
+from interlock.plan.prompt_blocks import ResolvedBlocks, guidance_section, join_blocks
 from interlock.plan.records import Injection
 
 
@@ -26,17 +27,21 @@ class Prompts:
     features: tuple[AppliedFeature, ...]
     faults: list[Diagnostic] = field(default_factory=list[Diagnostic])
 
-    def rendered(self, step: doc.AgentStep) -> tuple[str, tuple[Injection, ...]]:
-        """Return a step's prompt and what was inlined into it. Guidance comes last."""
+    def rendered(self, step: doc.AgentStep) -> tuple[str, ResolvedBlocks | None, tuple[Injection, ...]]:
+        """Return a step's prompt, its parts if it was written in parts, and what was inlined. Guidance comes last."""
         injections: dict[str, Injection] = {}
-        parts = self._sections(step.prompt, injections)
-        if step.guidance:
-            parts.append(_section("Guidance", _bullets(step.guidance)))
+        if isinstance(step.prompt, doc.PromptBlocks):
+            blocks = self._resolved(step.prompt, step.guidance, injections)
+            prompt = join_blocks(blocks)
+        else:
+            blocks, prompt = None, self._text(step.prompt, injections)
+            if step.guidance:
+                prompt = f"{prompt}\n\n{guidance_section(step.guidance)}"
         injected = sum(injection.byte_length for injection in injections.values())
         if injected > INJECTED_BYTES_MAX:
             message = f"Built-in texts add {injected} bytes to the prompt; the limit is {INJECTED_BYTES_MAX}."
             self.faults.append(fault(step.at, "too_long", message, "Refer to fewer built-in texts in this step."))
-        return "\n\n".join(parts), tuple(injections[ref] for ref in sorted(injections))
+        return prompt, blocks, tuple(injections[ref] for ref in sorted(injections))
 
     def bound(self, part: doc.BindingPart) -> str:
         """Return the text that a slot is bound to: the project's, else the default of the slot."""
@@ -48,27 +53,22 @@ class Prompts:
             return ""
         return self.bindings.get(part.slot_id, slot.default)
 
-    def _sections(self, prompt: doc.Prose | doc.PromptBlocks, injections: dict[str, Injection]) -> list[str]:
-        if not isinstance(prompt, doc.PromptBlocks):
-            return [self._text(prompt, injections)]
-        sections = [self._text(prompt.goal, injections)] if prompt.goal is not None else []
-        constraints = self._lines(prompt.constraints, injections) + self._added("constraints", injections)
-        procedure = self._lines(prompt.procedure, injections) + self._added("procedure", injections)
-        verify = self._lines(prompt.verify, injections) + self._added("verify", injections)
-        if constraints:
-            sections.append(_section("Constraints", _bullets(constraints)))
-        if procedure:
-            numbered = "\n".join(f"{number}. {line}" for number, line in enumerate(procedure, start=1))
-            sections.append(_section("Procedure", numbered))
-        if prompt.output_required:
-            wanted = [
+    def _resolved(
+        self, prompt: doc.PromptBlocks, guidance: Sequence[str], injections: dict[str, Injection]
+    ) -> ResolvedBlocks:
+        goal = self._text(prompt.goal, injections) if prompt.goal is not None else None
+        parts = {
+            "constraints": self._lines(prompt.constraints, injections) + self._added("constraints", injections),
+            "procedure": self._lines(prompt.procedure, injections) + self._added("procedure", injections),
+            "verify": self._lines(prompt.verify, injections) + self._added("verify", injections),
+            "output_required": [
                 (f"**{name}**: " if name else "") + self._text(prose, injections)
                 for name, prose in prompt.output_required
-            ]
-            sections.append(_section("Output required", _bullets(wanted)))
-        if verify:
-            sections.append(_section("Check before you send", _bullets(verify)))
-        return sections
+            ],
+            "guidance": guidance,
+        }
+        present: dict[str, object] = {name: tuple(lines) for name, lines in parts.items() if lines}
+        return ResolvedBlocks.model_validate(present if goal is None else {"goal": goal, **present})
 
     def _lines(self, proses: Iterable[doc.Prose], injections: dict[str, Injection]) -> list[str]:
         return [self._text(prose, injections) for prose in proses]
@@ -115,11 +115,3 @@ def _configured(line: str, config: Mapping[str, Json]) -> str:
     for name, value in config.items():
         line = line.replace(f"{{{name}}}", str(value).lower() if isinstance(value, bool) else str(value))
     return line
-
-
-def _section(title: str, body: str) -> str:
-    return f"**{title}**\n{body}"
-
-
-def _bullets(lines: Sequence[str]) -> str:
-    return "\n".join(f"- {line}" for line in lines)

@@ -18,6 +18,7 @@ from interlock.service.run.plans import Plans
 from interlock.store.ports.reader import SessionReader
 from interlock.views.node_position import refusal_of
 from interlock.views.session import Node, Session
+from interlock.views.timeline import is_cut
 
 
 class Explanation(Published):
@@ -54,7 +55,7 @@ def explain(reader: SessionReader, plans: Plans, session: Session, node: Node) -
         title=run_context.title(node),
         decisions=tuple(_decision(run_context.workflow, one) for one in decisions),
         effects=tuple(_effects(captures)),
-        reasons=tuple(entry.summary for entry in node.trace),
+        reasons=tuple(f"{entry.summary} (cut)" if is_cut(entry) else entry.summary for entry in node.trace),
         refusal=tuple(f"{one.code}: {one.message}" for one in refusal.blockers) if refusal is not None else (),
         gaps=tuple(gap.summary for gap in node.gaps),
         record=captures[0] if captures else {},

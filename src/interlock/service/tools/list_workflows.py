@@ -90,13 +90,13 @@ _NO_MATCH = "No workflow matches; these are all workflows."
 def matching_entries(entries: Sequence[Entry], command: ListCommand) -> tuple[list[Entry], Closeness | None]:
     """Return the workflows that match the call's query and tag, the best matches first, and how well they match.
 
-    Names, ids, tags, descriptions and examples are searched.
+    Names, ids, tags, keywords, descriptions and examples are searched.
     """
     tagged = [entry for entry in entries if command.tag is None or command.tag in entry.tags]
     if command.query is None:
         return tagged, Closeness.WORDS
     query = Words.of(command.query)
-    named = match_texts(query, [" ".join((entry.workflow_id, entry.content.name, *entry.tags)) for entry in tagged])
+    named = match_texts(query, [_called(entry) for entry in tagged])
     whole = match_texts(query, [_searched_text(entry) for entry in tagged])
     # What a workflow is called says more than a word of its description.
     ranks = [
@@ -108,9 +108,14 @@ def matching_entries(entries: Sequence[Entry], command: ListCommand) -> tuple[li
     return [tagged[at] for _, _, at in ranks], ranks[0][0] if ranks else None
 
 
+def _called(entry: Entry) -> str:
+    """Return what a workflow is called, by its author and by those who want it."""
+    return "\n".join((entry.workflow_id, entry.content.name, *entry.tags, *entry.keywords))
+
+
 def _searched_text(entry: Entry) -> str:
     named = (entry.workflow_id.replace(".", " "), entry.content.name, entry.content.description)
-    return "\n".join((*named, *entry.tags, *entry.examples))
+    return "\n".join((*named, *entry.tags, *entry.keywords, *entry.examples))
 
 
 def _entry(entry: Entry) -> ListedWorkflow:
