@@ -7,14 +7,19 @@ from typing import Any
 
 import pytest
 from tests.support.flows import outputs
-from tests.support.q3_launch import INFRASTRUCTURE, LAUNCH, QA, SPRINT, all_definitions
+from tests.support.q3_launch import BAU, INFRASTRUCTURE, LAUNCH, QA, SPRINT, all_definitions
 
-from interlock.define.operations.contracts import Contract
+from interlock.define.operations.blocks import WorkBlock
+from interlock.define.operations.builders import FlowBuilder
+from interlock.define.operations.contracts import Contract, FlowReference
 from interlock.define.operations.definitions import Definitions, next_version
 from interlock.define.operations.flows import Flow
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import Refusal
 from interlock.kernel.ids import RunId, SessionId
+from interlock.plan.compile.compiler import Compiled
+from interlock.plan.compiled import CompiledWorkflow, pinned_bytes
+from interlock.plan.flows.lowering import compile_flow
 from interlock.record.append_plan import AppendPlan, Stamps
 from interlock.record.base import Preferences
 from interlock.record.events import Actor
@@ -32,6 +37,7 @@ from interlock.service.contracts.start import (
 from interlock.service.contracts.status import ContractStatus, read_status
 from interlock.service.ports import Ports
 from interlock.service.run.context import load_run_context
+from interlock.service.run.plans import Plans
 from interlock.store.ports.errors import FailureKind, StoreFailureError
 from interlock.store.ports.maintenance import Retention
 from interlock.store.ports.store import Store
@@ -43,6 +49,7 @@ from interlock.views.session import Session
 
 PERSON = Actor(type="human", identifier="tester")
 ORIGIN = RunOrigin(actor=PERSON)
+OPERATE = next(one for one in all_definitions() if isinstance(one, WorkBlock) and one.name == "Operate Infrastructure")
 GIT_KEYS = ("git_branch", "git_head_sha")
 APPROVED: Json = {
     "kind": "wr.gate_verdict",
@@ -125,9 +132,17 @@ class Office:
         return outputs(**dict.fromkeys(schema["properties"]["outputs"]["required"], True))
 
     def name(self, session: SessionId, run: RunId) -> str:
+        return self.plan(session, run).name
+
+    def plan(self, session: SessionId, run: RunId) -> CompiledWorkflow:
+        """Return the plan that is pinned for a run."""
         folded = self.harness.store.load(session)
         assert folded is not None
-        return load_run_context(folded, folded.runs[run], self.ports.read.plans).workflow.name
+        return load_run_context(folded, folded.runs[run], self.ports.read.plans).workflow
+
+    def fresh_ports(self) -> Ports:
+        """Return ports that have read nothing yet."""
+        return replace(self.ports, read=replace(self.ports.read, plans=Plans(self.harness.store)))
 
     def _pending(self, session: SessionId, run: RunId) -> bool:
         return not self._resumed(session, run)["isComplete"]
@@ -229,12 +244,27 @@ def test_a_verdict_of_another_kind_is_shown_as_it_is() -> None:
 def test_a_running_contract_keeps_its_version_when_the_next_one_is_published() -> None:
     office = Office()
     session = office.started(INFRASTRUCTURE)
-    office.definitions.add(next_version(INFRASTRUCTURE, description="changed"))
+    (run,) = office.open_runs(session)
+    pinned = office.plan(session, run)
+    two_steps = FlowBuilder("Infra BAU, twice").add_block(OPERATE, alias="one").add_block(OPERATE, alias="two")
+    flow = two_steps.entry("one").edge("one", "two").build()
+    changed = next_version(BAU, name=flow.name, nodes=flow.nodes, edges=flow.edges)
+    office.definitions.add(changed)
+    work = (FlowReference(flow_id=changed.id, flow_version=2),)
+    office.definitions.add(next_version(INFRASTRUCTURE, description="changed", work_flows=work))
     newer = office.start(INFRASTRUCTURE)
     assert isinstance(newer, ContractStarted)
-    assert newer.contract.version == 2
-    assert office.status(session).contract.version == 1
-    assert office.status(newer.session).contract.version == 2
+    assert [office.status(one).contract.version for one in (session, newer.session)] == [1, 2]
+    assert [*office.plan(newer.session, newer.runs[0]).steps] == ["one", "two"]
+    # The older run has the plan that its own version compiles to, also for a reader that kept nothing.
+    again = Office(office.definitions, replace(office.harness, ports=office.fresh_ports()))
+    compiled = compile_flow(BAU, office.definitions)
+    assert isinstance(compiled, Compiled)
+    assert pinned_bytes(again.plan(session, run)) == pinned_bytes(pinned) == pinned_bytes(compiled.workflow)
+    office.do(session, run)
+    assert [name for name, _, _ in office.status(session).flows] == ["Infra BAU"]
+    assert office.status(session).execution.state == "completed"
+    assert office.status(newer.session).execution.state == "pending"
 
 
 @pytest.mark.inv("OPS-3")
