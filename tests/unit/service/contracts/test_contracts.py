@@ -24,6 +24,7 @@ from interlock.record.append_plan import AppendPlan, Stamps
 from interlock.record.base import Preferences
 from interlock.record.events import Actor
 from interlock.service.audit.verify import verify_session
+from interlock.service.collect import CollectCommand, collect
 from interlock.service.contracts.assess import Assessed, assess_contract
 from interlock.service.contracts.claim import claim_run
 from interlock.service.contracts.start import (
@@ -38,8 +39,8 @@ from interlock.service.contracts.status import ContractStatus, read_status
 from interlock.service.ports import Ports
 from interlock.service.run.context import load_run_context
 from interlock.service.run.plans import Plans
-from interlock.store.ports.errors import FailureKind, StoreFailureError
-from interlock.store.ports.maintenance import Retention
+from interlock.store.ports.errors import FailureKind, StoreFailureError, UpkeepBusyError
+from interlock.store.ports.maintenance import GcSnapshot, Retention, Swept, Upkeep
 from interlock.store.ports.store import Store
 from interlock.store.ports.workspace import NOWHERE, GitAnchors
 from interlock.store.ports.writer import SessionLock
@@ -77,6 +78,10 @@ class Office:
     @property
     def ports(self) -> Ports:
         return self.harness.ports
+
+    @property
+    def upkeep(self) -> Upkeep:
+        return self.harness.store.upkeep
 
     def start(self, contract: Contract = LAUNCH, version: int | None = None) -> ContractStarted | Refusal:
         command = ContractCommand(
@@ -316,7 +321,7 @@ def test_a_run_of_another_session_counts_for_a_contract_and_is_not_changed() -> 
     assert source is not None
     qa = next(run for run in source.runs if office.name(other, run) == QA.name)
     before = office.harness.store.history(other)
-    claim = claim_run(office.ports, (source, qa), session, PERSON)
+    claim = claim_run(office.ports, office.upkeep, (other, qa), session, PERSON)
     assert not isinstance(claim, Refusal)
     assert (claim.state, claim.flow_id, claim.binding.position) == ("completed", QA.id, 1)
     status = office.status(session)
@@ -324,7 +329,7 @@ def test_a_run_of_another_session_counts_for_a_contract_and_is_not_changed() -> 
     assert claim.flow_execution_id in status.execution.flow_executions
     assert claim.flow_execution_id in office.status(other).execution.flow_executions
     assert office.harness.store.history(other) == before
-    again = claim_run(office.ports, (source, qa), session, PERSON)
+    again = claim_run(office.ports, office.upkeep, (other, qa), session, PERSON)
     assert isinstance(again, Refusal)
 
 
@@ -340,7 +345,8 @@ def test_a_claimed_run_is_not_collected_while_a_session_that_claims_it_stays(
         office.do(third, run)
     source = office.harness.store.load(third)
     assert source is not None
-    assert not isinstance(claim_run(office.ports, (source, next(iter(source.runs))), session, PERSON), Refusal)
+    claim = claim_run(office.ports, office.upkeep, (third, next(iter(source.runs))), session, PERSON)
+    assert not isinstance(claim, Refusal)
     upkeep = office.harness.store.upkeep
     upkeep.retention_pins.keep([session])
     marked = upkeep.mark()
@@ -349,12 +355,76 @@ def test_a_claimed_run_is_not_collected_while_a_session_that_claims_it_stays(
     assert {one.session for one in due(marked, kept).sessions} == {other}
 
 
+class ClaimingCollector:
+    """A collector beside which somebody claims a run after everything was marked, and before anything is swept."""
+
+    def __init__(self, upkeep: Upkeep, claim: Callable[[], object]) -> None:
+        self._upkeep, self._claim = upkeep, claim
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._upkeep, name)
+
+    def sweep(self, marked: GcSnapshot, retention: Retention) -> Swept:
+        self._claim()
+        return self._upkeep.sweep(marked, retention)
+
+
+@pytest.mark.inv("GOAL-9")
+@pytest.mark.parametrize("is_on_disk", [True, False])
+def test_a_claim_between_the_mark_and_the_sweep_of_a_collection_is_refused_and_records_nothing(
+    tmp_path: Path,
+    is_on_disk: bool,  # noqa: FBT001 — a table
+) -> None:
+    office = Office(harness=Harness.on_disk(tmp_path) if is_on_disk else None)
+    source, session = office.started(INFRASTRUCTURE), office.started(INFRASTRUCTURE)
+    office.do_all(source)
+    folded = office.harness.store.load(source)
+    assert folded is not None
+    run = next(iter(folded.runs))
+    before = office.harness.store.history(session)
+
+    def claim() -> object:
+        return claim_run(office.ports, office.upkeep, (source, run), session, PERSON)
+
+    def claim_too_early() -> None:
+        with pytest.raises(UpkeepBusyError):
+            claim()
+
+    newest = max(one.last_activity_s for one in office.upkeep.mark().sessions)
+    command = CollectCommand(days=0, now_s=newest, chosen=frozenset({source}))
+    office.upkeep.retention_pins.keep([session])
+    collector: Any = ClaimingCollector(office.upkeep, claim_too_early)
+    swept = collect(collector, office.upkeep.retention_pins, command)
+    assert [one.session for one in swept.taken.sessions] == [source]
+    assert office.harness.store.history(session) == before
+    refused = claim()
+    assert isinstance(refused, Refusal)
+    assert "has been deleted" in refused.message
+    assert office.harness.store.history(session) == before
+
+
+@pytest.mark.inv("GOAL-9")
+def test_a_claim_after_a_collection_that_was_cut_off_keeps_its_source_from_the_next_one() -> None:
+    office = Office()
+    source, session = office.started(INFRASTRUCTURE), office.started(INFRASTRUCTURE)
+    office.do_all(source)
+    folded = office.harness.store.load(source)
+    assert folded is not None
+    with office.upkeep.upkeep_lock():
+        office.upkeep.mark()
+    run = next(iter(folded.runs))
+    assert not isinstance(claim_run(office.ports, office.upkeep, (source, run), session, PERSON), Refusal)
+    command = CollectCommand(days=0, now_s=10**10, chosen=frozenset({source}))
+    assert collect(office.upkeep, office.upkeep.retention_pins, command).taken.sessions == ()
+    assert office.status(session).execution.state == "completed"
+
+
 def test_a_run_that_goes_on_cannot_be_claimed_and_no_other_session_has_a_contract() -> None:
     office = Office()
     session = office.started()
     folded = office.harness.store.load(session)
     assert folded is not None
-    refused = claim_run(office.ports, (folded, office.open_runs(session)[0]), session, PERSON)
+    refused = claim_run(office.ports, office.upkeep, (session, office.open_runs(session)[0]), session, PERSON)
     assert isinstance(refused, Refusal)
     assert "has not ended" in refused.message
     assert isinstance(assess_contract(office.ports, SessionId("sess_" + "0" * 26), None, ORIGIN), Refusal)
