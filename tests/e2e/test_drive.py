@@ -214,10 +214,11 @@ def test_tools_that_write_are_refused_where_the_log_is(root: Path) -> None:
     assert "could change the log" in done.stderr
 
 
-def through(root: Path, server: ChatServer, workflow: str, provider: str = "openai") -> dict[str, Any]:
+def through(root: Path, server: ChatServer, workflow: str, provider: str = "openai", **members: Any) -> dict[str, Any]:
     """Drive a workflow with the model of a loopback server; every other address is unreachable."""
     address = server.address if provider == "openai" else server.address.removesuffix("/v1")
-    stated = agent(root, llm={"model": f"{provider}:tester", "base_url": address}, constraints={"max_turns": 200})
+    llm = {"model": f"{provider}:tester", "base_url": address}
+    stated = agent(root, llm=llm, constraints={"max_turns": 200}, **members)
     barred = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), "http://127.0.0.1:9")
     done = run(root, "drive", workflow, "--agent", stated, "--json", NO_PROXY="127.0.0.1", **barred)
     assert done.stdout, done.stderr
@@ -254,6 +255,22 @@ def test_failures_of_a_provider_are_typed_and_repeated_as_it_says(root: Path) ->
     assert (result["status"], len(server.requests)) == ("complete", 5)
     first = turns(root)["turns"][0]["turn"]
     assert [one["code"] for one in first["errors"]] == ["turn.RATE_LIMITED", "turn.LLM_ERROR"]
+
+
+@pytest.mark.inv("TURN-8", "TURN-2")
+def test_the_turns_of_a_run_sum_to_what_the_model_counted_also_if_some_of_them_failed(root: Path) -> None:
+    """An answer that the provider cuts off fails its turn, which is left out; its tokens are in the next record."""
+    filtered = ChatAnswer(text="x", finish_reason="content_filter", input_tokens=1_000, output_tokens=100)
+    model, answers = reporting(), [filtered, filtered]
+    skip = {"error_handlers": [{"error_codes": ["CONTENT_FILTERED"], "strategy": "skip"}]}
+    with chat_server(lambda body: answers.pop(0) if answers else model(body)) as server:
+        result = through(root, server, "test.abc", reliability=skip)
+    assert (result["status"], result["turns"], len(server.requests)) == ("complete", 3, 5)
+    listed = turns(root)
+    assert listed["turns"][0]["turn"]["usageOfFailedTurns"]["inputTokens"] == 2_000
+    found = [listed["totals"], result["usage"]]
+    counted = (server.input_tokens, server.output_tokens)
+    assert [(one["inputTokens"], one["outputTokens"]) for one in found] == [counted, counted]
 
 
 def test_a_provider_that_refuses_the_key_is_asked_once(root: Path) -> None:
