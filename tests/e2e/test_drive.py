@@ -2,7 +2,6 @@
 
 import json
 import os
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -214,14 +213,68 @@ def test_tools_that_write_are_refused_where_the_log_is(root: Path) -> None:
     assert "could change the log" in done.stderr
 
 
+BARRED = """
+import os, socket
+
+def barred(name):
+    connect = getattr(socket.socket, name)
+
+    def checked(self, address):
+        if self.family == socket.AF_UNIX:
+            return connect(self, address)
+        place = f"{address[0]}:{address[1]}"
+        with open(os.environ["INTERLOCK_TEST_CONNECTIONS"], "a") as log:
+            log.write(place + "\\n")
+        if place != os.environ["INTERLOCK_TEST_ALLOWED"]:
+            raise OSError("barred")
+        return connect(self, address)
+
+    setattr(socket.socket, name, checked)
+
+barred("connect")
+barred("connect_ex")
+names = socket.getaddrinfo
+
+def resolve(host, *more, **named):
+    if host not in ("127.0.0.1", b"127.0.0.1"):
+        with open(os.environ["INTERLOCK_TEST_CONNECTIONS"], "a") as log:
+            log.write(f"name {host}\\n")
+        raise OSError("barred")
+    return names(host, *more, **named)
+
+socket.getaddrinfo = resolve
+"""
+"""Read by every Python process of a drive at its start: it connects to the allowed place alone, and notes each try."""
+
+
+def guarded(root: Path, allowed: str) -> dict[str, str]:
+    """Return the environment of a drive whose processes can connect to one place alone."""
+    directory = root / "barred"
+    directory.mkdir(exist_ok=True)
+    (directory / "sitecustomize.py").write_text(BARRED)
+    path = os.pathsep.join([str(directory), *filter(None, [os.environ.get("PYTHONPATH")])])
+    return {
+        "PYTHONPATH": path,
+        "INTERLOCK_TEST_ALLOWED": allowed,
+        "INTERLOCK_TEST_CONNECTIONS": str(root / "connections.txt"),
+    }
+
+
+def connections(root: Path) -> set[str]:
+    """Return where the processes of a drive connected to, or tried to."""
+    log = root / "connections.txt"
+    return set(log.read_text().splitlines()) if log.exists() else set()
+
+
 def through(root: Path, server: ChatServer, workflow: str, provider: str = "openai", **members: Any) -> dict[str, Any]:
-    """Drive a workflow with the model of a loopback server; every other address is unreachable."""
+    """Drive a workflow with the model of a loopback server, which is all that the driver and its server connect to."""
     address = server.address if provider == "openai" else server.address.removesuffix("/v1")
     llm = {"model": f"{provider}:tester", "base_url": address}
     stated = agent(root, llm=llm, constraints={"max_turns": 200}, **members)
-    barred = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), "http://127.0.0.1:9")
-    done = run(root, "drive", workflow, "--agent", stated, "--json", NO_PROXY="127.0.0.1", **barred)
+    place = address.removeprefix("http://").partition("/")[0]
+    done = run(root, "drive", workflow, "--agent", stated, "--json", **guarded(root, place))
     assert done.stdout, done.stderr
+    assert connections(root) == {place}
     return json.loads(done.stdout)
 
 
@@ -239,10 +292,11 @@ def test_bundled_workflows_are_driven_to_their_end_and_the_turns_sum_to_what_the
     assert run(root, "session", "verify").returncode == 0
 
 
-def test_a_model_of_the_messages_shape_drives_a_run(root: Path) -> None:
-    with chat_server(reporting()) as server:
-        result = through(root, server, "test.abc", "anthropic")
-    assert (result["status"], result["turns"], len(server.requests)) == ("complete", 3, 3)
+def test_a_model_of_the_messages_shape_drives_a_bundled_workflow_to_its_end(root: Path) -> None:
+    with chat_server(reporting(PRODUCED)) as server:
+        result = through(root, server, BUNDLED[0], "anthropic")
+    assert result["status"] in ("complete", "complete_with_gaps"), result
+    assert result["turns"] == len(server.requests) == turns(root)["totals"]["turns"]
     assert server.requests[0]["system"]
 
 
@@ -279,23 +333,20 @@ def test_a_provider_that_refuses_the_key_is_asked_once(root: Path) -> None:
     assert (result["status"], result["error"]["code"], len(server.requests)) == ("failed", "turn.LLM_ERROR", 1)
 
 
-def test_the_driver_connects_to_nothing_but_its_model(root: Path) -> None:
-    """A script needs no network at all: with sockets barred, the run still ends complete."""
-    barred = (
-        "import socket, sys\n"
-        "def refuse(*_): raise OSError('barred')\n"
-        "socket.socket.connect = refuse\n"
-        "from interlock.cli.main import main\n"
-        "sys.exit(main(sys.argv[1:]))\n"
-    )
-    arguments = command(root, "drive", "test.abc", "--agent", agent(root), "--model", script(root, STEPS))[3:]
-    done = subprocess.run(
-        [sys.executable, "-c", barred, *arguments],
-        env=surroundings(root),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=PATIENCE_S,
-    )
-    assert done.returncode == 0, done.stderr
-    assert hasattr(socket, "socket")
+def test_a_driver_with_a_script_connects_to_nothing(root: Path) -> None:
+    model = script(root, STEPS)
+    done = run(root, "drive", "test.abc", "--agent", agent(root), "--model", model, **guarded(root, "nowhere"))
+    assert (done.returncode, connections(root)) == (0, set()), done.stderr
+
+
+def test_a_place_that_is_not_allowed_is_noted_and_barred(root: Path) -> None:
+    """The check itself can fail: a model elsewhere is noted, and the drive fails."""
+    with chat_server(reporting()) as server:
+        place = server.address.removeprefix("http://").partition("/")[0]
+        stated = agent(
+            root,
+            llm={"model": "openai:tester", "base_url": server.address},
+            reliability={"retry": {"max_retries": 0}},
+        )
+        done = run(root, "drive", "test.abc", "--agent", stated, "--json", **guarded(root, "nowhere"))
+    assert (json.loads(done.stdout)["status"], connections(root), server.requests) == ("failed", {place}, [])
