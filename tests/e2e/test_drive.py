@@ -2,6 +2,7 @@
 
 import json
 import os
+import select
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +18,7 @@ from interlock.testing.harness import linear_workflow
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="sends signals")
 PATIENCE_S = 120
+TERMINAL_SECONDS = 60
 ABC = linear_workflow("test.abc", "a", "b", "c")
 BUNDLED = ("wr.quick_task", "wr.documentation", "wr.code_review")
 PRODUCED: dict[str, Any] = {"kind": "guide"}
@@ -211,6 +213,69 @@ def test_tools_that_write_are_refused_where_the_log_is(root: Path) -> None:
     )
     assert done.returncode == 2
     assert "could change the log" in done.stderr
+
+
+class Terminal:
+    """A drive in a terminal of its own, and the person who sits there."""
+
+    def __init__(self, root: Path, *arguments: str) -> None:
+        self._master, terminal = os.openpty()
+        self.process = subprocess.Popen(
+            command(root, "drive", *arguments, "--ask"),
+            env=surroundings(root, TERM="xterm"),
+            stdin=terminal,
+            stdout=terminal,
+            stderr=terminal,
+            start_new_session=True,
+        )
+        os.close(terminal)
+        self.shown = ""
+
+    def answer(self, prompt: str, words: str) -> None:
+        """Wait until something is asked, and type an answer."""
+        self._read_until(prompt)
+        os.write(self._master, f"{words}\n".encode())
+
+    def end(self) -> int:
+        """Wait for the end of the drive, and return its exit code."""
+        self._read_until(None)
+        os.close(self._master)
+        return self.process.wait(PATIENCE_S)
+
+    def _read_until(self, prompt: str | None) -> None:
+        start = len(self.shown)
+        while prompt is None or prompt not in self.shown[start:]:
+            is_ready, _, _ = select.select([self._master], [], [], TERMINAL_SECONDS)
+            assert is_ready, f"nothing was shown for {TERMINAL_SECONDS} s after: {self.shown[-2000:]}"
+            try:
+                chunk = os.read(self._master, 4096)
+            except OSError:  # how Linux says that the other side is closed
+                chunk = b""
+            if not chunk:
+                assert prompt is None, f"it ended before {prompt!r}: {self.shown[-2000:]}"
+                return
+            self.shown += chunk.decode("utf-8", "replace")
+
+
+@pytest.mark.inv("DRIVE-12")
+def test_a_person_at_a_terminal_allows_a_call_and_confirms_a_step(root: Path) -> None:
+    confirmed = {"id": "a", "title": "Plan", "prompt": "Do a.", "requireConfirmation": True}
+    workflow = linear_workflow("test.ask", confirmed, "b")
+    (root / "space" / ".interlock" / "workflows" / "ask.json").write_text(json.dumps(workflow))
+    write = {"name": "write_file", "arguments": {"path": "seen.txt", "content": "x"}}
+    model = script(root, {"steps": {"a": [{"toolCalls": [write]}, notes("a")], "b": [notes("b")]}})
+    stated = agent(root, tools=[{"name": "write_file", "permission": "ask"}])
+    terminal = Terminal(root, "test.ask", "--agent", stated, "--model", model)
+    terminal.answer("Decision (confirm | decline): ", "confirm")
+    terminal.answer("Comment: ", "")
+    assert "May this run work with the autonomy" in terminal.shown
+    terminal.answer("[y/N] ", "y")
+    terminal.answer("Decision (confirm | decline): ", "confirm")
+    terminal.answer("Comment: ", "Seen by Ada.")
+    assert terminal.end() == 0, terminal.shown
+    assert (root / "space" / "seen.txt").read_text() == "x"
+    (session,) = (path.name for path in (root / "data" / "sessions").iterdir())
+    assert "Seen by Ada." in run(root, "session", "export", session, "--out", "-").stdout
 
 
 BARRED = """
