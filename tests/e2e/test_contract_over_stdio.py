@@ -8,14 +8,15 @@ from typing import Any
 
 import pytest
 from tests.support.q3_launch import SMOKE, all_definitions
-from tests.support.server import Server
+from tests.support.server import Server, workspace_in
 
 from interlock.cli.main import main
 from interlock.define.operations.blocks import WorkBlock
+from interlock.define.operations.builders import FlowBuilder, WorkBlockBuilder
 from interlock.define.operations.files import to_file_json
 from interlock.kernel.canonical import Json
 from interlock.operations import CommandAdapter, InMemoryEventStore
-from interlock.testing.harness import ToolResult
+from interlock.testing.harness import ToolResult, linear_workflow
 
 MET = {
     "kind": "wr.gate_verdict",
@@ -137,3 +138,32 @@ def test_three_agents_and_a_script_complete_the_work_and_one_goal_is_met_and_one
     assert len(status["contract_execution"]["assessment_executions"]) == 2
     (block,) = person.command("session", "executions", smoke)["block_executions"]
     assert {one["executor"]["type"] for one in block["events"] if one["event_type"] == "completed"} == {"system"}
+
+
+@pytest.mark.inv("OPS-16")
+def test_a_flow_and_the_workflow_that_says_the_same_run_alike_over_stdio(tmp_path: Path) -> None:
+    """Two slots that nothing connects, and one that waits for both: in parallel branches as a workflow."""
+    block = WorkBlockBuilder("Work").description("Do it.").output("go").build()
+    builder = FlowBuilder("Same").entry("a").entry("b").edge("a", "c").edge("b", "c")
+    for alias in "abc":
+        builder.add_block(block, alias=alias)
+    flow = builder.metadata({"workflow_id": "test.flow"}).build()
+    branches = [{"steps": [{"id": name, "title": "Work", "prompt": "Do it."}]} for name in "ab"]
+    both = {"type": "parallel", "id": "p", "title": "Both", "branches": branches}
+    space = workspace_in(tmp_path, twin=linear_workflow("test.twin", both, "c"))
+    operations = space / ".interlock" / "operations"
+    operations.mkdir()
+    for one in (block, flow):
+        (operations / f"{one.id}.json").write_text(json.dumps(to_file_json(one)), encoding="utf-8")
+    sent = {"test.flow": {"kind": "wr.block_outputs", "outputs": {"go": 1}}, "test.twin": {"kind": "note", "text": "x"}}
+    seen: dict[str, list[tuple[str, int, int]]] = {}
+    with Server(tmp_path / "data", space) as agent:
+        for workflow, artifact in sent.items():
+            answer, steps = agent.start(workflow), list[tuple[str, int, int]]()
+            while not answer["isComplete"]:
+                place = answer["run"]["step"]
+                steps.append((answer["pending"]["stepId"], place["number"], place["total"]))
+                answer = agent.report(answer, artifact, notes="It was done with care, and nothing is open.")
+                assert answer["kind"] == "ok", answer.text
+            seen[workflow] = steps
+    assert seen["test.flow"] == seen["test.twin"] == [("a", 1, 3), ("b", 2, 3), ("c", 3, 3)]

@@ -2,7 +2,7 @@
 
 import json
 import os
-import socket
+import select
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +18,7 @@ from interlock.testing.harness import linear_workflow
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="sends signals")
 PATIENCE_S = 120
+TERMINAL_SECONDS = 60
 ABC = linear_workflow("test.abc", "a", "b", "c")
 BUNDLED = ("wr.quick_task", "wr.documentation", "wr.code_review")
 PRODUCED: dict[str, Any] = {"kind": "guide"}
@@ -214,13 +215,131 @@ def test_tools_that_write_are_refused_where_the_log_is(root: Path) -> None:
     assert "could change the log" in done.stderr
 
 
-def through(root: Path, server: ChatServer, workflow: str, provider: str = "openai") -> dict[str, Any]:
-    """Drive a workflow with the model of a loopback server; every other address is unreachable."""
+class Terminal:
+    """A drive in a terminal of its own, and the person who sits there."""
+
+    def __init__(self, root: Path, *arguments: str) -> None:
+        self._master, terminal = os.openpty()
+        self.process = subprocess.Popen(
+            command(root, "drive", *arguments, "--ask"),
+            env=surroundings(root, TERM="xterm"),
+            stdin=terminal,
+            stdout=terminal,
+            stderr=terminal,
+            start_new_session=True,
+        )
+        os.close(terminal)
+        self.shown = ""
+
+    def answer(self, prompt: str, words: str) -> None:
+        """Wait until something is asked, and type an answer."""
+        self._read_until(prompt)
+        os.write(self._master, f"{words}\n".encode())
+
+    def end(self) -> int:
+        """Wait for the end of the drive, and return its exit code."""
+        self._read_until(None)
+        os.close(self._master)
+        return self.process.wait(PATIENCE_S)
+
+    def _read_until(self, prompt: str | None) -> None:
+        start = len(self.shown)
+        while prompt is None or prompt not in self.shown[start:]:
+            is_ready, _, _ = select.select([self._master], [], [], TERMINAL_SECONDS)
+            assert is_ready, f"nothing was shown for {TERMINAL_SECONDS} s after: {self.shown[-2000:]}"
+            try:
+                chunk = os.read(self._master, 4096)
+            except OSError:  # how Linux says that the other side is closed
+                chunk = b""
+            if not chunk:
+                assert prompt is None, f"it ended before {prompt!r}: {self.shown[-2000:]}"
+                return
+            self.shown += chunk.decode("utf-8", "replace")
+
+
+@pytest.mark.inv("DRIVE-12")
+def test_a_person_at_a_terminal_allows_a_call_and_confirms_a_step(root: Path) -> None:
+    confirmed = {"id": "a", "title": "Plan", "prompt": "Do a.", "requireConfirmation": True}
+    workflow = linear_workflow("test.ask", confirmed, "b")
+    (root / "space" / ".interlock" / "workflows" / "ask.json").write_text(json.dumps(workflow))
+    write = {"name": "write_file", "arguments": {"path": "seen.txt", "content": "x"}}
+    model = script(root, {"steps": {"a": [{"toolCalls": [write]}, notes("a")], "b": [notes("b")]}})
+    stated = agent(root, tools=[{"name": "write_file", "permission": "ask"}])
+    terminal = Terminal(root, "test.ask", "--agent", stated, "--model", model)
+    terminal.answer("Decision (confirm | decline): ", "confirm")
+    terminal.answer("Comment: ", "")
+    assert "May this run work with the autonomy" in terminal.shown
+    terminal.answer("[y/N] ", "y")
+    terminal.answer("Decision (confirm | decline): ", "confirm")
+    terminal.answer("Comment: ", "Seen by Ada.")
+    assert terminal.end() == 0, terminal.shown
+    assert (root / "space" / "seen.txt").read_text() == "x"
+    (session,) = (path.name for path in (root / "data" / "sessions").iterdir())
+    assert "Seen by Ada." in run(root, "session", "export", session, "--out", "-").stdout
+
+
+BARRED = """
+import os, socket
+
+def barred(name):
+    connect = getattr(socket.socket, name)
+
+    def checked(self, address):
+        if self.family == socket.AF_UNIX:
+            return connect(self, address)
+        place = f"{address[0]}:{address[1]}"
+        with open(os.environ["INTERLOCK_TEST_CONNECTIONS"], "a") as log:
+            log.write(place + "\\n")
+        if place != os.environ["INTERLOCK_TEST_ALLOWED"]:
+            raise OSError("barred")
+        return connect(self, address)
+
+    setattr(socket.socket, name, checked)
+
+barred("connect")
+barred("connect_ex")
+names = socket.getaddrinfo
+
+def resolve(host, *more, **named):
+    if host not in ("127.0.0.1", b"127.0.0.1"):
+        with open(os.environ["INTERLOCK_TEST_CONNECTIONS"], "a") as log:
+            log.write(f"name {host}\\n")
+        raise OSError("barred")
+    return names(host, *more, **named)
+
+socket.getaddrinfo = resolve
+"""
+"""Read by every Python process of a drive at its start: it connects to the allowed place alone, and notes each try."""
+
+
+def guarded(root: Path, allowed: str) -> dict[str, str]:
+    """Return the environment of a drive whose processes can connect to one place alone."""
+    directory = root / "barred"
+    directory.mkdir(exist_ok=True)
+    (directory / "sitecustomize.py").write_text(BARRED)
+    path = os.pathsep.join([str(directory), *filter(None, [os.environ.get("PYTHONPATH")])])
+    return {
+        "PYTHONPATH": path,
+        "INTERLOCK_TEST_ALLOWED": allowed,
+        "INTERLOCK_TEST_CONNECTIONS": str(root / "connections.txt"),
+    }
+
+
+def connections(root: Path) -> set[str]:
+    """Return where the processes of a drive connected to, or tried to."""
+    log = root / "connections.txt"
+    return set(log.read_text().splitlines()) if log.exists() else set()
+
+
+def through(root: Path, server: ChatServer, workflow: str, provider: str = "openai", **members: Any) -> dict[str, Any]:
+    """Drive a workflow with the model of a loopback server, which is all that the driver and its server connect to."""
     address = server.address if provider == "openai" else server.address.removesuffix("/v1")
-    stated = agent(root, llm={"model": f"{provider}:tester", "base_url": address}, constraints={"max_turns": 200})
-    barred = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), "http://127.0.0.1:9")
-    done = run(root, "drive", workflow, "--agent", stated, "--json", NO_PROXY="127.0.0.1", **barred)
+    llm = {"model": f"{provider}:tester", "base_url": address}
+    stated = agent(root, llm=llm, constraints={"max_turns": 200}, **members)
+    place = address.removeprefix("http://").partition("/")[0]
+    done = run(root, "drive", workflow, "--agent", stated, "--json", **guarded(root, place))
     assert done.stdout, done.stderr
+    assert connections(root) == {place}
     return json.loads(done.stdout)
 
 
@@ -238,10 +357,11 @@ def test_bundled_workflows_are_driven_to_their_end_and_the_turns_sum_to_what_the
     assert run(root, "session", "verify").returncode == 0
 
 
-def test_a_model_of_the_messages_shape_drives_a_run(root: Path) -> None:
-    with chat_server(reporting()) as server:
-        result = through(root, server, "test.abc", "anthropic")
-    assert (result["status"], result["turns"], len(server.requests)) == ("complete", 3, 3)
+def test_a_model_of_the_messages_shape_drives_a_bundled_workflow_to_its_end(root: Path) -> None:
+    with chat_server(reporting(PRODUCED)) as server:
+        result = through(root, server, BUNDLED[0], "anthropic")
+    assert result["status"] in ("complete", "complete_with_gaps"), result
+    assert result["turns"] == len(server.requests) == turns(root)["totals"]["turns"]
     assert server.requests[0]["system"]
 
 
@@ -256,29 +376,42 @@ def test_failures_of_a_provider_are_typed_and_repeated_as_it_says(root: Path) ->
     assert [one["code"] for one in first["errors"]] == ["turn.RATE_LIMITED", "turn.LLM_ERROR"]
 
 
+@pytest.mark.inv("TURN-8", "TURN-2")
+def test_the_turns_of_a_run_sum_to_what_the_model_counted_also_if_some_of_them_failed(root: Path) -> None:
+    """An answer that the provider cuts off fails its turn, which is left out; its tokens are in the next record."""
+    filtered = ChatAnswer(text="x", finish_reason="content_filter", input_tokens=1_000, output_tokens=100)
+    model, answers = reporting(), [filtered, filtered]
+    skip = {"error_handlers": [{"error_codes": ["CONTENT_FILTERED"], "strategy": "skip"}]}
+    with chat_server(lambda body: answers.pop(0) if answers else model(body)) as server:
+        result = through(root, server, "test.abc", reliability=skip)
+    assert (result["status"], result["turns"], len(server.requests)) == ("complete", 3, 5)
+    listed = turns(root)
+    assert listed["turns"][0]["turn"]["usageOfFailedTurns"]["inputTokens"] == 2_000
+    found = [listed["totals"], result["usage"]]
+    counted = (server.input_tokens, server.output_tokens)
+    assert [(one["inputTokens"], one["outputTokens"]) for one in found] == [counted, counted]
+
+
 def test_a_provider_that_refuses_the_key_is_asked_once(root: Path) -> None:
     with chat_server(scripted([ChatAnswer(status=401)])) as server:
         result = through(root, server, "test.abc")
     assert (result["status"], result["error"]["code"], len(server.requests)) == ("failed", "turn.LLM_ERROR", 1)
 
 
-def test_the_driver_connects_to_nothing_but_its_model(root: Path) -> None:
-    """A script needs no network at all: with sockets barred, the run still ends complete."""
-    barred = (
-        "import socket, sys\n"
-        "def refuse(*_): raise OSError('barred')\n"
-        "socket.socket.connect = refuse\n"
-        "from interlock.cli.main import main\n"
-        "sys.exit(main(sys.argv[1:]))\n"
-    )
-    arguments = command(root, "drive", "test.abc", "--agent", agent(root), "--model", script(root, STEPS))[3:]
-    done = subprocess.run(
-        [sys.executable, "-c", barred, *arguments],
-        env=surroundings(root),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=PATIENCE_S,
-    )
-    assert done.returncode == 0, done.stderr
-    assert hasattr(socket, "socket")
+def test_a_driver_with_a_script_connects_to_nothing(root: Path) -> None:
+    model = script(root, STEPS)
+    done = run(root, "drive", "test.abc", "--agent", agent(root), "--model", model, **guarded(root, "nowhere"))
+    assert (done.returncode, connections(root)) == (0, set()), done.stderr
+
+
+def test_a_place_that_is_not_allowed_is_noted_and_barred(root: Path) -> None:
+    """The check itself can fail: a model elsewhere is noted, and the drive fails."""
+    with chat_server(reporting()) as server:
+        place = server.address.removeprefix("http://").partition("/")[0]
+        stated = agent(
+            root,
+            llm={"model": "openai:tester", "base_url": server.address},
+            reliability={"retry": {"max_retries": 0}},
+        )
+        done = run(root, "drive", "test.abc", "--agent", stated, "--json", **guarded(root, "nowhere"))
+    assert (json.loads(done.stdout)["status"], connections(root), server.requests) == ("failed", {place}, [])

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from interlock.service.audit.verify import Mismatch, verify_session
 from interlock.service.run.plans import Plans
+from interlock.store.local import layout
 from interlock.store.local.store import LocalStore
 from interlock.testing.harness import Store
 
@@ -16,5 +17,6 @@ def unsound(store: Store) -> list[Mismatch]:
 
 def unsound_below(directory: Path) -> list[Mismatch]:
     """Return whatever does not verify of the data directories below a directory, as another process finds them."""
-    found = [path.parent for path in directory.rglob("sessions") if path.is_dir()]
+    # What lies in the trash is no data directory of its own.
+    found = [path.parent for path in directory.rglob("sessions") if path.is_dir() and path.parent.name != layout.TRASH]
     return [one for data_dir in found for one in unsound(LocalStore(data_dir))]

@@ -104,6 +104,7 @@ class TurnRecord:
     response: Message | None = None
     model: Mapping[str, Json] = field(default_factory=dict[str, Json])
     usage: Usage = field(default_factory=Usage)
+    unrecorded: Usage = field(default_factory=Usage)
     about_to_call: tuple[str, ...] = ()
     executions: list[ToolExecution] = field(default_factory=list[ToolExecution])
     changes: tuple[StateChange, ...] = ()
@@ -136,6 +137,8 @@ class TurnRecord:
         }
         if self.delegated_by is not None:
             artifact["delegatedBy"] = dict(self.delegated_by)
+        if self.unrecorded != Usage():
+            artifact["usageOfFailedTurns"] = self.unrecorded.to_json()
         if self.about_to_call:
             artifact["aboutToCall"] = list(self.about_to_call)
         return _within_budget(artifact)
@@ -291,7 +294,7 @@ def parse_history(value: Mapping[str, Json]) -> RunHistory:
 
 def parse_turn(record: Mapping[str, Json], *, is_of_pending_step: bool) -> PastTurn:
     """Return a turn as its artifact records it. What is missing or of another type becomes empty: it is a claim."""
-    ids, usage, response = _object(record.get("ids")), _object(record.get("usage")), record.get("response")
+    ids, response = _object(record.get("ids")), record.get("response")
     tools = [_object(one) for one in _list(record.get("tools"))]
     status = record.get("status")
     return PastTurn(
@@ -308,11 +311,7 @@ def parse_turn(record: Mapping[str, Json], *, is_of_pending_step: bool) -> PastT
         results={str(one.get("callId", "")): one.get("result") for one in tools},
         about_to_call=tuple(str(one) for one in _list(record.get("aboutToCall"))),
         changes=parse_changes(record.get("changes")),
-        usage=Usage(
-            input_tokens=_count(usage.get("inputTokens")),
-            output_tokens=_count(usage.get("outputTokens")),
-            cost=_amount(usage.get("cost")),
-        ),
+        usage=_parse_usage(record.get("usage")) + _parse_usage(record.get("usageOfFailedTurns")),
         previous=_object(record.get("previous")),
         artifact=record,
     )
@@ -323,6 +322,15 @@ def report_of(turn: PastTurn) -> Mapping[str, Json]:
     call = turn.report
     assert call is not None, "only a turn that reported waits for an answer"
     return _object(parse_call(call.to_json()).arguments)
+
+
+def _parse_usage(value: Json) -> Usage:
+    usage = _object(value)
+    return Usage(
+        input_tokens=_count(usage.get("inputTokens")),
+        output_tokens=_count(usage.get("outputTokens")),
+        cost=_amount(usage.get("cost")),
+    )
 
 
 def _object(value: Json) -> Mapping[str, Json]:

@@ -83,7 +83,8 @@ class TurnTask:
     """What one turn is about: where the run is, the conversation so far, and the new inputs.
 
     `pinned` is the message of the step: a request holds it however long the conversation is. `previous`
-    says how the last two phases of the turn before went, and what was answered to its report.
+    says how the last two phases of the turn before went, and what was answered to its report. `unrecorded` is what
+    failed turns before it used: they are in no record of their own.
     """
 
     position: Position
@@ -96,6 +97,7 @@ class TurnTask:
     pinned: Message | None = None
     delegated_by: Mapping[str, Json] | None = None
     previous: Mapping[str, Json] | None = None
+    unrecorded: Usage = field(default_factory=Usage)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,6 +140,7 @@ class Turn:
             agent=equipment.profile.identity.id,
             delegated_by=task.delegated_by,
             previous=task.previous,
+            unrecorded=task.unrecorded,
         )
         self._state: TurnState = equipment.store.begin(equipment.profile.state.isolation_level)
         self._messages: tuple[Message, ...] = ()
@@ -148,6 +151,13 @@ class Turn:
         self._position = task.position
         self._artifact: Mapping[str, Json] = {}
         self._answer: str | None = None
+        self.is_marked = False
+        """Whether a mark recorded what the turn used, before it made calls that must not be repeated."""
+
+    @property
+    def usage(self) -> Usage:
+        """What this turn used, and the failed ones before it that are in no record yet."""
+        return self._record.unrecorded + self._record.usage
 
     async def run(self) -> TurnOutcome:
         """Run the phases. The last one runs whatever happened, and then an error is raised.
@@ -247,7 +257,6 @@ class Turn:
             raise TurnError(Fault(code="CONTENT_FILTERED", message="The model's provider blocked the answer."))
         calls = tuple(self._identified(call, number) for number, call in enumerate(response.calls, start=1))
         self._response = replace(response, calls=calls)
-        self._record.usage += self._priced(response.usage)
         self._record.model = {
             **self._record.model,
             "actual": response.model,
@@ -282,6 +291,8 @@ class Turn:
         try:
             with anyio.fail_after(seconds):
                 response = await self._with.model.infer(request)
+            # Every answer counts, whatever becomes of it.
+            self._record.usage += self._priced(response.usage)
             if response.finish_reason == "error":
                 raise TurnError(Fault(code="LLM_ERROR", message="The model ended with an error.", recoverable=True))
             outcome = "succeeded"
@@ -347,7 +358,6 @@ class Turn:
         response, _ = await run_with_retries(
             lambda: self._ask_model(request), self._with.recovery, None, self._with.effects.sleep
         )
-        self._record.usage += self._priced(response.usage)
         content = f"Summary of the earlier conversation:\n{(response.content or '')[:MODEL_TEXT_CHARS_MAX]}"
         summary = Message(role="user", content=content, origin=origin)
         self._with.summaries[len(left_out)] = summary
@@ -409,6 +419,7 @@ class Turn:
         self._record.about_to_call = marked
         evidence = Evidence(record=self._record.to_artifact("about_to_call"))
         self._position = await self._send(lambda: self._with.client.save(self._position, evidence))
+        self.is_marked = True
 
     async def _persist(self) -> None:
         """Phase 6: one call that keeps the whole turn (TURN-1)."""

@@ -9,6 +9,7 @@ import pytest
 from mcp import Client, types
 from tests.support.drive import (
     EFFECTFUL,
+    READ_ONLY,
     FakeEffects,
     calls,
     driving,
@@ -24,6 +25,7 @@ from interlock.drive.client import Evidence
 from interlock.drive.faults import Fault, TurnError
 from interlock.drive.models.protocol import InferenceRequest, InferenceResponse
 from interlock.server.app import build_server
+from interlock.service.run.turns import totals_of
 from interlock.testing.harness import Harness, call_through, linear_workflow
 
 ABC = linear_workflow("test.abc", "a", "b", "c")
@@ -255,6 +257,24 @@ async def test_an_error_that_is_not_handled_commits_nothing_and_the_last_phase_s
         with pytest.raises(ZeroDivisionError):
             await drive.resume(result.position.run)
         assert drive.caller.records() == []
+
+
+@pytest.mark.inv("TURN-2", "TURN-8")
+@pytest.mark.parametrize("is_marked", [True, False])
+async def test_what_a_failed_turn_used_is_in_the_result_and_in_the_log_if_it_was_marked(*, is_marked: bool) -> None:
+    async def breaks(_arguments: Any, _context: Any) -> object:
+        raise RuntimeError
+
+    handler = {"error_codes": ["TOOL_ERROR"], "strategy": "abort"}
+    allowed = {"name": "breaks", "type": "function", "permission": "allow"}
+    stated = profile(reliability={"error_handlers": [handler]}, tools=[allowed])
+    functions = {"breaks": tool(breaks, EFFECTFUL if is_marked else READ_ONLY)}
+    async with driving(Harness.in_memory(ABC), each(calls(("breaks", {}))), stated, functions) as drive:
+        result = await drive.start()
+        records: list[Any] = drive.caller.records()
+    assert (result.status, result.usage.input_tokens, result.usage.output_tokens) == ("failed", 10, 5)
+    assert [one["status"] for one in records] == (["about_to_call"] if is_marked else [])
+    assert totals_of(records)["inputTokens"] == (10 if is_marked else 0)
 
 
 @pytest.mark.inv("TURN-1", "TURN-3")

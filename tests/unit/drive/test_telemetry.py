@@ -1,10 +1,18 @@
 """Telemetry of turns: names and attributes of the conventions, no ids in metrics, and no influence on results."""
 
+import gzip
 import json
 import logging
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
 from typing import Any
 
 import pytest
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
@@ -17,6 +25,7 @@ from interlock.drive.client import StartOptions
 from interlock.drive.telemetry.cloud_events import EventEmitter
 from interlock.drive.telemetry.emission import Telemetry
 from interlock.drive.telemetry.metrics import MetricEmitter
+from interlock.drive.telemetry.opening import open_telemetry
 from interlock.drive.telemetry.spans import SpanEmitter
 from interlock.testing.harness import Harness, linear_workflow
 
@@ -181,3 +190,64 @@ async def test_an_emission_that_fails_changes_no_result() -> None:
     assert (result.status, result.turns, result.usage) == (quiet.status, quiet.turns, quiet.usage)
     emitted = [one["previous"]["phases"][1]["status"] for one in records[1:]]
     assert emitted == ["failed", "failed"]
+
+
+@dataclass(slots=True)
+class Collector:
+    """A collector of telemetry on the loopback: what it received, by path."""
+
+    address: str = ""
+    received: dict[str, list[bytes]] = field(default_factory=dict[str, list[bytes]])
+
+
+@contextmanager
+def collecting() -> Generator[Collector]:
+    collector = Collector()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["content-length"]))
+            plain = gzip.decompress(body) if self.headers["content-encoding"] == "gzip" else body
+            collector.received.setdefault(self.path, []).append(plain)
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, format: str, *arguments: Any) -> None:  # noqa: A002 — the name that the class gives it
+            """Print nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        collector.address = f"http://127.0.0.1:{server.server_port}"
+        thread = Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        try:
+            yield collector
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.mark.inv("TEL-1", "TEL-2")
+async def test_spans_and_metrics_arrive_at_the_collector_that_the_profile_names() -> None:
+    with collecting() as collector:
+        stated = profile(identity={"id": "tester"}, observability={"otlp_endpoint": collector.address})
+        with ExitStack() as exits:
+            telemetry = open_telemetry(stated, {"TRACEPARENT": PARENT}, exits)
+            async with driving(Harness.in_memory(ABC), report, stated, telemetry=telemetry) as drive:
+                result = await drive.start()
+        assert result.status == "complete"
+    sent = [ExportTraceServiceRequest.FromString(one) for one in collector.received["/v1/traces"]]
+    spans = [
+        span for one in sent for group in one.resource_spans for scope in group.scope_spans for span in scope.spans
+    ]
+    assert [span.name for span in spans].count("ossa.agent.turn") == result.turns == 2
+    assert {span.trace_id.hex() for span in spans} == {PARENT.split("-")[1]}
+    metrics = [ExportMetricsServiceRequest.FromString(one) for one in collector.received["/v1/metrics"]]
+    named = {
+        metric.name: metric
+        for one in metrics
+        for group in one.resource_metrics
+        for scope in group.scope_metrics
+        for metric in scope.metrics
+    }
+    (point,) = named["ossa.agent.turns"].sum.data_points
+    assert point.as_int == result.turns

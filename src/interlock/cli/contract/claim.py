@@ -7,7 +7,8 @@ from interlock.cli.options import add_store_options
 from interlock.cli.screen import RefusedError, StopError, say, say_json
 from interlock.cli.session.chosen import chosen_session, read_history
 from interlock.cli.session.lifecycle.end import COMMAND_LINE
-from interlock.cli.store import answered_by_store, open_chosen_store
+from interlock.cli.store import open_chosen_store
+from interlock.cli.upkeep.failures import answered_by_upkeep
 from interlock.kernel.errors import Refusal
 from interlock.service.contracts.claim import claim_run
 from interlock.service.ports import AppendPorts, ReadPorts
@@ -29,14 +30,15 @@ def run(options: argparse.Namespace) -> int:
     """
     store = open_chosen_store(options)
     ports = AppendPorts(read=ReadPorts.over(store, store), writer=store)
-    with answered_by_store():
+    with answered_by_upkeep():
         chosen = chosen_session(store, Plans(store), options.claimed)
         source = read_history(store, chosen).session
         runs = chosen.runs(source)
         if len(runs) != 1:
             fix = "Name one run by its label: `interlock session list` lists them."
             raise StopError(f"{chosen.session} has {len(runs)} runs.", fix, exit_code=2)
-        outcome = claim_run(ports, (source, runs[0]), contract_session(store, options.session), COMMAND_LINE)
+        session = contract_session(store, options.session)
+        outcome = claim_run(ports, store.upkeep, (chosen.session, runs[0]), session, COMMAND_LINE)
     if isinstance(outcome, Refusal):
         raise RefusedError(outcome)
     if options.as_json:

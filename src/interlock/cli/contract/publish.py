@@ -4,7 +4,8 @@ import argparse
 
 from interlock.cli.contract.chosen import add_contract_arguments, contract_command
 from interlock.cli.screen import RefusedError, counted, say, say_json
-from interlock.cli.store import answered_by_store, open_chosen_store
+from interlock.cli.store import open_chosen_store
+from interlock.cli.upkeep.failures import answered_by_upkeep
 from interlock.kernel.errors import Refusal
 from interlock.service.contracts.start import find_contract, publish
 
@@ -21,7 +22,7 @@ def run(options: argparse.Namespace) -> int:
         StopError: There is no such contract, it has faults, or a version was published with other content.
     """
     store = open_chosen_store(options)
-    with answered_by_store():
+    with answered_by_upkeep():
         gathered = find_contract(store, contract_command(options, store))
         if isinstance(gathered, Refusal):
             raise RefusedError(gathered)

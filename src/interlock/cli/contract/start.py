@@ -5,7 +5,8 @@ import argparse
 from interlock.cli.contract.chosen import add_contract_arguments, contract_command
 from interlock.cli.outside.writing import command_ports
 from interlock.cli.screen import RefusedError, counted, say, say_json
-from interlock.cli.store import answered_by_store, open_chosen_store
+from interlock.cli.store import open_chosen_store
+from interlock.cli.upkeep.failures import answered_by_upkeep
 from interlock.kernel.errors import Refusal
 from interlock.service.contracts.start import start_contract
 
@@ -24,7 +25,7 @@ def run(options: argparse.Namespace) -> int:
     """
     store = open_chosen_store(options)
     ports = command_ports(options)
-    with answered_by_store():
+    with answered_by_upkeep():
         # Agents get tokens for the runs. If sessions exist and the ring does not, it counts as lost.
         ports.key_ring.ensure_keys()
         outcome = start_contract(ports, store, contract_command(options, store, options.goal))

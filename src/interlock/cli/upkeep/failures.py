@@ -35,7 +35,7 @@ def answered_by_upkeep() -> Generator[None]:
             raise StopError(message, READ_FIX, exit_code=1, code=ErrorCode.STORE_READ_ONLY) from error
         raise RefusedError(command_refusal(error)) from error
     except UpkeepBusyError as error:
-        message = f"Another gc, keep, unkeep or keys command is running; waited {error.waited_ms} ms."
+        message = f"Another gc, keep, unkeep, keys or contract command is running; waited {error.waited_ms} ms."
         fix = "Run this command again when that one is done."
         raise StopError(message, fix, exit_code=1, code=ErrorCode.SESSION_LOCKED) from error
     except PinsDamagedError as error:

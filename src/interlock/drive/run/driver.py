@@ -81,6 +81,7 @@ class Driver:
         self._history = RunHistory()
         self._previous: Mapping[str, Json] | None = None
         self._answer: str | None = None
+        self._unrecorded, self._marked = Usage(), Usage()
         self._chain_id, self._chain_turns, self._refused_turns = equipment.effects.new_id(), 0, 0
         self._position: Position | None = None
 
@@ -164,10 +165,18 @@ class Driver:
         try:
             return await turn.run()
         except TurnError as error:
+            self._lose(turn)
             if self._with.recovery.strategy(error.fault.code) != "skip":
                 raise
             self._chain_turns += 1
             return None
+
+    def _lose(self, turn: Turn) -> None:
+        """Keep what a failed turn used: the next record states it, unless a mark of the turn did."""
+        if turn.is_marked:
+            self._unrecorded, self._marked = Usage(), self._marked + turn.usage
+        else:
+            self._unrecorded = turn.usage
 
     def _refuse_stuck(self, position: Position) -> None:
         """Raise if the run needs a person.
@@ -190,7 +199,7 @@ class Driver:
         Raises:
             TurnError: One of the codes of budgets.
         """
-        profile, usage = self._with.profile, self._history.usage
+        profile, usage = self._with.profile, self._usage
         seconds = self._with.effects.monotonic() - self._began
         chain = profile.turn_chain
         if self._history.number >= profile.constraints.max_turns:
@@ -237,11 +246,17 @@ class Driver:
             number=history.number + 1,
             number_of_step=len(history.of_step) + 1,
             chain_id=self._chain_id,
-            used=history.usage,
+            used=self._usage,
             pinned=_pinned(history),
             delegated_by=self._scope.delegated_by,
             previous=self._previous,
+            unrecorded=self._unrecorded,
         )
+
+    @property
+    def _usage(self) -> Usage:
+        """What the run has used, with its failed turns."""
+        return self._history.usage + self._unrecorded + self._marked
 
     def _inputs(self) -> list[Input]:
         """Return the new inputs: the step if it is new, else a reminder if the model called nothing."""
@@ -264,6 +279,7 @@ class Driver:
         checkpoints = 0 if outcome.is_accepted else 1
         checkpoints += bool(outcome.artifact.get("aboutToCall"))
         self._history = self._history.with_turn(outcome.artifact, checkpoints)
+        self._unrecorded = Usage()
         self._previous, self._answer = outcome.closing, outcome.answer
         self._refused_turns = self._refused_turns + 1 if outcome.refused else 0
         is_same_step = not outcome.is_accepted
@@ -357,7 +373,7 @@ class Driver:
             status=status,
             position=self._at,
             turns=self._history.number,
-            usage=self._history.usage,
+            usage=self._usage,
             fault=fault,
             warnings=tuple(dict.fromkeys(texts)),
         )
@@ -366,9 +382,7 @@ class Driver:
         if self._on_progress is not None:
             seconds = self._with.effects.monotonic() - self._began
             turn = self._history.number
-            self._on_progress(
-                Progress(position=self._at, turn=turn, usage=self._history.usage, seconds=seconds, tools=tools)
-            )
+            self._on_progress(Progress(position=self._at, turn=turn, usage=self._usage, seconds=seconds, tools=tools))
 
 
 def _pinned(history: RunHistory) -> Message | None:

@@ -44,7 +44,8 @@ def compile_flow(flow: Flow, resolver: Resolver) -> Compiled | Diagnostics:
     plan = lowering.lower()
     found += lowering.faults
     packs = {pack.contract_ref: pack for pack in packs_of(plan)}
-    packs |= {(pack := generate_pack(block)).contract_ref: pack for block in wiring.blocks.values() if block.outputs}
+    distinct = {(block.id, block.version): block for block in wiring.blocks.values() if block.outputs}
+    packs |= {(pack := generate_pack(block)).contract_ref: pack for block in distinct.values()}
     found += [one for one in validate_plan(plan, {*PACKS, *packs}) if one.severity == "error"]
     if has_errors(found):
         return tuple(found)

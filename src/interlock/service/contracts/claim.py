@@ -11,19 +11,33 @@ from interlock.service.contracts.status import ContractReading, PartExecution, r
 from interlock.service.ports import AppendPorts
 from interlock.service.run.context import load_run_context
 from interlock.service.run.lifecycle import read_executions
+from interlock.store.ports.maintenance import Collector
 from interlock.views.executions.events import TERMINAL
 from interlock.views.executions.model import FlowExecution
 from interlock.views.session import Session
 
 
 def claim_run(
-    ports: AppendPorts, source: tuple[Session, RunId], session_id: SessionId, actor: Actor
+    ports: AppendPorts, collector: Collector, source: tuple[SessionId, RunId], session_id: SessionId, actor: Actor
 ) -> data.ExecutionClaimed | Refusal:
     """Let a run that has ended count for a contract, wherever the contract has its flow and no completed execution.
 
+    No collection runs meanwhile: one that marked before the claim and swept after it would delete the claimed run.
+
     Raises:
+        UpkeepBusyError: A collection runs; nothing was recorded.
         StoreFailureError, SessionBusyError, SessionUnhealthyError, ContentDamagedError: See `service.failures`.
     """
+    with collector.upkeep_lock():
+        claimed_session = ports.read.load(source[0])
+        if claimed_session is None:
+            return _refuse(f"The session {source[0]} has been deleted.")
+        return _claim(ports, (claimed_session, source[1]), session_id, actor)
+
+
+def _claim(
+    ports: AppendPorts, source: tuple[Session, RunId], session_id: SessionId, actor: Actor
+) -> data.ExecutionClaimed | Refusal:
     claimed_session, run_id = source
     run = claimed_session.runs[run_id]
     assert run.tip is not None, "a run has a root"

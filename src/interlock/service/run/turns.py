@@ -107,10 +107,11 @@ def _step_node(session: Session, node: Node, output: NodeOutput) -> NodeId:
 def totals_of(records: list[Mapping[str, Json]]) -> dict[str, Json]:
     """Return what turns sum up to: turns, tokens, money, calls of tools and errors.
 
-    A call that was marked before it began is not a turn of its own; the record of its turn replaces the mark.
+    A call that was marked before it began is not a turn of its own; the record of its turn replaces the mark. A turn
+    that failed has no record; what it used is in that of the next turn.
     """
     last = {_interaction(record): record for record in records}
-    usages = [_object(record.get("usage")) for record in last.values()]
+    usages = [_object(record.get(name)) for record in last.values() for name in ("usage", "usageOfFailedTurns")]
     return {
         "turns": len(last),
         "inputTokens": sum(_count(usage.get("inputTokens")) for usage in usages),

@@ -7,18 +7,24 @@ from typing import Any
 
 import pytest
 from tests.support.flows import outputs
-from tests.support.q3_launch import INFRASTRUCTURE, LAUNCH, QA, SPRINT, all_definitions
+from tests.support.q3_launch import BAU, INFRASTRUCTURE, LAUNCH, QA, SPRINT, all_definitions
 
-from interlock.define.operations.contracts import Contract
+from interlock.define.operations.blocks import WorkBlock
+from interlock.define.operations.builders import FlowBuilder
+from interlock.define.operations.contracts import Contract, FlowReference
 from interlock.define.operations.definitions import Definitions, next_version
 from interlock.define.operations.flows import Flow
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import Refusal
 from interlock.kernel.ids import RunId, SessionId
+from interlock.plan.compile.compiler import Compiled
+from interlock.plan.compiled import CompiledWorkflow, pinned_bytes
+from interlock.plan.flows.lowering import compile_flow
 from interlock.record.append_plan import AppendPlan, Stamps
 from interlock.record.base import Preferences
 from interlock.record.events import Actor
 from interlock.service.audit.verify import verify_session
+from interlock.service.collect import CollectCommand, collect
 from interlock.service.contracts.assess import Assessed, assess_contract
 from interlock.service.contracts.claim import claim_run
 from interlock.service.contracts.start import (
@@ -32,8 +38,9 @@ from interlock.service.contracts.start import (
 from interlock.service.contracts.status import ContractStatus, read_status
 from interlock.service.ports import Ports
 from interlock.service.run.context import load_run_context
-from interlock.store.ports.errors import FailureKind, StoreFailureError
-from interlock.store.ports.maintenance import Retention
+from interlock.service.run.plans import Plans
+from interlock.store.ports.errors import FailureKind, StoreFailureError, UpkeepBusyError
+from interlock.store.ports.maintenance import GcSnapshot, Retention, Swept, Upkeep
 from interlock.store.ports.store import Store
 from interlock.store.ports.workspace import NOWHERE, GitAnchors
 from interlock.store.ports.writer import SessionLock
@@ -43,6 +50,7 @@ from interlock.views.session import Session
 
 PERSON = Actor(type="human", identifier="tester")
 ORIGIN = RunOrigin(actor=PERSON)
+OPERATE = next(one for one in all_definitions() if isinstance(one, WorkBlock) and one.name == "Operate Infrastructure")
 GIT_KEYS = ("git_branch", "git_head_sha")
 APPROVED: Json = {
     "kind": "wr.gate_verdict",
@@ -70,6 +78,10 @@ class Office:
     @property
     def ports(self) -> Ports:
         return self.harness.ports
+
+    @property
+    def upkeep(self) -> Upkeep:
+        return self.harness.store.upkeep
 
     def start(self, contract: Contract = LAUNCH, version: int | None = None) -> ContractStarted | Refusal:
         command = ContractCommand(
@@ -125,9 +137,17 @@ class Office:
         return outputs(**dict.fromkeys(schema["properties"]["outputs"]["required"], True))
 
     def name(self, session: SessionId, run: RunId) -> str:
+        return self.plan(session, run).name
+
+    def plan(self, session: SessionId, run: RunId) -> CompiledWorkflow:
+        """Return the plan that is pinned for a run."""
         folded = self.harness.store.load(session)
         assert folded is not None
-        return load_run_context(folded, folded.runs[run], self.ports.read.plans).workflow.name
+        return load_run_context(folded, folded.runs[run], self.ports.read.plans).workflow
+
+    def fresh_ports(self) -> Ports:
+        """Return ports that have read nothing yet."""
+        return replace(self.ports, read=replace(self.ports.read, plans=Plans(self.harness.store)))
 
     def _pending(self, session: SessionId, run: RunId) -> bool:
         return not self._resumed(session, run)["isComplete"]
@@ -229,12 +249,27 @@ def test_a_verdict_of_another_kind_is_shown_as_it_is() -> None:
 def test_a_running_contract_keeps_its_version_when_the_next_one_is_published() -> None:
     office = Office()
     session = office.started(INFRASTRUCTURE)
-    office.definitions.add(next_version(INFRASTRUCTURE, description="changed"))
+    (run,) = office.open_runs(session)
+    pinned = office.plan(session, run)
+    two_steps = FlowBuilder("Infra BAU, twice").add_block(OPERATE, alias="one").add_block(OPERATE, alias="two")
+    flow = two_steps.entry("one").edge("one", "two").build()
+    changed = next_version(BAU, name=flow.name, nodes=flow.nodes, edges=flow.edges)
+    office.definitions.add(changed)
+    work = (FlowReference(flow_id=changed.id, flow_version=2),)
+    office.definitions.add(next_version(INFRASTRUCTURE, description="changed", work_flows=work))
     newer = office.start(INFRASTRUCTURE)
     assert isinstance(newer, ContractStarted)
-    assert newer.contract.version == 2
-    assert office.status(session).contract.version == 1
-    assert office.status(newer.session).contract.version == 2
+    assert [office.status(one).contract.version for one in (session, newer.session)] == [1, 2]
+    assert [*office.plan(newer.session, newer.runs[0]).steps] == ["one", "two"]
+    # The older run has the plan that its own version compiles to, also for a reader that kept nothing.
+    again = Office(office.definitions, replace(office.harness, ports=office.fresh_ports()))
+    compiled = compile_flow(BAU, office.definitions)
+    assert isinstance(compiled, Compiled)
+    assert pinned_bytes(again.plan(session, run)) == pinned_bytes(pinned) == pinned_bytes(compiled.workflow)
+    office.do(session, run)
+    assert [name for name, _, _ in office.status(session).flows] == ["Infra BAU"]
+    assert office.status(session).execution.state == "completed"
+    assert office.status(newer.session).execution.state == "pending"
 
 
 @pytest.mark.inv("OPS-3")
@@ -286,7 +321,7 @@ def test_a_run_of_another_session_counts_for_a_contract_and_is_not_changed() -> 
     assert source is not None
     qa = next(run for run in source.runs if office.name(other, run) == QA.name)
     before = office.harness.store.history(other)
-    claim = claim_run(office.ports, (source, qa), session, PERSON)
+    claim = claim_run(office.ports, office.upkeep, (other, qa), session, PERSON)
     assert not isinstance(claim, Refusal)
     assert (claim.state, claim.flow_id, claim.binding.position) == ("completed", QA.id, 1)
     status = office.status(session)
@@ -294,7 +329,7 @@ def test_a_run_of_another_session_counts_for_a_contract_and_is_not_changed() -> 
     assert claim.flow_execution_id in status.execution.flow_executions
     assert claim.flow_execution_id in office.status(other).execution.flow_executions
     assert office.harness.store.history(other) == before
-    again = claim_run(office.ports, (source, qa), session, PERSON)
+    again = claim_run(office.ports, office.upkeep, (other, qa), session, PERSON)
     assert isinstance(again, Refusal)
 
 
@@ -310,7 +345,8 @@ def test_a_claimed_run_is_not_collected_while_a_session_that_claims_it_stays(
         office.do(third, run)
     source = office.harness.store.load(third)
     assert source is not None
-    assert not isinstance(claim_run(office.ports, (source, next(iter(source.runs))), session, PERSON), Refusal)
+    claim = claim_run(office.ports, office.upkeep, (third, next(iter(source.runs))), session, PERSON)
+    assert not isinstance(claim, Refusal)
     upkeep = office.harness.store.upkeep
     upkeep.retention_pins.keep([session])
     marked = upkeep.mark()
@@ -319,12 +355,76 @@ def test_a_claimed_run_is_not_collected_while_a_session_that_claims_it_stays(
     assert {one.session for one in due(marked, kept).sessions} == {other}
 
 
+class ClaimingCollector:
+    """A collector beside which somebody claims a run after everything was marked, and before anything is swept."""
+
+    def __init__(self, upkeep: Upkeep, claim: Callable[[], object]) -> None:
+        self._upkeep, self._claim = upkeep, claim
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._upkeep, name)
+
+    def sweep(self, marked: GcSnapshot, retention: Retention) -> Swept:
+        self._claim()
+        return self._upkeep.sweep(marked, retention)
+
+
+@pytest.mark.inv("GOAL-9")
+@pytest.mark.parametrize("is_on_disk", [True, False])
+def test_a_claim_between_the_mark_and_the_sweep_of_a_collection_is_refused_and_records_nothing(
+    tmp_path: Path,
+    is_on_disk: bool,  # noqa: FBT001 — a table
+) -> None:
+    office = Office(harness=Harness.on_disk(tmp_path) if is_on_disk else None)
+    source, session = office.started(INFRASTRUCTURE), office.started(INFRASTRUCTURE)
+    office.do_all(source)
+    folded = office.harness.store.load(source)
+    assert folded is not None
+    run = next(iter(folded.runs))
+    before = office.harness.store.history(session)
+
+    def claim() -> object:
+        return claim_run(office.ports, office.upkeep, (source, run), session, PERSON)
+
+    def claim_too_early() -> None:
+        with pytest.raises(UpkeepBusyError):
+            claim()
+
+    newest = max(one.last_activity_s for one in office.upkeep.mark().sessions)
+    command = CollectCommand(days=0, now_s=newest, chosen=frozenset({source}))
+    office.upkeep.retention_pins.keep([session])
+    collector: Any = ClaimingCollector(office.upkeep, claim_too_early)
+    swept = collect(collector, office.upkeep.retention_pins, command)
+    assert [one.session for one in swept.taken.sessions] == [source]
+    assert office.harness.store.history(session) == before
+    refused = claim()
+    assert isinstance(refused, Refusal)
+    assert "has been deleted" in refused.message
+    assert office.harness.store.history(session) == before
+
+
+@pytest.mark.inv("GOAL-9")
+def test_a_claim_after_a_collection_that_was_cut_off_keeps_its_source_from_the_next_one() -> None:
+    office = Office()
+    source, session = office.started(INFRASTRUCTURE), office.started(INFRASTRUCTURE)
+    office.do_all(source)
+    folded = office.harness.store.load(source)
+    assert folded is not None
+    with office.upkeep.upkeep_lock():
+        office.upkeep.mark()
+    run = next(iter(folded.runs))
+    assert not isinstance(claim_run(office.ports, office.upkeep, (source, run), session, PERSON), Refusal)
+    command = CollectCommand(days=0, now_s=10**10, chosen=frozenset({source}))
+    assert collect(office.upkeep, office.upkeep.retention_pins, command).taken.sessions == ()
+    assert office.status(session).execution.state == "completed"
+
+
 def test_a_run_that_goes_on_cannot_be_claimed_and_no_other_session_has_a_contract() -> None:
     office = Office()
     session = office.started()
     folded = office.harness.store.load(session)
     assert folded is not None
-    refused = claim_run(office.ports, (folded, office.open_runs(session)[0]), session, PERSON)
+    refused = claim_run(office.ports, office.upkeep, (session, office.open_runs(session)[0]), session, PERSON)
     assert isinstance(refused, Refusal)
     assert "has not ended" in refused.message
     assert isinstance(assess_contract(office.ports, SessionId("sess_" + "0" * 26), None, ORIGIN), Refusal)
