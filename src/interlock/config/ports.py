@@ -12,6 +12,7 @@ from interlock.service.clock import NoTrace, StderrTrace
 from interlock.service.outside.dispatch import SYSTEM, Dispatcher, Sender
 from interlock.service.outside.receive import Arrival
 from interlock.service.ports import AppendPorts, Ports, ReadPorts
+from interlock.service.run.late_summaries import LateSummaries
 from interlock.service.tools.send_event import send_event
 from interlock.store.git import git_anchors
 from interlock.store.opening import open_store
@@ -32,8 +33,18 @@ def local_ports(settings: Settings, *, is_server: bool = False) -> Ports:
         """Record an event that a channel answered with, and advance the run if it waits for it."""
         send_event(ports, (session, run), sent, Arrival(via="channel", assurance="observed"), SYSTEM)
 
+    appending = AppendPorts(read=read, writer=store)
+
+    def cache_summary(session: SessionId) -> None:
+        """Cache the summary of the current log of a session."""
+        with appending.hold(session) as lock:
+            if lock.session is not None:
+                appending.cache_summary(lock, lock.session)
+
+    # A command ends at once, so it caches what it appended before it answers.
+    late_summaries = LateSummaries(write=cache_summary) if is_server else None
     sender = Sender(
-        ports=AppendPorts(read=read, writer=store),
+        ports=replace(appending, late_summaries=late_summaries),
         channels=settings.config.channels,
         owner=f"process {os.getpid()}",
         on_event=receive,
@@ -41,6 +52,7 @@ def local_ports(settings: Settings, *, is_server: bool = False) -> Ports:
     ports = Ports(
         read=read,
         writer=store,
+        late_summaries=late_summaries,
         key_ring=store,
         catalog=Catalog(workflow_sources(settings)),
         baseline=settings.config.baseline,

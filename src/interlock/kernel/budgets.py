@@ -276,6 +276,12 @@ CANDIDATE_SNIPPET_BYTES_MAX = 600
 """The beginning of a candidate's notes (RES-6)."""
 QUERY_BYTES_MAX = 1 * KIB
 """A query of `resume_session`: a few words."""
+SYNC_THREADS_MAX = 8
+"""Threads that wait for the disk: an append has at most a few syncs in one round, and a few appends run at once."""
+SUMMARY_DELAY_S = 0.5
+"""Seconds after an append until its summary is cached: several appends of a second cost one summary."""
+SUMMARY_FLUSH_S = 2.0
+"""Seconds for which a process that ends waits for summaries: they are optional."""
 SUMMARY_RUNS_MAX = 32
 """Runs of a session whose summary is cached with it: each append writes the cache."""
 EVENT_FIELDS_BYTES_MAX = 8 * KIB

@@ -30,6 +30,10 @@ class Graphs:
         default_factory=dict[str | None, dict[str, int]], compare=False, repr=False
     )
 
+    forks: dict[str | None, tuple[str, ...]] = field(
+        default_factory=dict[str | None, tuple[str, ...]], compare=False, repr=False
+    )
+
     def schedule(self, condition_id: str) -> Schedule:
         """Return the decision graph of a condition, scheduled once and then kept (decision 18)."""
         if condition_id not in self.schedules:
@@ -88,21 +92,37 @@ class Graphs:
         return self.parallels[node_id]
 
     def _find_parallel(self, node_id: str) -> tuple[str, ...]:
-        members, reach = self.members[self.scope_of[node_id]], self._reach_in(self.scope_of[node_id])
+        scope = self.scope_of[node_id]
+        forks = self._forks_in(scope)
+        if not forks:
+            return ()
+        members, reach = self.members[scope], self._reach_in(scope)
         here = 1 << next(at for at, node in enumerate(members) if node.node_id == node_id)
         beside = 0
-        for node in members:
-            ways = [reach[edge.target] for edge in self.out_edges.get(node.node_id, ())]
+        for fork in forks:
+            ways = [reach[edge.target] for edge in self.out_edges[fork]]
             toward = sum(1 for way in ways if way & here)
-            if node.kind != "decision" and toward:
+            if toward:
                 for way in ways:
                     beside |= way if toward > 1 or not way & here else 0
         beside &= ~reach[node_id]
+        if not beside:
+            return ()
         return tuple(
             node.node_id
             for at, node in enumerate(members)
             if beside >> at & 1 and node.task is not None and not reach[node.node_id] & here
         )
+
+    def _forks_in(self, scope: str | None) -> tuple[str, ...]:
+        """Return the nodes of a scope that take more than one edge: without one, no two steps are parallel."""
+        if scope not in self.forks:
+            self.forks[scope] = tuple(
+                node.node_id
+                for node in self.members[scope]
+                if node.kind != "decision" and len(self.out_edges.get(node.node_id, ())) > 1
+            )
+        return self.forks[scope]
 
     def _reach_in(self, scope: str | None) -> dict[str, int]:
         """Return for each node of a scope the nodes that a path leads to, itself included, as bits in plan order."""

@@ -15,6 +15,7 @@ from interlock.record.append_plan import AppendPlan, Stamps
 from interlock.record.base import SHORT, Preferences, TokenFormat, UnknownVersionError
 from interlock.record.events import Actor
 from interlock.service.clock import Clock, NoTrace, SystemClock, Trace, mint_event, recorded_at
+from interlock.service.run.late_summaries import LateSummaries
 from interlock.service.run.plans import Plans
 from interlock.service.run.summaries import Listing, Summaries, summary_of
 from interlock.service.unanswered import UnansweredStarts
@@ -109,11 +110,15 @@ class ReadPorts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppendPorts:
-    """The ports of a use case that appends to a session that exists."""
+    """The ports of a use case that appends to a session that exists.
+
+    Without `late_summaries`, a summary is cached before an append returns.
+    """
 
     read: ReadPorts
     writer: SessionWriter
     clock: Clock = field(default_factory=SystemClock)
+    late_summaries: LateSummaries | None = None
 
     @contextmanager
     def hold(self, session: SessionId, *, label: str | None = None) -> Generator[SessionLock]:
@@ -126,7 +131,7 @@ class AppendPorts:
             raise
 
     def append(self, lock: SessionLock, plan: AppendPlan, actor: Actor | None) -> Session:
-        """Append a plan, and cache the session's new summary, by which it is found later (RES-4).
+        """Append a plan, and cache the session's new summary, by which it is found later, or offer it (RES-4, RES-12).
 
         The cache is optional: readers can rebuild it.
 
@@ -136,13 +141,25 @@ class AppendPorts:
         stamps = Stamps(mint_event_id=lambda: mint_event(self.clock), recorded_at=recorded_at(self.clock), actor=actor)
         with self.read.trace.span("append"):
             session = self.writer.append(lock, plan, stamps)
-        if len(session.runs) <= SUMMARY_RUNS_MAX:
-            try:
-                self.writer.cache_summary(lock, summary_of(session, self.read.plans).to_bytes())
-            except (ContentDamagedError, UnknownVersionError, StoreFailureError):
-                # The append is done; a reader that finds no summary makes one.
-                return session
+        if self.late_summaries is not None:
+            self.late_summaries.offer(session.session)
+            return session
+        try:
+            self.cache_summary(lock, session)
+        except (ContentDamagedError, UnknownVersionError, StoreFailureError):
+            # The append is done; a reader that finds no summary makes one.
+            return session
         return session
+
+    def cache_summary(self, lock: SessionLock, session: Session) -> None:
+        """Cache the summary of a session, unless it has too many runs for one. The session is that of the lock.
+
+        Raises:
+            ContentDamagedError, UnknownVersionError: The summary cannot be made.
+            StoreFailureError: The disk failed.
+        """
+        if len(session.runs) <= SUMMARY_RUNS_MAX:
+            self.writer.cache_summary(lock, summary_of(session, self.read.plans).to_bytes())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

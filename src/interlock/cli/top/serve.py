@@ -123,6 +123,8 @@ def serve(loaded: Loaded, front: "Front | None" = None) -> int:
         return anyio.run(partial(serve_stdio, loaded.server, front=front))
     finally:
         loaded.ports.outbox.close()
+        if loaded.ports.late_summaries is not None:
+            loaded.ports.late_summaries.close()
 
 
 def _check_streams() -> None:

@@ -7,14 +7,16 @@ import secrets
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 
 from interlock.kernel.budgets import RENEW_AFTER_S, SYNCED_KEPT_MAX
 from interlock.kernel.canonical import digest_of_bytes
 from interlock.kernel.ids import Digest
 from interlock.store.local import layout
 from interlock.store.local.files import FileOps, store_failure
+from interlock.store.local.rounds import Round, in_order
 from interlock.store.ports.errors import ContentDamagedError
 from interlock.store.regular_file import NotRegularFileError
 
@@ -47,22 +49,20 @@ class ContentFiles:
             raise ContentDamagedError(what=what, digest=digest, found="wrong bytes")
         return data
 
-    def put(self, path: str, digest: Digest, data: bytes) -> set[str]:
-        """Make the file and its bytes durable; return the directories that still need a sync.
+    def is_stored(self, path: str, digest: Digest, data: bytes) -> bool:
+        """Return whether a file need not be written: this process made it durable, and it still holds these bytes.
 
-        An existing file is reused if this process made it durable and it still holds these bytes; it is renewed, so
-        that no sweep removes it. Any other is written again: its writer may have failed to sync it, and after a failed
-        sync the next one succeeds without writing anything (APP-5).
+        An existing file that is reused is renewed, so that no sweep removes it. Any other is written again: its writer
+        may have failed to sync it, and after a failed sync the next one succeeds without writing anything (APP-5).
 
         Raises:
             OSError: The disk failed; nothing refers to the file yet.
         """
         with suppress(FileNotFoundError):
             if self._is_durable(path, data):
-                return set()
+                return True
         assert digest_of_bytes(data) == digest, "content is filed under its own digest"
-        write_durably(self._files, path, data)
-        return {layout.parent(path)}
+        return False
 
     def _is_durable(self, path: str, data: bytes) -> bool:
         """Return whether this process made these bytes durable under this name; if so, renew the file for sweeps.
@@ -107,13 +107,25 @@ def write_durably(files: FileOps, path: str, data: bytes) -> None:
     Raises:
         OSError: The disk failed; the name still refers to the previous file, if any.
     """
-    temp = layout.temp(path, secrets.token_hex(8))
+    write_together(files, [(path, data)], in_order)
+
+
+def write_together(files: FileOps, wanted: Sequence[tuple[str, bytes]], sync_round: Round) -> None:
+    """Write files under temporary names, sync them in one round, then rename them; no directory is synced yet.
+
+    Raises:
+        OSError: The disk failed; each name refers to the previous file, if any, or to its whole new one.
+    """
+    temps = [layout.temp(path, secrets.token_hex(8)) for path, _ in wanted]
     try:
-        files.write(temp, data)
-        files.sync(temp)
-        files.rename(temp, path)
+        for temp, (_, data) in zip(temps, wanted, strict=True):
+            files.write(temp, data)
+        sync_round([partial(files.sync, temp) for temp in temps])
+        for temp, (path, _) in zip(temps, wanted, strict=True):
+            files.rename(temp, path)
     except OSError:
-        discard(files, temp)
+        for temp in temps:
+            discard(files, temp)
         raise
 
 

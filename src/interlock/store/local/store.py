@@ -18,6 +18,7 @@ from interlock.store.local.definitions import DefinitionFiles
 from interlock.store.local.files import FileOps, OsFiles
 from interlock.store.local.keyring import KeyRingFile
 from interlock.store.local.locks import Locks, OsLocks
+from interlock.store.local.rounds import at_once, in_order
 from interlock.store.local.session.beginning import removed_if_unused
 from interlock.store.local.session.held import own_lock
 from interlock.store.local.session.session_log import SessionLog
@@ -56,7 +57,9 @@ class LocalStore:
         self._given_locks = locks
         self._locks = locks or OsLocks(root)
         self._content = ContentFiles(self._files, now_s)
-        self._log = SessionLog(self._files, self._locks, self._content)
+        # Only the real disk is asked for several things at once.
+        sync_round = at_once if files is None else in_order
+        self._log = SessionLog(self._files, self._locks, self._content, sync_round)
         self._keyring = KeyRingFile(self._files)
         self._definitions = DefinitionFiles(self._files, self._locks)
         self._summaries = SummaryCache(self._files, self._content)

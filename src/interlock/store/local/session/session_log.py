@@ -2,8 +2,8 @@
 
 One append is one segment and one manifest group. In this order:
 
-1. write the content-addressed files and the segment under temporary names, sync them, rename them;
-2. sync the directories that got a new name (for a new session also its own, with its empty manifest);
+1. write the content-addressed files and the segment under temporary names, sync them in one round, rename them;
+2. sync the directories that got a new name in one round (for a new session also its own, with its empty manifest);
 3. append the group to the manifest with one write, and sync it;
 4. write the settled mark of the group's end (`settled`), without a sync;
 5. return to the caller.
@@ -38,9 +38,10 @@ from interlock.record.content import Contents
 from interlock.record.events import Event, is_key_event
 from interlock.record.manifest import attest_history, build_group
 from interlock.store.local import layout
-from interlock.store.local.content import ContentFiles, write_durably
+from interlock.store.local.content import ContentFiles, write_durably, write_together
 from interlock.store.local.files import FileOps, store_failure
 from interlock.store.local.locks import Locks, hold_if_made
+from interlock.store.local.rounds import Round, in_order
 from interlock.store.local.session.held import LocalSessionLock, own_lock, port_errors
 from interlock.store.local.session.reading import (
     DamageError,
@@ -71,8 +72,9 @@ _Placed: TypeAlias = tuple[str, bytes]
 class SessionLog:
     """Reads and appends the logs of all sessions below one data directory."""
 
-    def __init__(self, files: FileOps, locks: Locks, content: ContentFiles) -> None:
+    def __init__(self, files: FileOps, locks: Locks, content: ContentFiles, sync_round: Round = in_order) -> None:
         self._files = files
+        self._round = sync_round
         self._locks = locks
         self._content = content
         self._known: OrderedDict[SessionId, Verified] = OrderedDict()
@@ -258,16 +260,12 @@ class SessionLog:
 
     def _put(self, known: Verified, content: Sequence[_Content], segments: Sequence[_Placed]) -> None:
         """Write content and segments, then sync every directory that got a new name."""
-        dirs: set[str] = set()
-        for path, digest, data in content:
-            dirs |= self._content.put(path, digest, data)
-        for path, data in segments:
-            write_durably(self._files, path, data)
-        dirs.add(layout.events_dir(known.session))
+        wanted = [(path, data) for path, digest, data in content if not self._content.is_stored(path, digest, data)]
+        dirs = {layout.parent(path) for path, _ in wanted} | {layout.events_dir(known.session)}
+        write_together(self._files, [*wanted, *segments], self._round)
         if not known.manifest_lines:
             dirs |= {layout.session_dir(known.session), layout.SESSIONS, layout.WORKFLOWS, ""}
-        for path in sorted(dirs):
-            self._files.sync_dir(path, full=True)
+        self._round([partial(self._files.sync_dir, path, full=True) for path in sorted(dirs)])
 
     @contextmanager
     def _perhaps_recorded(self, after: Verified) -> Generator[None]:

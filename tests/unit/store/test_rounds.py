@@ -1,0 +1,40 @@
+"""Rounds of syncs: all calls end before the round does, and the first error is the one that is raised."""
+
+import threading
+
+import pytest
+
+from interlock.store.local.rounds import at_once
+
+
+@pytest.mark.inv("APP-2")
+def test_the_calls_of_a_round_run_at_the_same_time() -> None:
+    meeting = threading.Barrier(3, timeout=10)
+
+    def call() -> None:
+        meeting.wait()
+
+    at_once([call] * 3)
+    assert not meeting.broken
+
+
+@pytest.mark.inv("APP-2")
+@pytest.mark.parametrize("failing", [{0}, {1}, {2}, {1, 2}, {0, 2}], ids=str)
+def test_after_a_failure_no_call_is_left_running_and_the_first_error_counts(failing: set[int]) -> None:
+    ended: list[int] = []
+    begun = threading.Barrier(3, timeout=10)
+
+    def call(number: int) -> None:
+        begun.wait()
+        ended.append(number)
+        if number in failing:
+            raise OSError(number, "made to fail")
+
+    with pytest.raises(OSError, match="made to fail") as caught:
+        at_once([lambda number=number: call(number) for number in range(3)])
+    assert caught.value.errno == min(failing)
+    assert sorted(ended) == [0, 1, 2]
+
+
+def test_a_round_without_calls_is_nothing() -> None:
+    at_once([])
