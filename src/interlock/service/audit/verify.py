@@ -19,7 +19,6 @@ from interlock.record.append_plan import AppendPlan
 from interlock.record.base import UnknownVersionError
 from interlock.record.events import DecisionTraceAppendedEvent, Event, EventReceivedEvent, WorkRecordedEvent
 from interlock.record.payloads import DecisionTraceAppended
-from interlock.service.advice import NEWER, advise
 from interlock.service.audit.compare import compared_captures, compared_events
 from interlock.service.audit.replay import (
     BrokenChainError,
@@ -30,6 +29,7 @@ from interlock.service.audit.replay import (
     recorded_plan,
 )
 from interlock.service.outside.signatures import has_signature
+from interlock.service.run.advice import NEWER, advise
 from interlock.service.run.attempts import stored_object
 from interlock.service.run.plans import Plans
 from interlock.service.transfer.salvage import has_sound_part, health_words
