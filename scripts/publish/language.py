@@ -57,6 +57,7 @@ _FORMS: tuple[type[parts.Part], ...] = (
     forms.TemplateForm,
     forms.TemplateCallForm,
     outside_forms.AwaitForm,
+    outside_forms.CheckForm,
     outside_forms.EmitForm,
     outside_forms.EmitFieldForm,
     condition_forms.ConditionForm,

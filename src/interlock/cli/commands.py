@@ -183,6 +183,18 @@ Exit codes: 0 success, 1 not delivered or not found, 2 wrong command line.""",
         Command("abandon", "record that intents are not sent any more", "outside.intent"),
     ),
 )
+CHECKS = Group(
+    "checks",
+    "show, allow and run the checks that Interlock runs itself",
+    """Checks are commands of your `config.toml`; a step of `type: check` waits for the result of one.
+Exit codes: 0 success, 1 not passed, not allowed or not found, 2 wrong command line.""",
+    (
+        Command("list", "list the checks of the configuration and of the project", "outside.checks"),
+        Command("allow", "show what the project's own checks run, and allow them as they are now", "outside.checks"),
+        Command("forget", "allow the project's own checks no more", "outside.checks"),
+        Command("run", "run the check that a run waits for now", "outside.checks"),
+    ),
+)
 AGENT = Group(
     "agent",
     "check, show and create profiles of agents for `drive`",
@@ -204,6 +216,7 @@ COMMANDS: tuple[Command | Group, ...] = (
     SESSION,
     EVENT,
     INTENT,
+    CHECKS,
     CONTRACT,
     CONFIG,
     Command("gc", "delete expired and unreferenced data", "upkeep.gc"),

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import cast
 
 from interlock.channels.channel import ChannelConfig
+from interlock.channels.check import CheckConfig
 from interlock.config.settings import Origin, Settings
 from interlock.engine.outside import SourceKey
 from interlock.kernel.canonical import Json, digest_of
@@ -39,12 +40,13 @@ def applied_keys(settings: Settings) -> tuple[AppliedKey, ...]:
         "retention.days": config.retention_days,
         "channels": {one.name: _plain(one) for one in config.channels},
         "sources": {one.name: _plain(one) for one in config.sources},
+        "checks": {one.name: _plain(one) for one in config.checks},
     }
     return tuple(AppliedKey(key=key, value=value, origin=_origin(settings, key)) for key, value in values.items())
 
 
-def _plain(one: ChannelConfig | SourceKey) -> Json:
-    """Return a channel or a source as JSON."""
+def _plain(one: ChannelConfig | SourceKey | CheckConfig) -> Json:
+    """Return a channel, a source or a check as JSON."""
     return cast("Json", json.loads(json.dumps(asdict(one))))
 
 

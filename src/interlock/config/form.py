@@ -4,6 +4,7 @@ A value is applied when a server or a command starts. A key is restart-required 
 workflows that clients receive when they connect (CFG-4). All other keys are runtime-safe.
 """
 
+import os
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -14,6 +15,7 @@ from typing import Annotated, cast
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from interlock.channels.channel import DEFAULT_SOURCES, ChannelConfig, ChannelKind, Delivery
+from interlock.channels.check import CheckConfig
 from interlock.config.bounds import find_costly
 from interlock.config.model import Config, ConfigFault
 from interlock.define.diagnostics import Diagnostic
@@ -28,6 +30,10 @@ from interlock.kernel.budgets import (
     CHANNEL_TIMEOUT_S,
     CHANNEL_TIMEOUT_S_MAX,
     CHANNELS_MAX,
+    CHECK_OUTPUT_KIB,
+    CHECK_OUTPUT_KIB_MAX,
+    CHECK_TIMEOUT_S,
+    CHECK_TIMEOUT_S_MAX,
     EVENT_TEXT_CHARS_MAX,
     RETENTION_DAYS,
     RETENTION_DAYS_MAX,
@@ -133,6 +139,7 @@ class RetentionForm(_Form):
 
 _Key = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{43}$")]
 _Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]+$", max_length=EVENT_TEXT_CHARS_MAX)]
+_Argv = Annotated[list[Annotated[str, Field(min_length=1)]], Field(min_length=1)]
 _Kinds = Annotated[list[OutsideKind], Field(max_length=CHANNELS_MAX)]
 
 
@@ -145,7 +152,7 @@ class ChannelForm(_Form):
         default=list(DEFAULT_SOURCES),
         description="the sources whose workflows reach it; name `project` only if you trust the files of your projects",
     )
-    command: Annotated[list[Annotated[str, Field(min_length=1)]], Field(min_length=1)] | None = Field(
+    command: _Argv | None = Field(
         default=None, description="of `command` and `mcp`: the program and its arguments; there is no shell"
     )
     url: Annotated[str, Field(pattern=r"^https?://[^\s]+$")] | None = Field(
@@ -168,6 +175,25 @@ class SourceForm(_Form):
     kinds: _Kinds = Field(default=[], description="the kinds that it may sign; if empty, every kind")
 
 
+class CheckForm(_Form):
+    """A command that Interlock runs when a step of `type: check` waits for it."""
+
+    command: _Argv = Field(description="the program and its arguments; there is no shell")
+    workspaces: Annotated[list[Annotated[str, Field(min_length=1)]], Field(min_length=1, max_length=CHANNELS_MAX)] = (
+        Field(description="the real paths of the directories that it may run in; a run in one of them, or below it")
+    )
+    timeout_s: int = Field(default=CHECK_TIMEOUT_S, ge=1, le=CHECK_TIMEOUT_S_MAX, description="how long it may take")
+    output_kb: int = Field(
+        default=CHECK_OUTPUT_KIB, ge=1, le=CHECK_OUTPUT_KIB_MAX, description="how much of the end of its output is kept"
+    )
+    sandbox: _Argv | None = Field(default=None, description="a program and arguments that run the command, if any")
+    protect: Annotated[list[Annotated[str, Field(min_length=1)]], Field(max_length=CHANNELS_MAX)] = Field(
+        default=[],
+        description="patterns of files below the directory, such as `Makefile` or `tests/**`; if one of them changes"
+        " during a run, the check does not run",
+    )
+
+
 class ConfigForm(_Form):
     """A whole `config.toml`. Every table and every key is optional."""
 
@@ -184,9 +210,12 @@ class ConfigForm(_Form):
     sources: Annotated[dict[_Name, SourceForm], Field(max_length=CHANNELS_MAX), _SAFE] = Field(
         default_factory=dict, description="sources whose signed events are believed, by name"
     )
+    checks: Annotated[dict[_Name, CheckForm], Field(max_length=CHANNELS_MAX), _SAFE] = Field(
+        default_factory=dict, description="commands that Interlock runs for steps of `type: check`, by name"
+    )
 
 
-_NAMED = ("channels", "sources")
+_NAMED = ("channels", "sources", "checks")
 """Tables whose keys are names that the user chooses."""
 _TABLES = {
     name: cast("type[BaseModel]", field.annotation)
@@ -204,12 +233,38 @@ def parse_config(text: str) -> Config | tuple[ConfigFault, ...]:
         value = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         return (_not_toml(error),)
+    return _parse_value(value)
+
+
+def _parse_value(value: Mapping[str, Json]) -> Config | tuple[ConfigFault, ...]:
     out_of_place = tuple(_path_faults(value))
     try:
         form = ConfigForm.model_validate(value)
     except ValidationError as error:
         return (*map(_fault, diagnose_validation_error(error, value, ConfigForm)), *out_of_place)
-    return (*out_of_place, *_channel_faults(form)) or _config(form)
+    return (*out_of_place, *_channel_faults(form), *_check_faults(form)) or _config(form)
+
+
+def parse_project_checks(text: str, directory: str) -> tuple[CheckConfig, ...] | str:
+    """Parse a project's own checks: tables `[checks.NAME]` as in `config.toml`, without `workspaces`.
+
+    Returns the first fault if it has one.
+    """
+    costly = find_costly(text)
+    if costly is not None:
+        return costly.message
+    try:
+        value = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        return _not_toml(error).message
+    checks: Json = value.get("checks")
+    if set(value) - {"checks"} or not isinstance(checks, dict):
+        return "It may have tables `[checks.NAME]` and nothing else."
+    tables = {name: one for name, one in checks.items() if isinstance(one, dict)}
+    if len(tables) < len(checks) or any("workspaces" in one for one in tables.values()):
+        return "Each check is a table without `workspaces`: it runs in the directory of the project."
+    found = _parse_value({"checks": {name: {**one, "workspaces": [directory]} for name, one in tables.items()}})
+    return found.checks if isinstance(found, Config) else f"{found[0].key}: {found[0].message}"
 
 
 def config_schema() -> dict[str, Json]:
@@ -249,7 +304,35 @@ def _config(form: ConfigForm) -> Config:
             SourceKey(name=name, public_key=one.public_key, kinds=tuple(one.kinds))
             for name, one in sorted(form.sources.items())
         ),
+        checks=tuple(_check(name, one) for name, one in sorted(form.checks.items())),
     )
+
+
+def _check(name: str, form: CheckForm) -> CheckConfig:
+    return CheckConfig(
+        name=name,
+        command=tuple(form.command),
+        workspaces=tuple(form.workspaces),
+        timeout_s=form.timeout_s,
+        output_kb=form.output_kb,
+        sandbox=tuple(form.sandbox or ()),
+        protect=tuple(form.protect),
+    )
+
+
+def _check_faults(form: ConfigForm) -> Iterator[ConfigFault]:
+    """Yield each workspace that is no absolute path, and each pattern that leads out of the directory of its check."""
+    for name, one in sorted(form.checks.items()):
+        for path in one.workspaces:
+            if not Path(path).is_absolute() or "\0" in path or os.path.normpath(path) != path:
+                message = f"Found {path!r}, which is no absolute path without `.`, `..` and a `/` at its end."
+                fix = "Write the real path of a directory."
+                yield ConfigFault(key=f"checks.{name}.workspaces", message=message, fix=fix)
+        for pattern in one.protect:
+            if Path(pattern).is_absolute() or ".." in Path(pattern).parts or "\0" in pattern:
+                message = f"Found {pattern!r}, which leads out of the directory of the check."
+                fix = "Write a pattern relative to it, such as `Makefile` or `tests/**`."
+                yield ConfigFault(key=f"checks.{name}.protect", message=message, fix=fix)
 
 
 def _channel(name: str, form: ChannelForm) -> ChannelConfig:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from interlock.channels.channel import ChannelConfig
+from interlock.channels.check import CheckConfig
 from interlock.engine.gates import GateClaims
 from interlock.engine.outside import SourceKey
 from interlock.engine.published import Published
@@ -26,6 +27,7 @@ class Config:
     retention_days: int = RETENTION_DAYS
     channels: tuple[ChannelConfig, ...] = ()
     sources: tuple[SourceKey, ...] = ()
+    checks: tuple[CheckConfig, ...] = ()
     said: frozenset[str] = frozenset()
 
 

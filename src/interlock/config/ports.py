@@ -4,6 +4,7 @@ import os
 from dataclasses import replace
 
 from interlock.config.applied import applied_config_hash
+from interlock.config.checks import LocalChecks
 from interlock.config.settings import Settings, workflow_sources
 from interlock.engine.outside import SentEvent
 from interlock.kernel.ids import RunId, SessionId
@@ -62,5 +63,6 @@ def local_ports(settings: Settings, *, is_server: bool = False) -> Ports:
         config_hash=applied_config_hash(settings),
         outbox=Dispatcher(sender=sender),
         sources={one.name: one for one in settings.config.sources},
+        checks=LocalChecks(data_dir=settings.data_dir, configured=settings.config.checks),
     )
     return ports

@@ -10,6 +10,7 @@ from interlock.decide.value import Given, Read, Value, iter_conditions
 from interlock.kernel.budgets import (
     AWAIT_S_MAX,
     CONTEXT_KEY_BYTES_MAX,
+    EVENT_TEXT_CHARS_MAX,
 )
 from interlock.kernel.canonical import Json
 from interlock.kernel.workflow_budgets import (
@@ -32,6 +33,8 @@ Name = Annotated[str, Field(pattern=NAME_PATTERN, max_length=64)]
 Title = Annotated[str, Field(min_length=1, max_length=TITLE_CHARS_MAX)]
 LongText = Annotated[str, Field(min_length=1, max_length=PROMPT_BYTES_MAX)]
 Lines = Annotated[tuple[LongText, ...], Field(max_length=100, strict=False)]
+CheckName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]+$", max_length=EVENT_TEXT_CHARS_MAX)]
+"""The name of a check of the user's configuration."""
 ContextKey = Annotated[str, Field(min_length=1, max_length=CONTEXT_KEY_BYTES_MAX)]
 DECLARED_KEY_PATTERN = r"^[A-Za-z_][A-Za-z0-9_-]*$"
 DeclaredKey = Annotated[str, Field(pattern=DECLARED_KEY_PATTERN, max_length=CONTEXT_KEY_BYTES_MAX)]
@@ -244,12 +247,17 @@ class EmitAction(Part):
 
 
 class AwaitEvent(Part):
-    """The event that a step waits for: its kind, its fields, how well it must be known, and for how long."""
+    """The event that a step waits for: its kind, its fields, how well it must be known, and for how long.
+
+    `check` names the check whose result it is. `must` is a field that has to be true; otherwise the step still waits.
+    """
 
     event: OutsideKind
     fields: dict[DeclaredKey, Literal["string", "number", "boolean"]] = Field(default_factory=dict)
     assurance: Assurance = "claimed"
     timeout_s: Annotated[int, Field(ge=1, le=AWAIT_S_MAX)] | None = None
+    check: CheckName | None = None
+    must: DeclaredKey | None = None
 
 
 class UserNeed(Part):

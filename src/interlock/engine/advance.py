@@ -79,7 +79,7 @@ def decide_advance(attempt: Attempt) -> Decision:
     """Decide an attempt. The same evidence in the same state always gives the same decision."""
     state = attempt.snapshot.state
     assert isinstance(state, Running), "a complete node has no attempts"
-    if _awaits(attempt) is not None and attempt.event is None:
+    if _awaits(attempt) is not None and not _has_event(attempt):
         return Waiting()
     held = hold_context(attempt.workflow, attempt.context, attempt.request.context)
     outcome = _outcome(attempt, state, held)
@@ -106,6 +106,11 @@ def _awaits(attempt: Attempt) -> AwaitEvent | None:
     task = _pending(attempt).task
     assert task is not None, "a pending step is a task"
     return task.awaits
+
+
+def _has_event(attempt: Attempt) -> bool:
+    """Say whether the step can take its event: a run that never stops takes one that is not as it should be, too."""
+    return attempt.event is not None and (attempt.event.is_met or attempt.never_stops)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,9 +203,16 @@ def _outside_values(attempt: Attempt, node: PlanNode) -> dict[str, Json]:
 
 
 def _expired(attempt: Attempt, node: PlanNode) -> tuple[Violation, ...]:
-    """Return the violation of an event that did not come in time, unless the step itself says what follows then."""
+    """Return the violation of an event that is not as the step needs it, or that did not come in time.
+
+    A late event is none if the step itself says what follows then.
+    """
     assert node.task is not None, "a pending step is a task"
-    if node.task.awaits is None or attempt.event is None or not attempt.event.is_expired:
+    if node.task.awaits is None or attempt.event is None:
+        return ()
+    if not attempt.event.is_met:
+        return (reasons.check_failed(node.node_id, str(node.task.awaits.check), attempt.event.fields),)
+    if not attempt.event.is_expired:
         return ()
     if any(path == f"{EVENT}.expired" for action in node.task.sets for path in iter_reads(action.payload)):
         return ()

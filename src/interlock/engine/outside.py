@@ -95,9 +95,11 @@ def declared_fault(workflow: CompiledWorkflow, sent: SentEvent) -> EventFault | 
 
     A step waits for an event with exactly its declared fields, each of the declared type.
     """
-    awaited = [node.task.awaits for node in workflow.steps.values() if node.task is not None]
-    kinds = sorted({one.event for one in awaited if one is not None})
-    declared = [one.fields for one in awaited if one is not None and one.event == sent.event]
+    found = (node.task.awaits for node in workflow.steps.values() if node.task is not None)
+    # Interlock records its own kinds itself: nobody sends them.
+    awaited = [one for one in found if one is not None and not one.event.startswith(RESERVED)]
+    kinds = sorted({one.event for one in awaited})
+    declared = [one.fields for one in awaited if one.event == sent.event]
     if not declared:
         guess = suggest_name(sent.event, kinds)
         named = ", ".join(f"`{one}`" for one in kinds)

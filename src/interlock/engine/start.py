@@ -19,6 +19,7 @@ from interlock.record.append_plan import AppendPlan, EventDraft
 from interlock.record.base import Preferences
 from interlock.record.context import merge_context
 from interlock.record.snapshot import build_snapshot
+from interlock.record.world import PinnedCheck
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +43,7 @@ class Start:
     observed: tuple[data.ObservationRecorded, ...] = ()
     config_hash: Digest | None = None
     binding: data.Binding | None = None
+    checks: tuple[PinnedCheck, ...] = ()
 
 
 def root_node(run: RunId) -> NodeId:
@@ -103,6 +105,7 @@ def _first_events(start: Start, root: NodeId, node: data.NodeCreated) -> list[Ev
             "workflow_source_ref": start.source_ref,
             **({} if start.config_hash is None else {"applied_config_hash": start.config_hash}),
             **({} if start.binding is None else {"binding": start.binding}),
+            **({"checks": start.checks} if start.checks else {}),
         }
     )
     return [EventDraft(data=run_started, run=start.run), EventDraft(data=node, run=start.run, node=root)]

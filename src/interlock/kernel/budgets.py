@@ -306,6 +306,32 @@ CHANNEL_REPLY_BYTES_MAX = 64 * KIB
 """What is read of the answer of a channel: more than an event needs."""
 CHANNEL_NOTE_BYTES_MAX = 400
 """What is kept of why a try failed: it is shown in lists."""
+CHECK_TIMEOUT_S = 600
+"""How long a check may take if the configuration does not say it: the test suite of an ordinary project."""
+CHECK_TIMEOUT_S_MAX = 6 * 3600
+"""The most that a configuration may set for it."""
+CHECK_OUTPUT_KIB = 2
+"""What is kept of the end of a check's output if the configuration does not say it: the summary of a test run."""
+CHECK_OUTPUT_KIB_MAX = 4
+"""The most that a configuration may set for it: the output is one field of an event (`EVENT_FIELDS_BYTES_MAX`)."""
+CHECK_COMMAND_BYTES_MAX = 400
+"""The command line of a check as its result shows it."""
+CHECK_GRACE_S = 2
+"""How long a check that is ended may clean up, before it is killed with all that it started."""
+CHECK_OPEN_S = 25
+"""How long the call of a step that waits for a check stays open: clients end a call after 30 seconds or more."""
+CHECK_POLL_S = 0.5
+"""How often such a call looks for the result."""
+CHECK_READ_BYTES = 64 * KIB
+"""What is read of the output of a check at once: a pipe holds no more."""
+CHECK_BUSY_TRIES_MAX = 30
+"""How often the result of a check is tried to be recorded while another process holds its session."""
+CHECKS_FILE_BYTES_MAX = 64 * KIB
+"""The file with a project's own checks, and the list of those that a person has allowed."""
+PROTECTED_FILES_MAX = 2_000
+"""Files that the `protect` patterns of one check may match: each is read twice in a run."""
+PROTECTED_BYTES_MAX = 64_000_000
+"""Their bytes together, for the same reason."""
 CHANNELS_MAX = 50
 """Channels, and sources, of one configuration."""
 DISPATCHES_AT_ONCE = 4

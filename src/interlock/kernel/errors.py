@@ -106,7 +106,8 @@ CODES: Mapping[ErrorCode, CodeRule] = MappingProxyType(
         ErrorCode.ATTEMPT_LIMIT_REACHED: _rule("The step was refused ten times in a row.", Owner.TOOL),
         ErrorCode.RUN_ENDED: _rule("The run failed or was cancelled, so nothing more of it is recorded.", Owner.BOTH),
         ErrorCode.EFFECT_UNCOVERED: _rule(
-            "The workflow sends something that no single channel of the user takes.", Owner.TOOL
+            "The workflow sends something that no single channel of the user takes, or runs a check that may not run.",
+            Owner.BOTH,
         ),
         ErrorCode.BUNDLE_INVALID_FORMAT: _rule("The file is not a bundle.", Owner.COMMAND),
         ErrorCode.BUNDLE_UNSUPPORTED_VERSION: _rule("The bundle is of an unknown version.", Owner.COMMAND),

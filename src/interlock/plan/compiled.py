@@ -171,6 +171,12 @@ class CompiledWorkflow(Record):
         return tuple(sorted({one.sends for one in self._adapter_intents()}))
 
     @cached_property
+    def checks(self) -> tuple[str, ...]:
+        """The names of the checks that its steps wait for, ordered."""
+        awaited = (node.task.awaits for node in self.steps.values() if node.task is not None)
+        return tuple(sorted({one.check for one in awaited if one is not None and one.check is not None}))
+
+    @cached_property
     def adapter_digest(self) -> Digest | None:
         """The digest of the adapter manifest."""
         return self.adapter.digest() if self.adapter is not None else None

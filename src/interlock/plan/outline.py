@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from interlock.decide.condition import Always, describe_condition
+from interlock.define.parts import AwaitEvent
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.records import CONFIRMATION_CONTRACT, NOTES_CONTRACT, Loop, PlanNode
 
@@ -72,7 +73,7 @@ def constraints_of(workflow: CompiledWorkflow, node: PlanNode) -> list[str]:
         facts += [f"produces `{key}`" for key in task.produces]
         facts += [f"sets `{action.key}`" for action in task.sets]
         facts += [f"sends `{action.kind}`" for action in task.emits]
-        facts += [f"waits for the event `{task.awaits.event}`"] if task.awaits is not None else []
+        facts += [f"waits for {waits_for(task.awaits)}"] if task.awaits is not None else []
         facts += [f"rated by {name}" for name in task.evidence.assessments]
         facts += [f"asks the user ({need.reason.removeprefix('needs_user_')})" for need in task.needs_user]
         by = " (by another)" if task.by is not None else ""
@@ -80,6 +81,13 @@ def constraints_of(workflow: CompiledWorkflow, node: PlanNode) -> list[str]:
     facts += [f"hint {hint}" for hint in node.hints]
     facts += [f"{name}: {text}" for name, text in (node.metadata or {}).items()]
     return facts
+
+
+def waits_for(awaits: AwaitEvent) -> str:
+    """Name what a step waits for."""
+    if awaits.check is not None:
+        return f"the check `{awaits.check}`"
+    return f"the event `{awaits.event}`"
 
 
 def profile_lines(workflow: CompiledWorkflow) -> list[str]:
@@ -130,7 +138,7 @@ def _requirements(node: PlanNode) -> str:
     assert node.task is not None, "a task"
     parts: list[str] = []
     if node.task.awaits is not None:
-        return f", waits for the event {node.task.awaits.event}"
+        return f", waits for {waits_for(node.task.awaits)}"
     if node.evidence_schema_ref not in (None, NOTES_CONTRACT):
         optional = "" if node.task.evidence.artifact_required or node.task.evidence.assessments else " (optional)"
         parts.append(f"evidence {node.evidence_schema_ref}{optional}")

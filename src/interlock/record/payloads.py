@@ -37,6 +37,7 @@ from interlock.record.base import (
     WorkflowHashField,
 )
 from interlock.record.outcome import AdvanceOutcome, Capability
+from interlock.record.world import PinnedCheck
 
 NodeKind = Literal["step", "checkpoint", "blocked_attempt"]
 EdgeKind = Literal["acked_step", "checkpoint"]
@@ -68,10 +69,7 @@ class Binding(Record):
 
 
 class RunStarted(Record):
-    """A run exists. It executes only the compiled workflow with this hash.
-
-    `appliedConfigHash` identifies the configuration under which it began (CFG-2), `binding` its contract.
-    """
+    """A run exists, of the workflow with this hash, under a configuration (CFG-2); `checks` are those it may run."""
 
     workflow_id: str
     workflow_hash: WorkflowHashField
@@ -79,6 +77,7 @@ class RunStarted(Record):
     workflow_source_ref: str
     applied_config_hash: DigestField | None = None
     binding: Binding | None = None
+    checks: Annotated[tuple[PinnedCheck, ...], Field(strict=False)] | None = None
 
 
 class ParentBinding(Record):

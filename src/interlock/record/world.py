@@ -6,7 +6,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from interlock.kernel.budgets import EVENT_FIELDS_BYTES_MAX, EVENT_TEXT_CHARS_MAX, WORK_NOTE_BYTES_MAX
 from interlock.kernel.canonical import canonical_bytes
-from interlock.record.base import IntentIdField, Record
+from interlock.record.base import DigestField, IntentIdField, Record
 
 Assurance = Literal["claimed", "observed", "signed", "executed"]
 """How well a fact from outside is known, the weakest first: an agent says so, a command saw it, a source signed it, or
@@ -18,6 +18,8 @@ OutsideKind = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]*(\.[a-z0-9_-]+)+$"
 """The kind of an event or an intent: `namespace.name`."""
 FieldName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_-]*$", max_length=EVENT_TEXT_CHARS_MAX)]
 OutsideName = Annotated[str, Field(min_length=1, max_length=EVENT_TEXT_CHARS_MAX)]
+CHECK = "wr.check"
+"""The kind of the event that a check of the user's configuration ended. It is about the node that waits for it."""
 EXPIRED = "wr.expired"
 """The kind of the event that a step waited for longer than its timeout. Its id is that of the node."""
 
@@ -38,6 +40,14 @@ class Signed(Record):
     source: OutsideName
     public_key: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{43}$")]
     signature: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{86}$")]
+
+
+class PinnedCheck(Record):
+    """The digests of the definition of a check, and of the files that it protects, at the start of a run (CHECK-2)."""
+
+    name: OutsideName
+    definition: DigestField
+    protected: DigestField | None = None
 
 
 class EventReceived(Record):

@@ -20,9 +20,15 @@ from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 
 from interlock.engine.answer.model import Answer, HumanInputRequired
-from interlock.engine.answer.structure import FillOut, Fork, call_lines
+from interlock.engine.answer.structure import ExecutionAnswer, FillOut, Fork, call_lines
 from interlock.engine.gates import ApprovalContext
-from interlock.kernel.budgets import CLIENT_NAME_BYTES_MAX, CLIENT_VERSION_BYTES_MAX, WORKER_THREADS_MAX
+from interlock.kernel.budgets import (
+    CHECK_OPEN_S,
+    CHECK_POLL_S,
+    CLIENT_NAME_BYTES_MAX,
+    CLIENT_VERSION_BYTES_MAX,
+    WORKER_THREADS_MAX,
+)
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import ErrorCode, Refusal, RetryKind
 from interlock.kernel.ids import SessionId
@@ -35,7 +41,7 @@ from interlock.server.progress import STILL_WORKING, Activity, report_progress_w
 from interlock.server.tools import tool_named
 from interlock.server.tools.contract import Call, Caller, Outcome, Tool
 from interlock.service.failures import EXPECTED_ERRORS, refusal_of
-from interlock.service.ports import Ports
+from interlock.service.ports import IdleChecks, Ports
 
 OnChanged: TypeAlias = Callable[[ServerRequestContext[Any, Any], SessionId | None], Awaitable[None]]
 """Called after a call with the session that it may have appended to; None if it created a session."""
@@ -92,6 +98,8 @@ class Calls:
         if isinstance(arguments, Refusal):
             return arguments
         outcome = await self._run(context, arguments.call(caller), activity)
+        if waits_for_check(outcome, arguments.sent().get("ackToken")):
+            return await self._follow_check(context, arguments.call(caller), activity, outcome)
         if not isinstance(outcome, HumanInputRequired) or not caller.asking.client_can:
             return outcome.answer if isinstance(outcome, HumanInputRequired) else outcome
         # While a person thinks, the call holds no place in a queue, no thread and no lock (GATE-7).
@@ -109,7 +117,23 @@ class Calls:
         again = await self._run(context, arguments.call(asked), activity)
         return again.answer if isinstance(again, HumanInputRequired) else again
 
-    async def _run(self, context: ServerRequestContext[Any, Any], call: Call, activity: Activity) -> Outcome:
+    async def _follow_check(
+        self, context: ServerRequestContext[Any, Any], call: Call, activity: Activity, first: Outcome
+    ) -> Answer | Refusal:
+        """Keep the call of a step that waits for a check open until there is a result, at most for a while (CHECK-6).
+
+        Between two looks, the call holds no place in a queue, no thread and no lock.
+        """
+        activity.words = "running the check"
+        outcome, until_s = first, time.monotonic() + CHECK_OPEN_S
+        while outcome == first and call.session is not None and time.monotonic() < until_s:
+            await anyio.sleep(CHECK_POLL_S)
+            outcome = await self._run(context, call, activity, begins_check=False)
+        return outcome.answer if isinstance(outcome, HumanInputRequired) else outcome
+
+    async def _run(
+        self, context: ServerRequestContext[Any, Any], call: Call, activity: Activity, *, begins_check: bool = True
+    ) -> Outcome:
         """Run a call in a thread when the earlier calls of its session are done.
 
         The time limit for the lock starts here, before the queue: if another process holds the session, all queued
@@ -117,13 +141,22 @@ class Calls:
         """
         if self._threads is None:
             self._threads = anyio.CapacityLimiter(WORKER_THREADS_MAX)
-        run = partial(run_call, self._ports.for_call(time.monotonic(), activity.read), call)
+        ports = self._ports.for_call(time.monotonic(), activity.read)
+        run = partial(run_call, ports if begins_check else replace(ports, checks=IdleChecks()), call)
         async with _Turn(self._queues, call.session) if call.session is not None else nullcontext():
             outcome = await anyio.to_thread.run_sync(run, limiter=self._threads, abandon_on_cancel=False)
         is_change = call.session is not None or call.begins_run
         if is_change and isinstance(outcome, Answer) and self._on_changed is not None:
             await self._on_changed(context, call.session)
         return outcome
+
+
+def waits_for_check(outcome: Outcome, ack_token: Json) -> bool:
+    """Say whether a call with a token was on a step that waits for a check: its answer has the same token."""
+    data = outcome.data if isinstance(outcome, Answer) else None
+    if not isinstance(data, ExecutionAnswer) or data.waiting is None:
+        return False
+    return data.waiting.for_ == "check" and data.ack_token == ack_token
 
 
 def run_call(ports: Ports, call: Call) -> Outcome:

@@ -9,7 +9,7 @@ from interlock.engine.published import Published
 from interlock.kernel.budgets import DAY_S
 from interlock.kernel.ids import SessionId
 from interlock.kernel.progress import Progress, report_nothing
-from interlock.service.advice import advise_by_health
+from interlock.service.run.advice import advise_by_health
 from interlock.store.ports.errors import FailureKind, Health, PinsDamagedError, StoreFailureError
 from interlock.store.ports.maintenance import Collector, Due, Retention, RetentionPins, Skipped, UnsoundSession
 from interlock.store.retention import due

@@ -12,7 +12,7 @@ from interlock.kernel.canonical import Json
 from interlock.kernel.errors import Correction, ErrorCode, Refusal, RetryKind
 from interlock.kernel.ids import SessionId
 from interlock.record.base import UnknownVersionError
-from interlock.service.advice import advise_by_health
+from interlock.service.run.advice import advise_by_health
 from interlock.service.unanswered import UnansweredError
 from interlock.store.ports.errors import (
     ContentDamagedError,

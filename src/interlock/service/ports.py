@@ -1,19 +1,21 @@
 """The ports of the use cases, in one value that a surface (server or command line) builds once."""
 
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, Self
 
+from interlock.channels.check import CheckFault, PlacedCheck
 from interlock.engine.gates import GateClaims
 from interlock.engine.outside import SourceKey
 from interlock.kernel.budgets import ARTIFACT_BYTES_MAX, SUMMARY_RUNS_MAX
-from interlock.kernel.ids import Digest, SessionId, SourceKind
+from interlock.kernel.ids import Digest, NodeId, RunId, SessionId, SourceKind
 from interlock.kernel.progress import Progress, report_nothing
 from interlock.record.append_plan import AppendPlan, Stamps
 from interlock.record.base import SHORT, Preferences, TokenFormat, UnknownVersionError
 from interlock.record.events import Actor
+from interlock.record.world import PinnedCheck
 from interlock.service.clock import Clock, NoTrace, SystemClock, Trace, mint_event, recorded_at
 from interlock.service.run.late_summaries import LateSummaries
 from interlock.service.run.plans import Plans
@@ -60,6 +62,79 @@ class NoOutbox:
 
     def close(self) -> None:
         """See `Outbox`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingCheck:
+    """A check that a step waits for. `node` is the one where the step became pending, `results` counts those it has.
+
+    `pinned` identifies the check that the run began with; None if the run has no such check.
+    """
+
+    session: SessionId
+    run: RunId
+    label: str
+    node: NodeId
+    name: str
+    pinned: PinnedCheck | None
+    results: int = 0
+
+
+class Checks(Protocol):
+    """Runs the checks that the user's configuration defines, each in a process of its own (CHECK-3)."""
+
+    def pin(self, name: str, workspace: Path | None) -> PinnedCheck | CheckFault:
+        """Return what identifies a check of a run in a workspace, or why it cannot run there."""
+        ...
+
+    def find(self, waiting: WaitingCheck) -> PlacedCheck | CheckFault:
+        """Return the check that a step waits for, or why it must not run now."""
+        ...
+
+    def begin(self, waiting: WaitingCheck) -> CheckFault | None:
+        """Let another process run a check, unless one does; return why it must not run. Returns at once."""
+        ...
+
+    def hold(self, node: NodeId) -> AbstractContextManager[int | None]:
+        """Hold the right to run the check of a node, as a descriptor; gives None if another process has it."""
+        ...
+
+
+class NoChecks:
+    """No check is defined: a workflow with one does not start."""
+
+    def pin(self, name: str, workspace: Path | None) -> PinnedCheck | CheckFault:  # noqa: ARG002 — it has none
+        """See `Checks`."""
+        return undefined_check(name)
+
+    def find(self, waiting: WaitingCheck) -> PlacedCheck | CheckFault:
+        """See `Checks`."""
+        return undefined_check(waiting.name)
+
+    def begin(self, waiting: WaitingCheck) -> CheckFault | None:
+        """See `Checks`."""
+        return undefined_check(waiting.name)
+
+    def hold(self, node: NodeId) -> AbstractContextManager[int | None]:  # noqa: ARG002 — it has none
+        """See `Checks`."""
+        return nullcontext(None)
+
+
+class IdleChecks(NoChecks):
+    """Begins no check: for a call that only looks whether a result is there."""
+
+    def begin(self, waiting: WaitingCheck) -> CheckFault | None:  # noqa: ARG002 — it begins none
+        """See `Checks`."""
+        return None
+
+
+def undefined_check(name: str) -> CheckFault:
+    """Return the fault of a check that nobody has defined."""
+    return CheckFault(
+        why=f"the check `{name}` is not defined",
+        fix=f"Only the user can define it: in `config.toml`, below a line `[checks.{name}]`, with `command` and"
+        " `workspaces`. `interlock checks list` lists those that are defined.",
+    )
 
 
 def nowhere(_workspace: Path | None) -> GitAnchors:
@@ -173,6 +248,7 @@ class Ports(AppendPorts):
     artifact_bytes_max: int = ARTIFACT_BYTES_MAX
     keeps_repo_root: bool = False
     outbox: Outbox = field(default_factory=NoOutbox)
+    checks: Checks = field(default_factory=NoChecks)
     sources: Mapping[str, SourceKey] = field(default_factory=dict[str, SourceKey])
     config_hash: Digest | None = None
     unanswered: UnansweredStarts = field(default_factory=UnansweredStarts)

@@ -11,6 +11,7 @@ from interlock.store.local.store import LocalStore
 from interlock.store.ports.store import Store
 
 if TYPE_CHECKING:
+    from interlock.store.local.checks import LocalCheckFiles
     from interlock.store.local.session.session_files import SessionFiles
 
 
@@ -28,6 +29,13 @@ def descends_from_client(data_dir: Path) -> bool | None:
     from interlock.store.local.live import descends_from  # noqa: PLC0415 — see above
 
     return descends_from(OsFiles(data_dir))
+
+
+def open_check_files(data_dir: Path) -> "LocalCheckFiles":
+    """Return the files of checks in a data directory."""
+    from interlock.store.local.checks import LocalCheckFiles  # noqa: PLC0415 — only runs with checks need it
+
+    return LocalCheckFiles(data_dir)
 
 
 def open_memory_store() -> Store:

@@ -170,6 +170,7 @@ def _run_started(session: Session, event: ev.RunStartedEvent) -> Session:
         source_ref=event.data.workflow_source_ref,
         recorded_at=event.recorded_at,
         binding=event.data.binding,
+        checks=event.data.checks or (),
     )
     return replace(
         session,

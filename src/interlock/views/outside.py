@@ -11,7 +11,10 @@ from rpds import HashTrieMap, HashTrieSet, List
 from interlock.kernel.errors import InterlockError
 from interlock.kernel.ids import EventId, IntentId, NodeId, RunId
 from interlock.record import events as ev
-from interlock.record.world import ASSURANCES, EXPIRED, Assurance, EventReceived, IntentSettled, IntentState
+from interlock.record.world import ASSURANCES, CHECK, EXPIRED, Assurance, EventReceived, IntentSettled, IntentState
+
+OWN_KINDS = frozenset({CHECK})
+"""The kinds of events that Interlock records about a node that waits for them."""
 
 
 class BrokenOutsideError(InterlockError):
@@ -81,7 +84,8 @@ class Outside:
     ) -> Received | None:
         """Return the first event in log order that a step waits for: well enough known, and not taken by its branch.
 
-        A timeout that was noticed at this node counts like an event.
+        A timeout that was noticed at this node counts like an event. An event of Interlock's own is about one node,
+        and a later one replaces it.
         """
         least = ASSURANCES.index(assurance)
         found = [
@@ -90,7 +94,8 @@ class Outside:
             if one.event_id not in taken and ASSURANCES.index(one.data.assurance) >= least and one.node in (None, node)
         ]
         expired = [one for one in self.received(run, EXPIRED) if one.node == node]
-        return min([*found[:1], *expired[:1]], key=lambda one: one.index, default=None)
+        found = [one for one in found if one.node == node][-1:] if kind in OWN_KINDS else found[:1]
+        return min([*found, *expired[:1]], key=lambda one: one.index, default=None)
 
     def waiting(self, run: RunId) -> int:
         """Count the events of a run that no step of any branch has taken."""

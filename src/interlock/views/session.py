@@ -32,6 +32,7 @@ from interlock.record import payloads as data
 from interlock.record.base import Preferences
 from interlock.record.context import Context, merge_context
 from interlock.record.outcome import AdvanceOutcome
+from interlock.record.world import PinnedCheck
 from interlock.views.outside import (
     NOTHING_OUTSIDE,
     Outside,
@@ -141,6 +142,7 @@ class Run:
     nodes: int = 0
     ended: RunEnd | None = None
     binding: data.Binding | None = None
+    checks: tuple[PinnedCheck, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -48,9 +48,9 @@ def test_show_tells_value_origin_and_mark_of_every_key_and_the_hash(
         ["workflows.user_dir", "/own", "environment", "restart-required"],
         ["retention.days", "90", "default", "runtime-safe"],
     ]
-    assert [row[0] for row in cells[10:12]] == ["channels", "sources"]
-    assert lines[13].startswith("appliedConfigHash sha256:")
-    assert lines[14] == "Values apply when a server starts; those of retention apply when `interlock gc` runs."
+    assert [row[0] for row in cells[10:13]] == ["channels", "sources", "checks"]
+    assert lines[14].startswith("appliedConfigHash sha256:")
+    assert lines[15] == "Values apply when a server starts; those of retention apply when `interlock gc` runs."
 
 
 def test_show_as_json_says_the_same(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -58,7 +58,7 @@ def test_show_as_json_says_the_same(data: Path, capsys: pytest.CaptureFixture[st
     told = json.loads(capsys.readouterr().out)
     assert (told["file"], told["exists"], told["appliedAt"]) == (str(data / "config.toml"), False, "start")
     assert told["appliedConfigHash"].startswith("sha256:")
-    assert told["keys"][-4] == {
+    assert told["keys"][-5] == {
         "key": "workflows.user_dir",
         "value": "/given",
         "origin": "argument",

@@ -11,6 +11,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from interlock.channels.channel import ChannelConfig
+from interlock.channels.check import CheckConfig
 from interlock.config.applied import applied_config_hash, applied_keys
 from interlock.config.file import read_config
 from interlock.config.form import RESTART_MARK, config_schema, key_schemas, parse_config
@@ -56,6 +57,13 @@ delivery = "at_least_once"
 [sources.ci]
 public_key = "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"
 kinds = ["ci.finished"]
+[checks.tests]
+command = ["/usr/bin/make", "test"]
+workspaces = ["/srv/app"]
+timeout_s = 60
+output_kb = 1
+sandbox = ["/usr/bin/env", "-i"]
+protect = ["Makefile", "tests/**"]
 """
 KEY = "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"
 
@@ -139,6 +147,17 @@ def test_every_key_takes_hold_and_is_known_to_be_said() -> None:
             ),
         ),
         sources=(SourceKey(name="ci", public_key=KEY, kinds=("ci.finished",)),),
+        checks=(
+            CheckConfig(
+                name="tests",
+                command=("/usr/bin/make", "test"),
+                workspaces=("/srv/app",),
+                timeout_s=60,
+                output_kb=1,
+                sandbox=("/usr/bin/env", "-i"),
+                protect=("Makefile", "tests/**"),
+            ),
+        ),
         said=found.said,
     )
 
@@ -155,6 +174,18 @@ def test_what_is_configured_reaches_the_ports(tmp_path: Path) -> None:
 
 CHAT = '[channels.chat]\naccepts = ["team.notify"]\n'
 CHANNEL_FAULTS: dict[str, tuple[str, str, str, str]] = {
+    "a check in no place": (
+        '[checks.tests]\ncommand = ["make"]\nworkspaces = ["app"]',
+        "checks.tests.workspaces",
+        "app",
+        "Write the real path",
+    ),
+    "a check that protects what lies elsewhere": (
+        '[checks.tests]\ncommand = ["make"]\nworkspaces = ["/app"]\nprotect = ["../etc"]',
+        "checks.tests.protect",
+        "../etc",
+        "relative",
+    ),
     "a channel without its place": (f'{CHAT}kind = "http"', "channels.chat", "has `url`", "Write `url`"),
     "a channel with another's place": (
         f'{CHAT}kind = "http"\nurl = "http://h/"\npath = "/p"',
@@ -400,6 +431,7 @@ def test_every_key_is_told_with_its_value_and_where_it_comes_from(tmp_path: Path
         ("retention.days", RETENTION_DAYS, "default"),
         ("channels", {}, "default"),
         ("sources", {}, "default"),
+        ("checks", {}, "default"),
     ]
     assert [one.key for one in applied_keys(settings)] == [key for key, _ in key_schemas()]
 

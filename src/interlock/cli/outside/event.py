@@ -2,12 +2,12 @@
 
 import argparse
 import json
-import os
 import sys
 from pathlib import Path
 from typing import cast
 
-from interlock.cli.options import add_store_options, chosen_data_dir
+from interlock.cli.options import add_store_options
+from interlock.cli.outside.person import arrival_of
 from interlock.cli.outside.writing import command_ports, finish_sending
 from interlock.cli.screen import RefusedError, StopError, say, say_json
 from interlock.cli.session.chosen import chosen_run
@@ -15,17 +15,12 @@ from interlock.cli.store import answered_by_store, open_chosen_reader
 from interlock.engine.outside import EventFault, SentEvent, parse_event_artifact
 from interlock.kernel.budgets import EVENT_FIELDS_BYTES_MAX, KIB
 from interlock.kernel.canonical import Json
-from interlock.kernel.descent import DESCENDANT
 from interlock.kernel.errors import Refusal
 from interlock.kernel.ids import RunId
-from interlock.record.events import Actor
-from interlock.service.outside.receive import Arrival
 from interlock.service.outside.signatures import decoded_key, sign_event
 from interlock.service.run.plans import Plans
 from interlock.service.tools.send_event import EventReport, send_event
-from interlock.store.opening import descends_from_client
 from interlock.store.regular_file import read_regular
-from interlock.version import VERSION
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -54,7 +49,7 @@ def run(options: argparse.Namespace) -> int:
         say_json(_artifact(sent))
         return 0
     ports = command_ports(options)
-    how, actor = _arrival(options)
+    how, actor = arrival_of(options)
     with answered_by_store():
         outcome = send_event(ports, (session.session, chosen.run), sent, how, actor)
         if isinstance(outcome, Refusal):
@@ -107,14 +102,6 @@ def _json(text: str, option: str) -> Json:
 
 def _artifact(sent: SentEvent) -> dict[str, Json]:
     return {"kind": "wr.event", **sent.to_json()}
-
-
-def _arrival(options: argparse.Namespace) -> tuple[Arrival, Actor]:
-    """Return how well the word of this command counts: `observed` only from a person's own terminal (WORLD-9)."""
-    is_person = sys.stdin.isatty() and not os.environ.get(DESCENDANT)
-    is_person = is_person and descends_from_client(chosen_data_dir(options)) is False
-    actor = Actor(type="human" if is_person else "system", identifier="command line", metadata={"version": VERSION})
-    return Arrival(via="command", assurance="observed" if is_person else "claimed"), actor
 
 
 def _report(outcome: EventReport, *, as_json: bool) -> None:

@@ -19,9 +19,9 @@ from interlock.kernel.canonical import Json
 from interlock.kernel.ids import SessionId
 from interlock.kernel.matching import Closeness
 from interlock.kernel.text import one_line
-from interlock.service.advice import NEWER, advise
 from interlock.service.clock import SystemClock
 from interlock.service.report.run_list import ListFilter, Row, best_matches, moment_of, newest_first, rows_of, texts_of
+from interlock.service.run.advice import NEWER, advise
 from interlock.service.run.context import load_run_context
 from interlock.service.run.plans import Plans
 from interlock.service.run.summaries import Listing, Unreadable

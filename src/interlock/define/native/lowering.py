@@ -1,18 +1,21 @@
 """The native front end: parses a JSON value into the document model and reports every fault."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from itertools import islice
 from typing import cast
 
 from pydantic import ValidationError
 
 from interlock.decide.condition import Always, reads_loop_control
+from interlock.decide.evaluate import EVENT
+from interlock.decide.value import iter_reads
 from interlock.define import document as doc
 from interlock.define.diagnostics import Diagnostic, Diagnostics, fault
 from interlock.define.faults import diagnose_validation_error
 from interlock.define.native import forms as native
 from interlock.define.native.conditions import ConditionLowering
-from interlock.define.native.outside_forms import AwaitForm, EmitFieldForm, EmitForm, seconds_of
+from interlock.define.native.outside_forms import AwaitForm, CheckForm, EmitFieldForm, EmitForm, seconds_of
 from interlock.define.native.prompt_forms import PromptBlocksForm, ProsePart
 from interlock.define.parts import AwaitEvent, EmitAction, EmitField, SetAction
 from interlock.define.patterns import PatternChecker
@@ -27,7 +30,20 @@ from interlock.kernel.workflow_budgets import (
     DIAGNOSTICS_FOUND_MAX,
     WORKFLOW_ID_CHARS_MAX,
 )
+from interlock.record.world import CHECK
 
+CHECK_FIELDS: Mapping[str, str] = {
+    "check": "string",
+    "command": "string",
+    "digest": "string",
+    "ended": "string",
+    "exit": "number",
+    "output": "string",
+    "passed": "boolean",
+    "run": "number",
+    "seconds": "number",
+}
+"""The fields of the result of a check, each with its type."""
 _REQUIRED: Mapping[str, Json] = {"id": "stand.in", "name": "-", "steps": [{"id": "a", "title": "-", "prompt": "-"}]}
 
 
@@ -176,6 +192,8 @@ class _Lowering:
                 return self._lower_choice(form, at)
             case AwaitForm():
                 return self._lower_await(form, at)
+            case CheckForm():
+                return self._lower_check(form, at)
             case _:
                 assert isinstance(form, native.TemplateForm), "the forms of a step are closed"
                 return self._lower_template(form, at)
@@ -257,17 +275,29 @@ class _Lowering:
             self.faults.append(fault(f"{at}.timeout", "wrong_value", message, fix))
             seconds = AWAIT_S_MAX
         awaits = {"event": form.event, "fields": dict(sorted(form.fields.items())), "assurance": form.assurance}
+        awaits |= {"timeoutS": seconds} if seconds is not None else {}
+        return self._waiting_step(form, at, form.prompt or f"{doc.WAITS_TEXT} `{form.event}`.", awaits)
+
+    def _lower_check(self, form: CheckForm, at: str) -> doc.AgentStep:
+        awaits = {"event": CHECK, "fields": dict(CHECK_FIELDS), "assurance": "executed", "check": form.run}
+        step = self._waiting_step(form, at, form.prompt or f"{doc.CHECKS_TEXT} `{form.run}`.", awaits)
+        return _needing(step, "passed", "exit")
+
+    def _waiting_step(
+        self, form: AwaitForm | CheckForm, at: str, prompt: str, awaits: Mapping[str, object]
+    ) -> doc.AgentStep:
+        """Return a step that waits for an event: no agent works on it."""
         return doc.AgentStep(
             at=at,
             id=form.id,
             title=form.title,
-            prompt=doc.to_prose(form.prompt or f"{doc.WAITS_TEXT} `{form.event}`."),
+            prompt=doc.to_prose(prompt),
             owner="plugin",
             when=self._lower_when(form.when, at),
             evidence=doc.EvidenceRequirements(notes="optional"),
             sets=tuple(self._lower_set(one, f"{at}.set[{number}]") for number, one in enumerate(form.set)),
             emits=tuple(self._lower_emit(one, f"{at}.emit[{number}]") for number, one in enumerate(form.emit)),
-            awaits=AwaitEvent.model_validate(awaits | ({"timeoutS": seconds} if seconds is not None else {})),
+            awaits=AwaitEvent.model_validate(awaits),
         )
 
     def _lower_prompt(self, form: native.StepForm, at: str) -> doc.Prose | doc.PromptBlocks:
@@ -426,3 +456,14 @@ def _lower_feature(form: str | native.FeatureForm, at: str) -> doc.FeatureUse:
     if isinstance(form, str):
         return doc.FeatureUse(feature_id=form, config={}, at=at)
     return doc.FeatureUse(feature_id=form.id, config=cast("Mapping[str, Json]", form.config), at=f"{at}.id")
+
+
+def _needing(step: doc.AgentStep, field: str, *others: str) -> doc.AgentStep:
+    """Return a waiting step that is done only if a field of its event is true, unless it reads that field itself."""
+    assert step.awaits is not None, "the step waits"
+    values = [one.payload for one in step.sets]
+    values += [one.payload for action in step.emits for one in action.fields.values()]
+    deciding = {f"{EVENT}.{one}" for one in (field, *others)}
+    if any(path in deciding for value in values for path in iter_reads(value)):
+        return step
+    return replace(step, awaits=step.awaits.model_copy(update={"must": field}))

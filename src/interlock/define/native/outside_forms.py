@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from interlock.define.native.condition_forms import ComputeForm, ConditionForm, SetActionForm
-from interlock.define.parts import ContextPath, DeclaredKey, LongText, Part, SafeId, Title
+from interlock.define.parts import CheckName, ContextPath, DeclaredKey, LongText, Part, SafeId, Title
 from interlock.kernel.budgets import EMITS_PER_STEP_MAX, EVENT_FIELDS_MAX
 from interlock.kernel.canonical import Json
 from interlock.record.world import Assurance, OutsideKind
@@ -75,6 +75,33 @@ class AwaitForm(Part):
             strict=False,
             description="context keys that are set when the event is there; `event.<field>` reads it, and"
             " `event.expired` says whether the time has passed",
+        ),
+    ] = ()
+    emit: Annotated[
+        tuple[EmitForm, ...],
+        Field(max_length=EMITS_PER_STEP_MAX, strict=False, description="what is sent outside then"),
+    ] = ()
+
+
+class CheckForm(Part):
+    """A step that Interlock does itself: it runs a command of the user's configuration and records the result."""
+
+    type: Literal["check"] = Field(description="`check`")
+    id: SafeId = Field(description="its id in the plan, the log and diagnostics")
+    title: Title = Field(description="its title, in one line; may contain `{{key}}`")
+    run: CheckName = Field(
+        description="a check of `config.toml`, or of the project's `.interlock/checks.toml`, by name"
+    )
+    prompt: LongText | None = Field(default=None, description="what the agent should know while it runs")
+    when: ConditionForm | None = Field(default=None, description="the step is skipped unless this is true")
+    set: Annotated[
+        tuple[SetActionForm, ...],
+        Field(
+            max_length=50,
+            strict=False,
+            description="context keys that are set with the result: `event.passed`, `event.exit`, `event.seconds`,"
+            " `event.output` and others; if one of them reads `event.passed` or `event.exit`, the step is done with any"
+            " result, otherwise only when the check passes",
         ),
     ] = ()
     emit: Annotated[

@@ -20,11 +20,15 @@ from interlock.record.snapshot import ExecutionSnapshot, Running
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AwaitedEvent:
-    """The event that a waiting step takes: its fields, or that the time for it has passed (WORLD-4)."""
+    """The event that a waiting step takes: its fields, or that the time for it has passed (WORLD-4).
+
+    `is_met` is False if the event is there, but not as the step needs it: a check that failed.
+    """
 
     event_id: EventId
     fields: Mapping[str, Json]
     is_expired: bool = False
+    is_met: bool = True
 
     def values(self) -> dict[str, Json]:
         """Return what `set` and `emit` of the step read below `event`."""

@@ -18,7 +18,7 @@ from interlock.kernel.budgets import (
     CONTEXT_KEY_BYTES_MAX,
     WANTED_BYTES_MAX,
 )
-from interlock.kernel.canonical import JsonScalar
+from interlock.kernel.canonical import Json, JsonScalar
 from interlock.kernel.text import flat, one_line, truncated
 from interlock.kernel.workflow_budgets import (
     WALK_NODES_MAX,
@@ -198,6 +198,17 @@ def expired(step_id: str, event: str) -> Violation:
         f"The event `{event}` did not arrive before the timeout of its step.",
         "Find out why it did not arrive. Redo the step before it on a new branch to wait again.",
         {"event": event},
+    )
+
+
+def check_failed(step_id: str, check: str, fields: Mapping[str, Json]) -> Violation:
+    """`contract_violation:invalid_required_output` for a check that did not pass (CHECK-4)."""
+    return _finding(
+        "invalid_required_output",
+        WorkflowStepPointer(kind="workflow_step", step_id=step_id),
+        f"The check `{check}` did not pass: {fields.get('ended')}, exit code {fields.get('exit')}.",
+        "Correct what it checks. Redo the step before it on a new branch to run it again.",
+        {"check": check},
     )
 
 

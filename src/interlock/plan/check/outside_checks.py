@@ -16,7 +16,7 @@ def check_outside(document: doc.WorkflowDocument) -> Iterator[Diagnostic]:
     for step in doc.walk_steps(document.steps):
         if not isinstance(step, doc.AgentStep):
             continue
-        if step.awaits is not None and step.awaits.event.startswith(RESERVED):
+        if step.awaits is not None and step.awaits.event.startswith(RESERVED) and step.awaits.check is None:
             yield _reserved(f"{step.at}.event", step.awaits.event)
         if step.awaits is not None and "expired" in step.awaits.fields:
             message = "`event.expired` says whether the time has passed."

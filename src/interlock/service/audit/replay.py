@@ -160,6 +160,7 @@ def _replay_start(
             baseline=changed.effective if changed is not None else BASELINE,
             config_hash=key.data.applied_config_hash,
             binding=key.data.binding,
+            checks=key.data.checks or (),
         )
     )
     return plan if isinstance(plan, AppendPlan) else plan.message

@@ -28,7 +28,6 @@ from interlock.record.events import (
     WorkRecordedEvent,
 )
 from interlock.record.payloads import DecisionTraceAppended
-from interlock.service.advice import NEWER, advise
 from interlock.service.audit.compare import compared_captures, compared_events
 from interlock.service.audit.replay import (
     BrokenChainError,
@@ -39,6 +38,7 @@ from interlock.service.audit.replay import (
     recorded_plan,
 )
 from interlock.service.outside.signatures import has_signature
+from interlock.service.run.advice import NEWER, advise
 from interlock.service.run.attempts import stored_object
 from interlock.service.run.plans import Plans
 from interlock.service.transfer.salvage import has_sound_part, health_words

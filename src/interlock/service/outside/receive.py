@@ -18,7 +18,7 @@ from interlock.service.ports import AppendPorts
 from interlock.service.run.context import RunContext
 from interlock.store.ports.writer import SessionLock
 from interlock.views.node_position import chain_head
-from interlock.views.outside import Received
+from interlock.views.outside import OWN_KINDS, Received
 from interlock.views.session import Node, Session
 
 
@@ -88,7 +88,7 @@ def record_event(
         return session
     run = run_context.run.run
     waiting, known = session.outside.waiting(run), session.outside.of_run.get(run, 0)
-    if data.event != EXPIRED and (waiting >= EVENTS_WAITING_MAX or known >= EVENTS_PER_RUN_MAX):
+    if data.event not in {EXPIRED, *OWN_KINDS} and (waiting >= EVENTS_WAITING_MAX or known >= EVENTS_PER_RUN_MAX):
         found = f"{waiting} events of the run wait for a step; the limit is {EVENTS_WAITING_MAX}."
         if known >= EVENTS_PER_RUN_MAX:
             found = f"The run has {known} events, which is the limit."

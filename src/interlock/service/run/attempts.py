@@ -78,7 +78,12 @@ def awaited_event(run_context: RunContext, node: Node) -> AwaitedEvent | None:
     found = outside.first_match(node.run, awaits.event, awaits.assurance, here, node.taken)
     if found is None:
         return None
-    return AwaitedEvent(event_id=found.event_id, fields=found.data.fields, is_expired=found.data.event == EXPIRED)
+    return AwaitedEvent(
+        event_id=found.event_id,
+        fields=found.data.fields,
+        is_expired=found.data.event == EXPIRED,
+        is_met=awaits.must is None or found.data.fields.get(awaits.must) is True,
+    )
 
 
 def _emitted(run_context: RunContext, node: Node) -> frozenset[int]:

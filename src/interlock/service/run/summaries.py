@@ -109,7 +109,8 @@ def _waiting(run_context: RunContext, tip: Node) -> str | None:
     """Return the event that the step of a tip waits for, if it waits for one."""
     pending = run_context.pending(tip)
     task = run_context.workflow.steps[pending.step_id].task if pending is not None else None
-    return task.awaits.event if task is not None and task.awaits is not None else None
+    awaits = task.awaits if task is not None else None
+    return None if awaits is None else awaits.event if awaits.check is None else f"{awaits.event} {awaits.check}"
 
 
 def unreadable_by(

@@ -9,6 +9,7 @@ from interlock.kernel.errors import Refusal
 from interlock.kernel.ids import WorkflowHash
 from interlock.record.events import Actor
 from interlock.service.catalog import Pinnable
+from interlock.service.outside.checks import begin_check
 from interlock.service.ports import Ports
 from interlock.service.tokens.resolve import SentTokens
 from interlock.service.tools.advance import advance
@@ -41,7 +42,8 @@ def continue_workflow(ports: Ports, command: ContinueCommand) -> Answer | Refusa
     if target.attempt is None:
         source = _find_source(ports, command, target.run_context.run)
         return rehydrate(ports.read, target, command.request.asking, source)
-    return advance(ports, target, command.request, command.actor)
+    outcome = advance(ports, target, command.request, command.actor)
+    return begin_check(ports, target.run_context, target.node, outcome)
 
 
 def _find_source(ports: Ports, command: ContinueCommand, run: Run) -> WorkflowHash | SourceRemoved | None:

@@ -14,12 +14,14 @@ from interlock.engine.judge.evidence import artifact_outlines
 from interlock.engine.outside import EVENT_KIND
 from interlock.engine.template import rendered_line, with_loop_variables
 from interlock.kernel.blanks import Blank
+from interlock.kernel.text import quoted
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.graph import Graphs
 from interlock.plan.records import Task
 from interlock.plan.walk import ExecutionState
 from interlock.record.context import Context
 from interlock.record.snapshot import LoopFrame
+from interlock.service.outside.checks import results_at
 from interlock.service.run.context import RunContext
 from interlock.views.node_position import chain_head
 from interlock.views.session import Node
@@ -90,6 +92,10 @@ def _waiting(run_context: RunContext, node: Node, task: Task) -> WaitingOut | No
     awaits = task.awaits
     if awaits is None:
         return None
+    since = chain_head(run_context.session, node).at
+    if awaits.check is not None:
+        how = _check_words(run_context, node, awaits.check)
+        return WaitingOut(for_="check", event=awaits.check, since=since, how=how)
     fields = {name: f"<{kind}>" for name, kind in sorted(awaits.fields.items())}
     sent = {"kind": EVENT_KIND, "event": awaits.event, "id": "<unique id>", "fields": fields}
     label = run_context.session.label(run_context.run.run)
@@ -101,8 +107,19 @@ def _waiting(run_context: RunContext, node: Node, task: Task) -> WaitingOut | No
         how += f" If you know that it happened, add the artifact {json.dumps(sent)} to the call."
     if awaits.timeout_s is not None:
         how += f" It waits at most {awaits.timeout_s} seconds."
-    since = chain_head(run_context.session, node).at
     return WaitingOut(for_="event", event=awaits.event, since=since, how=how)
+
+
+def _check_words(run_context: RunContext, node: Node, name: str) -> str:
+    """Say what became of a check that did not pass, and that it runs."""
+    head = chain_head(run_context.session, node).node
+    results = results_at(run_context.session, node.run, head)
+    if not results:
+        return f"Interlock runs the check `{name}`. The step asks for no work; the call returns the result."
+    last = results[-1].data.fields
+    found = f"Run {last['run']} of the check `{name}` did not pass ({last['ended']}, exit code {last['exit']})."
+    output = f" Its output ends with:\n\n{quoted(str(last['output']))}\n\n" if last["output"] else " "
+    return f"{found}{output}Correct the cause. The call runs the check again and returns the result."
 
 
 def _key_blanks(workflow: CompiledWorkflow, keys: Iterable[str]) -> dict[str, Blank]:

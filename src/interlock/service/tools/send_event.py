@@ -77,7 +77,8 @@ def advance_waiting(ports: Ports, run_context: RunContext, actor: Actor) -> bool
     assert tip is not None, "a run has a root"
     node = run_context.session.nodes[tip]
     pending = run_context.pending(node)
-    if pending is None or awaited_event(run_context, node) is None:
+    event = awaited_event(run_context, node) if pending is not None else None
+    if event is None or not (event.is_met or node.preferences.never_stops):
         return False
     target = Target(run_context=run_context, node=node, attempt=ack_attempt(tip))
     outcome = advance(ports, target, Request(), actor)

@@ -38,6 +38,7 @@ from interlock.record.events import Actor
 from interlock.record.outcome import ContextKeyPointer
 from interlock.service.catalog import CatalogView, Entry, Pinnable, RefusedFile
 from interlock.service.clock import mint_run, mint_session
+from interlock.service.outside.checks import pin_checks
 from interlock.service.ports import Ports
 from interlock.service.run.context import load_run_context
 from interlock.service.run.context_limits import context_refusal
@@ -154,6 +155,9 @@ def _begin(
     """Record a run with these ids, in the session that it joins or in a new one, and return its first step."""
     pinned = entry.compiled
     assert isinstance(pinned, Pinnable), "what is begun compiled"
+    checks = pin_checks(ports, pinned.workflow, command.workspace)
+    if isinstance(checks, Refusal):
+        return checks
     baseline = (joined.baseline if joined is not None else None) or ports.baseline
     start = Start(
         session=ids.session,
@@ -168,6 +172,7 @@ def _begin(
         baseline=baseline,
         observed=observed_of(ports.read.anchors(command.workspace), keeps_repo_root=ports.keeps_repo_root),
         config_hash=ports.config_hash,
+        checks=checks,
     )
     plan = plan_start(start)
     if isinstance(plan, Violation):

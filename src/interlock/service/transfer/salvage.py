@@ -13,7 +13,7 @@ from interlock.record.bundle import SalvageBanner
 from interlock.record.content import Contents, collect_references
 from interlock.record.events import Event
 from interlock.record.manifest import attest_history
-from interlock.service.advice import NEWER, advise
+from interlock.service.run.advice import NEWER, advise
 from interlock.store.ports.errors import ContentDamagedError, Health
 from interlock.store.ports.reader import Omitted, SalvageCode, Salvaged, SessionReader
 

@@ -2,7 +2,7 @@
 
 import re
 
-from interlock.kernel.ids import ID_BODY_PATTERN, Digest, SessionId
+from interlock.kernel.ids import ID_BODY_PATTERN, Digest, NodeId, SessionId
 from interlock.record.manifest import segment_rel_path
 
 SESSIONS = "sessions"
@@ -18,6 +18,10 @@ KEYRING_MARK = "keys/settled"
 CONFIG = "config"
 LIVE = "live"
 """One file for each server that has written here and may still run."""
+CHECKS = "checks"
+"""One lock file for each step whose check runs; it is removed when the result is recorded."""
+ALLOWED_CHECKS = "config/checks.json"
+"""The files with checks of projects that a person has allowed, by their directory."""
 KEEP = "config/keep.json"
 UPKEEP_LOCK = "config/.lock"
 """Held during work outside of sessions: on retention pins, on keys, in a collection."""
@@ -50,6 +54,11 @@ def manifest(session: SessionId) -> str:
 def lock(session: SessionId) -> str:
     """Return a session's lock file."""
     return f"{SESSIONS}/{session}/.lock"
+
+
+def check_lock(node: NodeId) -> str:
+    """Return the lock file of the check that a node waits for."""
+    return f"{CHECKS}/{node}.lock"
 
 
 def settled(session: SessionId) -> str:

@@ -91,6 +91,25 @@ class OsLocks:
         return bool(is_held(self._root, session))
 
 
+def lock_now(path: Path) -> int | None:
+    """Return a handle that holds the lock of a file, which is made if it is missing; None if another process holds it.
+
+    The lock is held until every process that has inherited the handle has closed it, or one of them unlocks it.
+
+    Raises:
+        OSError: The lock file cannot be opened.
+    """
+    try:
+        return _acquire(path, 0, None)
+    except _WaitedError:
+        return None
+
+
+def released(handle: int) -> AbstractContextManager[None]:
+    """Return a context that releases a held lock when it ends."""
+    return _released(handle)
+
+
 class _WaitedError(Exception):
     """A lock was not available in time."""
 
@@ -166,12 +185,17 @@ def is_held(root: Path, session: SessionId) -> bool | None:
 
     The test takes a shared lock for a moment: a writer that meets it tries again within milliseconds.
     """
+    return is_locked(root / layout.lock(session))
+
+
+def is_locked(path: Path) -> bool | None:
+    """Return whether a process holds the lock of a file right now, as `is_held` does."""
     try:
         import fcntl  # noqa: PLC0415 — POSIX only
     except ImportError:
         return None
     try:
-        handle = open_regular(root / layout.lock(session))
+        handle = open_regular(path)
     except OSError:
         return False
     try:

@@ -11,9 +11,9 @@ from interlock.kernel.budgets import NAMED_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import Refusal
 from interlock.record.bundle import SalvageBanner
-from interlock.service.advice import advise
 from interlock.service.audit.verify import Mismatch, verify_session
 from interlock.service.report.document import Block, Bullets, Line, Paragraph, UntrustedText
+from interlock.service.run.advice import advise
 from interlock.service.run.history import History
 from interlock.service.run.plans import Plans
 from interlock.service.transfer.salvage import SoundPrefix, left_out_words, sound_prefix

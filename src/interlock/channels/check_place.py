@@ -1,0 +1,122 @@
+"""Where a check may run, and whether it is still the one that a run began with (CHECK-2, CHECK-5)."""
+
+import hashlib
+import os
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+from interlock.channels.check import CheckConfig, CheckFault, PlacedCheck
+from interlock.kernel.budgets import PROTECTED_BYTES_MAX, PROTECTED_FILES_MAX
+from interlock.kernel.canonical import Json, digest_of
+from interlock.kernel.ids import Digest
+from interlock.record.world import PinnedCheck
+from interlock.store.regular_file import read_regular
+
+
+def place_check(config: CheckConfig, workspace: Path | None) -> PlacedCheck | CheckFault:
+    """Return a check with the listed directory that holds a workspace: the innermost one."""
+    if workspace is not None:
+        here = Path(os.path.realpath(workspace))
+        found = [Path(one) for one in config.workspaces if here.is_relative_to(one)]
+        if found:
+            return PlacedCheck(config=config, directory=max(found, key=lambda one: len(one.parts)))
+    return CheckFault(
+        why=f"the check `{config.name}` may not run in the workspace of this run",
+        fix=f"Only the user can change this: start the run in one of the `workspaces` of `[checks.{config.name}]` in"
+        " `config.toml`, or add the real path of its workspace there. `interlock checks list` prints them.",
+    )
+
+
+def pin_check(placed: PlacedCheck, data_dir: Path) -> PinnedCheck | CheckFault:
+    """Return what identifies a check from the start of a run on, or why it must not run."""
+    fault = place_fault(placed, data_dir)
+    if fault is not None:
+        return fault
+    fields: dict[str, object] = {"name": placed.config.name, "definition": definition_digest(placed)}
+    if placed.config.protect:
+        protected = protected_digest(placed)
+        if isinstance(protected, CheckFault):
+            return protected
+        fields["protected"] = protected
+    return PinnedCheck.model_validate(fields)
+
+
+def place_fault(placed: PlacedCheck, data_dir: Path) -> CheckFault | None:
+    """Return why a check must not run in its directory, whatever the run; None if it may."""
+    real = Path(os.path.realpath(placed.directory))
+    if real != placed.directory or not real.is_dir():
+        return CheckFault(
+            why=f"a path in `workspaces` of the check `{placed.config.name}` is not the real path of a directory",
+            fix=f"Write the real path of a directory that exists in `workspaces` of `[checks.{placed.config.name}]`.",
+        )
+    if Path(os.path.realpath(data_dir)).is_relative_to(real):
+        return CheckFault(
+            why=f"the data directory of Interlock lies inside the workspace of the check `{placed.config.name}`,"
+            " so who works there could change the records",
+            fix="Move the data directory out of the workspace; name it with `--data-dir` or INTERLOCK_DATA_DIR.",
+        )
+    return None
+
+
+def definition_digest(placed: PlacedCheck) -> Digest:
+    """Return the digest of everything that decides what a check runs, and where."""
+    config = placed.config
+    parts: dict[str, Json] = {
+        "command": list(config.command),
+        "sandbox": list(config.sandbox),
+        "directory": os.fsencode(placed.directory).decode("utf-8", "backslashreplace"),
+        "timeoutS": config.timeout_s,
+        "outputKb": config.output_kb,
+        "protect": list(config.protect),
+    }
+    return digest_of(parts)
+
+
+def changed_fault(placed: PlacedCheck, pinned: PinnedCheck) -> CheckFault | None:
+    """Return that protected files are not those that the run began with; None if they are."""
+    if pinned.protected is None:
+        return None
+    found = protected_digest(placed)
+    if isinstance(found, CheckFault):
+        return found
+    if found == pinned.protected:
+        return None
+    named = ", ".join(f"`{one}`" for one in placed.config.protect)
+    return CheckFault(
+        why=f"files that the check `{pinned.name}` protects ({named}) have changed since the run began",
+        fix="Restore these files, then make the call again. If the change is wanted, tell the user: they look at it and"
+        " begin a new run.",
+    )
+
+
+def protected_digest(placed: PlacedCheck) -> Digest | CheckFault:
+    """Return the digest of the names and contents of all files that a check protects."""
+    entries: list[Json] = []
+    size = 0
+    for path in islice(_protected(placed), PROTECTED_FILES_MAX + 1):
+        name = os.fsencode(path.relative_to(placed.directory)).decode("utf-8", "backslashreplace")
+        try:
+            data = os.fsencode(path.readlink()) if path.is_symlink() else b""
+            data += read_regular(path, PROTECTED_BYTES_MAX - size)
+        except OSError as error:
+            return _unprotected(placed, f"`{name}` cannot be read: {error.strerror}")
+        size += len(data)
+        entries.append([name, hashlib.sha256(data).hexdigest()])
+    if len(entries) > PROTECTED_FILES_MAX or size > PROTECTED_BYTES_MAX:
+        limits = f"{PROTECTED_FILES_MAX} files and {PROTECTED_BYTES_MAX} bytes"
+        return _unprotected(placed, f"its patterns match more than {limits}")
+    return digest_of(entries)
+
+
+def _protected(placed: PlacedCheck) -> Iterator[Path]:
+    found = {one for pattern in placed.config.protect for one in placed.directory.glob(pattern) if not one.is_dir()}
+    yield from sorted(found)
+
+
+def _unprotected(placed: PlacedCheck, found: str) -> CheckFault:
+    name = placed.config.name
+    return CheckFault(
+        why=f"the check `{name}` cannot tell whether its protected files change: {found}",
+        fix=f"Make the file readable, or narrow `protect` of `[checks.{name}]`.",
+    )

@@ -1,0 +1,136 @@
+"""The checks of the user's configuration, and a project's own ones that a person has allowed (CHECK-1, CHECK-5)."""
+
+import os
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from interlock.channels.check import CheckConfig, CheckFault, PlacedCheck
+from interlock.channels.check_place import changed_fault, definition_digest, pin_check, place_check, place_fault
+from interlock.kernel.budgets import CHECKS_FILE_BYTES_MAX
+from interlock.kernel.canonical import digest_of_bytes
+from interlock.kernel.ids import Digest, NodeId
+from interlock.record.world import PinnedCheck
+from interlock.service.ports import WaitingCheck, undefined_check
+from interlock.store.opening import open_check_files
+from interlock.store.regular_file import read_regular
+
+PROJECT_CHECKS = ".interlock/checks.toml"
+"""The file of a project with its own checks, below its directory."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectChecks:
+    """A project's own checks as its file has them now, with the digest of the file. `fault` says why it has none."""
+
+    directory: Path
+    digest: Digest | None = None
+    checks: tuple[CheckConfig, ...] = ()
+    fault: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalChecks:
+    """The checks over a data directory (`Checks`). It reads nothing until a run has one."""
+
+    data_dir: Path
+    configured: tuple[CheckConfig, ...] = ()
+    _children: "list[subprocess.Popen[bytes]]" = field(default_factory=list["subprocess.Popen[bytes]"])
+
+    def pin(self, name: str, workspace: Path | None) -> PinnedCheck | CheckFault:
+        """See `Checks`."""
+        config = next((one for one in self.configured if one.name == name), None)
+        found = place_check(config, workspace) if config is not None else self._of_project(name, workspace)
+        return found if isinstance(found, CheckFault) else pin_check(found, self.data_dir)
+
+    def find(self, waiting: WaitingCheck) -> PlacedCheck | CheckFault:
+        """See `Checks`."""
+        pinned = waiting.pinned
+        placed = None if pinned is None else self._pinned(pinned)
+        if pinned is None or placed is None:
+            return CheckFault(
+                why=f"the check `{waiting.name}` is not defined any more as it was when the run began",
+                fix="Tell the user: they restore its definition, or allow the project's checks again with `interlock"
+                " checks allow`. With a changed definition, a new run is needed.",
+            )
+        return place_fault(placed, self.data_dir) or changed_fault(placed, pinned) or placed
+
+    def begin(self, waiting: WaitingCheck) -> CheckFault | None:
+        """See `Checks`. The other process belongs to nobody: it goes on when this one ends."""
+        found = self.find(waiting)
+        if isinstance(found, CheckFault):
+            return found
+        self._children[:] = [one for one in self._children if one.poll() is None]
+        if open_check_files(self.data_dir).is_held(waiting.node):
+            return None
+        arguments = ["--data-dir", str(self.data_dir), "checks", "run", waiting.node, "--after", str(waiting.results)]
+        child = subprocess.Popen(  # noqa: S603 — this program
+            [sys.executable, "-m", "interlock", *arguments],
+            cwd=self.data_dir,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        self._children.append(child)
+        return None
+
+    def hold(self, node: NodeId) -> AbstractContextManager[int | None]:
+        """See `Checks`."""
+        return open_check_files(self.data_dir).hold(node)
+
+    def _pinned(self, pinned: PinnedCheck) -> PlacedCheck | None:
+        """Return the check that was pinned, from the configuration or from an allowed project as they are now."""
+        return next((one for one in self._placed(pinned.name) if definition_digest(one) == pinned.definition), None)
+
+    def _placed(self, name: str) -> Iterator[PlacedCheck]:
+        for config in (one for one in self.configured if one.name == name):
+            yield from (PlacedCheck(config=config, directory=Path(one)) for one in config.workspaces)
+        for directory, digest in sorted(open_check_files(self.data_dir).allowed().items()):
+            project = project_checks(Path(directory))
+            if project.digest == digest:
+                named = (one for one in project.checks if one.name == name)
+                yield from (PlacedCheck(config=one, directory=Path(directory)) for one in named)
+
+    def _of_project(self, name: str, workspace: Path | None) -> PlacedCheck | CheckFault:
+        """Return a check of the project around a workspace, if a person has allowed its file as it is now."""
+        directory = project_above(workspace) if workspace is not None else None
+        project = project_checks(directory) if directory is not None else None
+        config = next((one for one in project.checks if one.name == name), None) if project is not None else None
+        if project is None or config is None:
+            return undefined_check(name)
+        allowed = open_check_files(self.data_dir).allowed().get(str(project.directory))
+        if allowed == project.digest:
+            return PlacedCheck(config=config, directory=project.directory)
+        state = "has changed since it was allowed" if allowed is not None else "is not allowed yet"
+        return CheckFault(
+            why=f"the check `{name}` is one of the project, and its file `{PROJECT_CHECKS}` {state}",
+            fix="Ask the user to look at the file and to run `interlock checks allow` in a terminal of their own, in"
+            " the directory of the project.",
+        )
+
+
+def project_above(workspace: Path) -> Path | None:
+    """Return the nearest directory, from a workspace upwards, that has checks of its own."""
+    here = Path(os.path.realpath(workspace))
+    return next((one for one in (here, *here.parents) if (one / PROJECT_CHECKS).is_file()), None)
+
+
+def project_checks(directory: Path) -> ProjectChecks:
+    """Read a project's own checks. They may run in its directory alone."""
+    from interlock.config.form import parse_project_checks  # noqa: PLC0415 — only projects with checks need it
+
+    try:
+        data = read_regular(directory / PROJECT_CHECKS, CHECKS_FILE_BYTES_MAX)
+        found = parse_project_checks(data.decode("utf-8"), str(directory))
+    except OSError as error:
+        return ProjectChecks(directory=directory, fault=f"it cannot be read: {error.strerror}")
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        return ProjectChecks(directory=directory, fault=f"it is not TOML: {error}")
+    if isinstance(found, str):
+        return ProjectChecks(directory=directory, fault=found)
+    return ProjectChecks(directory=directory, digest=digest_of_bytes(data), checks=found)

@@ -1,0 +1,105 @@
+"""Runs the check that a step waits for, records its result, and lets the run continue (CHECK-1, CHECK-3)."""
+
+import shlex
+import time
+from dataclasses import dataclass, replace
+
+from interlock.channels.check import CheckFault, run_command
+from interlock.kernel.budgets import CHECK_BUSY_TRIES_MAX, CHECK_COMMAND_BYTES_MAX, DISPATCH_PAUSE_S
+from interlock.kernel.errors import ErrorCode, Refusal
+from interlock.kernel.text import one_line
+from interlock.record.events import Actor
+from interlock.record.world import EventReceived
+from interlock.service.outside.checks import check_refusal, result_record, results_at, waiting_check
+from interlock.service.outside.receive import record_event
+from interlock.service.ports import Ports, WaitingCheck
+from interlock.service.run.context import RunContext, load_run_context
+from interlock.service.tools.end_run import refuse_ended
+from interlock.service.tools.send_event import advance_waiting
+from interlock.store.ports.errors import SessionBusyError
+from interlock.version import VERSION
+from interlock.views.session import Session
+
+RUNNER = Actor(type="system", identifier="check", metadata={"version": VERSION})
+"""Who records the result of a check."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckReport:
+    """A result that was recorded, and whether the run has advanced with it."""
+
+    waiting: WaitingCheck
+    result: EventReceived
+    is_advanced: bool
+
+
+def run_check(ports: Ports, run_context: RunContext, after: int | None = None) -> CheckReport | Refusal | None:
+    """Run the check that the preferred tip of a run waits for; None if another process runs it, or has run it.
+
+    `after` is the number of results that the caller knows: with a further one, nothing runs.
+
+    Raises:
+        StoreFailureError, SessionBusyError, SessionUnhealthyError, ContentDamagedError, KeyRingDamagedError:
+            See `service.failures`.
+    """
+    waiting = _waiting(run_context)
+    if isinstance(waiting, Refusal):
+        return waiting
+    placed = ports.checks.find(waiting)
+    if isinstance(placed, CheckFault):
+        return check_refusal(run_context, waiting, placed)
+    with ports.checks.hold(waiting.node) as lock:
+        session = ports.read.load(waiting.session)
+        if lock is None or session is None:
+            return None
+        # Only who holds the right to run it knows that no result is on its way.
+        known = len(results_at(session, waiting.run, waiting.node))
+        if known > (waiting.results if after is None else after):
+            return None
+        result = run_command(placed, lock)
+        if isinstance(result, CheckFault):
+            return check_refusal(run_context, waiting, result)
+        if isinstance(ports.checks.find(waiting), CheckFault):
+            result = replace(result, ended="changed")
+        command = one_line(shlex.join(placed.config.argv), CHECK_COMMAND_BYTES_MAX)
+        recorded = _record(ports, waiting, result_record(replace(waiting, results=known), result, command))
+    if isinstance(recorded, Refusal):
+        return recorded
+    after_it = load_run_context(recorded, recorded.runs[waiting.run], ports.read.plans)
+    newest = results_at(recorded, waiting.run, waiting.node)[-1]
+    return CheckReport(waiting=waiting, result=newest.data, is_advanced=advance_waiting(ports, after_it, RUNNER))
+
+
+def _waiting(run_context: RunContext) -> WaitingCheck | Refusal:
+    tip = run_context.run.tip
+    assert tip is not None, "a run has a root"
+    refusal = refuse_ended(run_context)
+    if refusal is not None:
+        return refusal
+    found = waiting_check(run_context, run_context.session.nodes[tip])
+    if found is not None:
+        return found
+    view = run_context.view()
+    return Refusal(
+        code=ErrorCode.VALIDATION_ERROR,
+        message=f"Run `{view.label}` ({view.workflow_id}) does not wait for a check now.",
+        suggestion="`interlock inbox` lists what runs wait for.",
+        details={"run": view.to_json()},
+    )
+
+
+def _record(ports: Ports, waiting: WaitingCheck, result: EventReceived) -> Session | Refusal:
+    """Record a result. A session that is busy is tried again: the check has run, and its result must not be lost."""
+    for left in range(CHECK_BUSY_TRIES_MAX, 0, -1):
+        try:
+            with ports.hold(waiting.session) as lock:
+                session = lock.session
+                assert session is not None, "the run was found in it"
+                run_context = load_run_context(session, session.runs[waiting.run], ports.read.plans)
+                refusal = refuse_ended(run_context)
+                return refusal or record_event(ports, lock, run_context, (result, waiting.node), RUNNER)
+        except SessionBusyError:
+            if left == 1:
+                raise
+            time.sleep(DISPATCH_PAUSE_S)
+    raise AssertionError("the last try returns or raises")

@@ -1,0 +1,34 @@
+"""The workflow and the configuration of the page on trust are valid and belong together."""
+
+import re
+from pathlib import Path
+
+import yaml
+from tests.support.flow import Document
+
+from interlock.config.form import parse_config
+from interlock.config.model import Config
+from interlock.define.document import WorkflowDocument
+from interlock.define.front import parse_workflow
+from interlock.plan.compile.compiler import Compiled, compile_workflow
+
+PAGE = (Path(__file__).parents[3] / "docs" / "trust.md").read_text(encoding="utf-8")
+
+
+def block(language: str) -> str:
+    (found,) = re.findall(rf"^```{language} trust\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+    return str(found)
+
+
+def test_the_workflow_compiles_and_the_configuration_has_its_checks() -> None:
+    value: Document = yaml.safe_load(block("yaml"))
+    parsed = parse_workflow(value)
+    assert isinstance(parsed, WorkflowDocument), parsed
+    compiled = compile_workflow(parsed)
+    assert isinstance(compiled, Compiled), compiled
+    assert compiled.warnings == ()
+    config = parse_config(block("toml"))
+    assert isinstance(config, Config), config
+    assert set(compiled.workflow.checks) == {one.name for one in config.checks}
+    musts = [node.task.awaits.must for node in compiled.workflow.steps.values() if node.task and node.task.awaits]
+    assert musts == ["passed", None]

@@ -1,0 +1,197 @@
+"""Steps that wait for the result of a check which Interlock runs itself."""
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from tests.support.checks import BRANCHING, NEEDED, checking, held, run_now, shell
+from tests.support.ends import ended_by_command
+from tests.support.modes import NEVER_STOPS, events_of, files_below, gaps_in, session_of, status_of
+from tests.support.verify import unsound
+
+from interlock.config.checks import PROJECT_CHECKS, LocalChecks, project_checks
+from interlock.kernel.errors import ErrorCode, Refusal
+from interlock.service.trust.run_check import CheckReport
+from interlock.store.opening import open_check_files
+from interlock.testing.harness import Harness, ToolResult
+
+CHECKS_FILE = '[checks.tests]\ncommand = ["/bin/sh", "-c", "test -e passes"]\n'
+
+
+def at_the_check(harness: Harness, **start: object) -> tuple[ToolResult, ToolResult]:
+    """Start the workflow and report its first step; return both answers."""
+    first = harness.start("test.flow", goal="Ship", **start)
+    return first, harness.advance(first)
+
+
+def results(harness: Harness, start: ToolResult) -> list[dict[str, Any]]:
+    return [cast("Any", one).data.fields for one in events_of(harness, start, "event_received")]
+
+
+@pytest.mark.inv("CHECK-1", "CHECK-4")
+def test_a_check_that_passes_lets_the_run_continue_by_itself(tmp_path: Path) -> None:
+    harness = checking(tmp_path, NEEDED)
+    (tmp_path / "project" / "passes").touch()
+    first, waiting = at_the_check(harness)
+    assert waiting["waiting"].items() >= {"for": "check", "event": "tests"}.items()
+    assert [one.name for one in held(harness).begun] == ["tests"]
+    report = run_now(harness, first)
+    assert isinstance(report, CheckReport)
+    assert report.is_advanced
+    assert harness.advance(waiting, None)["pending"]["stepId"] == "b"
+    [event] = events_of(harness, first, "event_received")
+    data = cast("Any", event).data
+    assert (data.assurance, data.via, data.fields["passed"], data.fields["exit"]) == ("executed", "check", True, 0)
+    assert unsound(harness.store) == []
+
+
+@pytest.mark.inv("CHECK-4")
+def test_a_check_that_fails_holds_the_run_until_a_later_run_of_it_passes(tmp_path: Path) -> None:
+    harness = checking(tmp_path, NEEDED)
+    first, waiting = at_the_check(harness)
+    report = run_now(harness, first)
+    assert isinstance(report, CheckReport)
+    assert not report.is_advanced
+    again = harness.advance(waiting, None)
+    assert again["waiting"]["for"] == "check"
+    assert "Run 1 of the check `tests` did not pass (exit, exit code 1)" in again.text
+    assert held(harness).begun[-1].results == 1
+    (tmp_path / "project" / "passes").touch()
+    run_now(harness, first)
+    assert harness.advance(waiting, None)["pending"]["stepId"] == "b"
+    assert [(one["run"], one["passed"]) for one in results(harness, first)] == [(1, False), (2, True)]
+    assert unsound(harness.store) == []
+
+
+@pytest.mark.inv("CHECK-4")
+def test_a_step_that_reads_the_result_goes_on_with_any_result(tmp_path: Path) -> None:
+    harness = checking(tmp_path, BRANCHING)
+    first, waiting = at_the_check(harness)
+    run_now(harness, first)
+    third = harness.advance(waiting, None)
+    assert third["pending"]["stepId"] == "b"
+    assert session_of(harness, first).context(harness.reference_of(third).node)["green"] is False
+    assert gaps_in(harness, first) == []
+
+
+@pytest.mark.inv("CHECK-4")
+def test_a_run_that_never_stops_waits_for_the_result_and_keeps_a_failed_one_as_a_critical_gap(tmp_path: Path) -> None:
+    harness = checking(tmp_path, NEEDED)
+    first, waiting = at_the_check(harness, preferences=NEVER_STOPS)
+    assert harness.advance(waiting, None)["waiting"]["for"] == "check"
+    report = run_now(harness, first)
+    assert isinstance(report, CheckReport)
+    assert report.is_advanced
+    third = harness.advance(waiting, None)
+    harness.advance(third, "Finished the rest of the work.")
+    [gap] = gaps_in(harness, first)
+    assert (gap.severity, gap.reason.detail) == ("critical", "invalid_required_output")
+    assert status_of(harness, first) == "complete_with_gaps"
+    assert unsound(harness.store) == []
+
+
+@pytest.mark.inv("CHECK-3")
+def test_a_result_is_not_made_twice_for_one_call(tmp_path: Path) -> None:
+    harness = checking(tmp_path, NEEDED)
+    first, _ = at_the_check(harness)
+    assert isinstance(run_now(harness, first, after=0), CheckReport)
+    assert run_now(harness, first, after=0) is None
+    with held(harness).hold(held(harness).begun[0].node) as lock:
+        assert lock is not None
+        assert run_now(harness, first) is None
+    assert len(results(harness, first)) == 1
+
+
+@pytest.mark.inv("CHECK-2")
+@pytest.mark.parametrize("change", ["command", "workspaces", "timeout_s", "removed"])
+def test_a_definition_that_changes_during_a_run_runs_nothing(tmp_path: Path, change: str) -> None:
+    harness = checking(tmp_path, NEEDED)
+    first, waiting = at_the_check(harness)
+    changed: dict[str, Any] = {
+        "command": {"command": ("/bin/true",)},
+        "workspaces": {"workspaces": (str(tmp_path / "other"),)},
+        "timeout_s": {"timeout_s": 1},
+    }
+    config = replace(shell(tmp_path / "project"), **changed.get(change, {}))
+    local = LocalChecks(data_dir=tmp_path / "data", configured=() if change == "removed" else (config,))
+    held(harness).local = local
+    before = files_below(tmp_path)
+    refused = harness.advance(waiting, None)
+    assert (refused.code, refused["details"]["check"]) == (ErrorCode.EFFECT_UNCOVERED, "tests")
+    assert isinstance(run_now(harness, first), Refusal)
+    assert files_below(tmp_path) == before
+
+
+@pytest.mark.inv("CHECK-2")
+def test_a_protected_file_that_changes_before_or_during_a_check_makes_no_passed_result(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    harness = checking(tmp_path, NEEDED, check=shell(project, "touch Makefile.new; true", protect=("Makefile*",)))
+    first, waiting = at_the_check(harness)
+    report = run_now(harness, first)
+    assert isinstance(report, CheckReport)
+    assert (report.result.fields["ended"], report.result.fields["passed"]) == ("changed", False)
+    refused = harness.advance(waiting, None)
+    assert refused.code is ErrorCode.EFFECT_UNCOVERED
+    assert "`Makefile*`" in refused["message"]
+    (project / "Makefile.new").unlink()
+    assert harness.advance(waiting, None)["waiting"]["for"] == "check"
+
+
+@pytest.mark.inv("CHECK-5")
+def test_a_workflow_whose_check_cannot_run_does_not_start(tmp_path: Path) -> None:
+    harness = checking(tmp_path, NEEDED)
+    elsewhere = replace(harness, workspace=tmp_path)
+    within = LocalChecks(data_dir=tmp_path / "project" / "data", configured=(shell(tmp_path / "project"),))
+    for one, words in (
+        (elsewhere, "may not run in the workspace"),
+        (replace(harness, ports=replace(harness.ports, checks=within)), "data directory"),
+        (Harness.in_memory(NEEDED), "is not defined"),
+    ):
+        refused = one.start("test.flow", goal="Ship")
+        assert refused.code is ErrorCode.EFFECT_UNCOVERED
+        assert words in refused["message"]
+        assert refused["suggestion"]
+    assert list((tmp_path / "data").glob("sessions/*")) == []
+
+
+@pytest.mark.inv("CHECK-5")
+def test_the_checks_of_a_project_run_only_as_a_person_allowed_them(tmp_path: Path) -> None:
+    harness = checking(tmp_path, NEEDED)
+    project = tmp_path / "project"
+    held(harness).local = LocalChecks(data_dir=tmp_path / "data")
+    (project / ".interlock").mkdir()
+    (project / PROJECT_CHECKS).write_text(CHECKS_FILE)
+    refused = harness.start("test.flow", goal="Ship")
+    assert refused.code is ErrorCode.EFFECT_UNCOVERED
+    assert "is not allowed yet" in refused["message"]
+    files = open_check_files(tmp_path / "data")
+    files.allow(str(project), project_checks(project).digest)
+    (project / "passes").touch()
+    first, waiting = at_the_check(harness)
+    (project / PROJECT_CHECKS).write_text(CHECKS_FILE.replace("test -e passes", "true"))
+    assert harness.advance(waiting, None).code is ErrorCode.EFFECT_UNCOVERED
+    assert "has changed since it was allowed" in harness.start("test.flow", goal="Ship")["message"]
+    (project / PROJECT_CHECKS).write_text(CHECKS_FILE)
+    assert isinstance(run_now(harness, first), CheckReport)
+    files.allow(str(project), None)
+    assert "is not allowed yet" in harness.start("test.flow", goal="Ship")["message"]
+
+
+def test_a_run_that_ended_takes_no_result(tmp_path: Path) -> None:
+    harness = checking(tmp_path, NEEDED)
+    first, _ = at_the_check(harness)
+    ended_by_command(harness, first)
+    refusal = run_now(harness, first)
+    assert isinstance(refusal, Refusal)
+    assert refusal.code is ErrorCode.RUN_ENDED
+
+
+def test_an_import_of_the_run_keeps_its_result(tmp_path: Path) -> None:
+    harness = checking(tmp_path, NEEDED)
+    (tmp_path / "project" / "passes").touch()
+    first, waiting = at_the_check(harness)
+    run_now(harness, first)
+    shutil.rmtree(tmp_path / "project")
+    assert harness.advance(waiting, None)["pending"]["stepId"] == "b"
