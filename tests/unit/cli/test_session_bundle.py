@@ -222,12 +222,12 @@ def test_a_session_is_copied_without_a_value_that_is_read_from_a_pipe(
     before = files_below(place.here / "sessions" / place.session)
     monkeypatch.setattr(sys, "stdin", io.StringIO("ünicode\n"))
     assert place.run("redact", place.session, "--value", "-", "--json") == 0
-    told = json.loads(capsys.readouterr().out)
-    assert (told["redactedSessionId"], told["texts"]) == (place.session, 1)
+    found = json.loads(capsys.readouterr().out)
+    assert (found["redactedSessionId"], found["texts"]) == (place.session, 1)
     assert files_below(place.here / "sessions" / place.session) == before
-    events = (place.here / "sessions" / told["sessionId"] / "events").iterdir()
+    events = (place.here / "sessions" / found["sessionId"] / "events").iterdir()
     assert not [path for path in events if "ünicode" in path.read_text(encoding="utf-8")]
-    assert place.run("verify", told["sessionId"]) == 0
+    assert place.run("verify", found["sessionId"]) == 0
     assert f"note: This is a redacted copy of {place.session}." in capsys.readouterr().out
-    assert place.run("redact", told["sessionId"], "--value", "ünicode") == 1
+    assert place.run("redact", found["sessionId"], "--value", "ünicode") == 1
     assert "does not contain the value" in capsys.readouterr().err
