@@ -101,6 +101,7 @@ WRITING_PORTS = {
     "open_chosen_store": {
         "cli/session/lifecycle/end.py",
         "cli/session/import_.py",
+        "cli/session/redact.py",
         "cli/session/repair.py",
         *(f"cli/contract/{name}.py" for name in ("assess", "claim", "graph", "list", "publish", "show", "start")),
     },

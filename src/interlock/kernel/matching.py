@@ -91,7 +91,7 @@ def near_count(query: Words, text: str) -> int:
 def bound_of_record(query: Words, record: str) -> Closeness | None:
     """Return the best closeness that a text in a stored record may have; None if it has neither words nor beginnings.
 
-    A record is canonical JSON. Its keys and escapes are not told apart from the texts, so a text may match less.
+    A record is canonical JSON. Its keys and escapes are read as texts, too, so a text may match less.
     """
     plain = _plain(record)
     if not query or not all(word in plain for word in query.words):

@@ -8,7 +8,7 @@ from interlock.record import events as ev
 from interlock.record.payloads import ArtifactPayload
 
 REDACTED = "[redacted]"
-"""Stands in a redacted copy of a session where the value was."""
+"""The text that replaces the value in a redacted copy of a session."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

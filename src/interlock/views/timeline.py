@@ -130,7 +130,7 @@ def _details(event: ev.Event) -> Iterator[str]:  # noqa: C901, PLR0912 — one f
 
 
 def _describe_decision(entry: data.TraceEntry, node: NodeId) -> str:
-    """Return a decision as it was recorded; if it was cut, with the command that shows all of it."""
+    """Return the recorded text of a decision; if it was cut, with the command that shows all of it."""
     if not is_cut(entry):
         return entry.summary
     return f"{entry.summary} (cut; `interlock session explain {node}` shows all of it)"

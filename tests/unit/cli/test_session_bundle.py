@@ -222,12 +222,46 @@ def test_a_session_is_copied_without_a_value_that_is_read_from_a_pipe(
     before = files_below(place.here / "sessions" / place.session)
     monkeypatch.setattr(sys, "stdin", io.StringIO("ünicode\n"))
     assert place.run("redact", place.session, "--value", "-", "--json") == 0
-    told = json.loads(capsys.readouterr().out)
-    assert (told["redactedSessionId"], told["texts"]) == (place.session, 1)
+    found = json.loads(capsys.readouterr().out)
+    assert (found["redactedSessionId"], found["texts"]) == (place.session, 1)
     assert files_below(place.here / "sessions" / place.session) == before
-    events = (place.here / "sessions" / told["sessionId"] / "events").iterdir()
+    events = (place.here / "sessions" / found["sessionId"] / "events").iterdir()
     assert not [path for path in events if "ünicode" in path.read_text(encoding="utf-8")]
-    assert place.run("verify", told["sessionId"]) == 0
+    assert place.run("verify", found["sessionId"]) == 0
     assert f"note: This is a redacted copy of {place.session}." in capsys.readouterr().out
-    assert place.run("redact", told["sessionId"], "--value", "ünicode") == 1
+    assert place.run("redact", found["sessionId"], "--value", "ünicode") == 1
     assert "does not contain the value" in capsys.readouterr().err
+
+
+def test_a_bundle_names_the_configuration_of_the_program_that_wrote_it(place: Place, capsys: Printed) -> None:
+    assert place.run("export", place.session) == 0
+    hashes = [json.loads(place.bundle.read_bytes())["producer"]["appliedConfigHash"]]
+    (place.here / "config.toml").write_text("[retention]\ndays = 7\n", encoding="utf-8")
+    assert place.run("export", place.session, "--force") == 0
+    hashes.append(json.loads(place.bundle.read_bytes())["producer"]["appliedConfigHash"])
+    assert len(set(hashes)) == 2
+    capsys.readouterr()
+    main(["config", "show", "--json", "--data-dir", str(place.here)])
+    assert hashes[1] in capsys.readouterr().out
+    (place.here / "config.toml").write_text("nonsense = [", encoding="utf-8")
+    assert place.run("export", place.session, "--force") == 0
+    assert "appliedConfigHash" not in json.loads(place.bundle.read_bytes())["producer"]
+
+
+@pytest.mark.inv("HIS-3")
+def test_a_copy_shares_the_label_of_its_run_and_the_label_alone_is_refused_with_both(
+    place: Place, capsys: Printed
+) -> None:
+    assert place.run("export", place.session) == 0
+    assert place.run("import", str(place.bundle), "--json") == 0
+    capsys.readouterr()
+    assert place.run("list", "--json") == 0
+    runs = json.loads(capsys.readouterr().out)["runs"]
+    label = runs[0]["label"]
+    sessions = {run["session"] for run in runs if run["label"] == label}
+    assert len(sessions) == 2
+    assert place.run("show", label) == 1
+    refused = capsys.readouterr().err
+    assert all(session in refused for session in sessions)
+    for session in sessions:
+        assert place.run("show", session) == 0

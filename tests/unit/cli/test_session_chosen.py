@@ -75,10 +75,10 @@ def test_show_without_a_name_shows_the_latest_run_and_says_which_others_there_ar
     second = harness.start("team.ship", goal="Two")
     place.later(1)
     harness.advance(first, "Built it.")
-    told = place.run("show")
-    assert (told.code, told.err) == (0, "")
-    assert f"run {label_of(first)}" in told.out.splitlines()[0]
-    assert told.out.splitlines()[-1] == (
+    shown_text = place.run("show")
+    assert (shown_text.code, shown_text.err) == (0, "")
+    assert f"run {label_of(first)}" in shown_text.out.splitlines()[0]
+    assert shown_text.out.splitlines()[-1] == (
         f"This is the latest run. Other runs: {label_of(second)} (Two)."
         " Name one of them; `interlock session list` lists all."
     )

@@ -126,4 +126,4 @@ def test_the_latest_run_and_the_latest_that_waits_have_names(place: Place, harne
     assert place.run("diff", "@last", "@waiting").code == 1
     told = place.run("show", "@first")
     assert (told.code, "Use @last or @waiting." in told.err) == (2, True)
-    assert "`@last` is the latest run" in place.run("show").err
+    assert "`@last` is the latest run" in place.run("timeline").err

@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
     if options.as_json:
         mismatches = [one.to_json() for each in found.values() for one in each]
         salvage = {} if chosen.banner is None else {"salvage": chosen.banner.to_json()}
-        seen: dict[str, Json] = {"unfinished": {**notes}, "redacted": {**copies}}
+        seen: dict[str, Json] = {"unfinished": {**notes}, **({"redacted": {**copies}} if copies else {})}
         say_json({"sessions": list(names), "mismatches": mismatches, **seen, **salvage})
     else:
         if chosen.banner is not None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from interlock.kernel.budgets import BUNDLE_BYTES_MAX, BUNDLE_DEPTH_MAX, BUNDLE_VALUES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import ErrorCode, Refusal
-from interlock.kernel.ids import SessionId
+from interlock.kernel.ids import Digest, SessionId
 from interlock.kernel.json_bounds import find_excess
 from interlock.record.bundle import (
     BUNDLE_BOUNDS,
@@ -39,9 +39,16 @@ class Exported:
 
 
 def export_session(
-    reader: SessionReader, clock: Clock, session: SessionId, *, is_salvage: bool = False
+    reader: SessionReader,
+    clock: Clock,
+    session: SessionId,
+    *,
+    is_salvage: bool = False,
+    config_hash: Digest | None = None,
 ) -> Exported | Refusal:
     """Export a session as a bundle. With `is_salvage`, export the undamaged part of a damaged one, marked by a banner.
+
+    `config_hash` is the digest of the configuration of the exporting program; the bundle names it for readers.
 
     Raises:
         SessionBusyError, UnknownVersionError, StoreFailureError: See `service.failures`.
@@ -59,7 +66,7 @@ def export_session(
         bundle_schema_version=1,
         bundle_id=derive_bundle_id(session, events),
         exported_at=recorded_at(clock),
-        producer=Producer(app_version=VERSION),
+        producer=Producer(app_version=VERSION, **({} if config_hash is None else {"applied_config_hash": config_hash})),
         **({"salvage": prefix.banner} if prefix.banner is not None else {}),
     )
     data = seal_bundle(envelope, _session(prefix, events))

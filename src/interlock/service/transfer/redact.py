@@ -72,7 +72,7 @@ def redact_session(ports: Restoring, session: SessionId, value: str) -> Redacted
     except (_StructureError, ValidationError, MalformedRecordError):
         return _refused("The value is also a name in the records, such as a status.", "Name a longer part of the text.")
     if not redaction.texts:
-        fix = "Name the value exactly as it was written, or search for it with `interlock session search`."
+        fix = "Name the value exactly, with its case and its spaces, or search for it with `interlock session search`."
         return _refused(f"{session} does not contain the value.", fix)
     if redaction.is_left(history, contents):
         message = "The value is part of an id, which cannot be changed."
