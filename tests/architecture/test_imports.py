@@ -79,7 +79,7 @@ WRITING_PORTS = {
         "server/elicitation/seal.py",
     },
     "KeyRingMaintenance": {"cli/upkeep/checks.py", "cli/upkeep/keys.py"},
-    "Collector": {"service/collect.py"},
+    "Collector": {"service/collect.py", "service/contracts/claim.py"},
     "RetentionPins": {"service/collect.py"},
     "Upkeep": set[str](),
     "Store": {
@@ -103,7 +103,7 @@ WRITING_PORTS = {
         "cli/session/import_.py",
         "cli/session/redact.py",
         "cli/session/repair.py",
-        *(f"cli/contract/{name}.py" for name in ("assess", "claim", "graph", "list", "publish", "show", "start")),
+        *(f"cli/contract/{name}.py" for name in ("claim", "graph", "list", "publish", "show", "start")),
     },
 }
 """What can write to a store, or gives all of its ports, with every module that imports it."""

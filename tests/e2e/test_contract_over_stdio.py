@@ -163,7 +163,7 @@ def test_a_flow_and_the_workflow_that_says_the_same_run_alike_over_stdio(tmp_pat
             while not answer["isComplete"]:
                 place = answer["run"]["step"]
                 steps.append((answer["pending"]["stepId"], place["number"], place["total"]))
-                answer = agent.report(answer, artifact, notes="It was done with care, and nothing is open.")
+                answer = agent.report(answer, artifact, notes="It was done with care, and no work is left.")
                 assert answer["kind"] == "ok", answer.text
             seen[workflow] = steps
     assert seen["test.flow"] == seen["test.twin"] == [("a", 1, 3), ("b", 2, 3), ("c", 3, 3)]

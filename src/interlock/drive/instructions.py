@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from interlock.drive.agent.profile import Profile
 from interlock.drive.client import PendingStep, Position
+from interlock.drive.conversation.messages import Message, Origin
 from interlock.drive.models.protocol import ToolSpec
 from interlock.drive.record import REPORT_TOOL
 from interlock.kernel.canonical import Json
@@ -104,3 +105,16 @@ def refusal_message(blockers: Sequence[Mapping[str, Json]], position: Position) 
     if wanted:
         lines.append(f"Call `{REPORT_TOOL}` again with:\n{wanted}\nThe other parts that you sent are kept.")
     return "\n".join(lines)
+
+
+def few_shots(profile: Profile, now: str) -> list[Message]:
+    """Return the examples of a profile as messages, which precede the conversation."""
+    origin = Origin(source="api", original_format="few_shot", normalized_at=now)
+    return [
+        message
+        for one in profile.prompts.few_shot_examples
+        for message in (
+            Message(role="user", content=one.user, origin=origin),
+            Message(role="assistant", content=one.assistant, origin=origin),
+        )
+    ]

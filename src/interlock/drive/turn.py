@@ -21,6 +21,7 @@ from interlock.drive.instructions import (
     PROGRESS,
     PROGRESS_TOOL,
     REPORT,
+    few_shots,
     refusal_message,
     system_prompt,
 )
@@ -322,22 +323,11 @@ class Turn:
         return InferenceRequest(
             model=profile.llm.model,
             system_prompt=system_prompt(profile),
-            messages=(*self._few_shots(), *messages),
+            messages=(*few_shots(profile, self._record.started_at), *messages),
             tools=(*_OWN.values(), *(tool.spec() for tool in self._tools.values())),
             parameters=parameters,
             place=Place(step_id=self._step.step_id, turn=self._record.number, turn_of_step=self._record.number_of_step),
         )
-
-    def _few_shots(self) -> list[Message]:
-        origin = Origin(source="api", original_format="few_shot", normalized_at=self._record.started_at)
-        return [
-            message
-            for one in self._with.profile.prompts.few_shot_examples
-            for message in (
-                Message(role="user", content=one.user, origin=origin),
-                Message(role="assistant", content=one.assistant, origin=origin),
-            )
-        ]
 
     async def _summary(self, left_out: Sequence[Message]) -> Message:
         """Return a summary of older messages, by one more request without tools. It is made once."""

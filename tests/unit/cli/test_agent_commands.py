@@ -35,6 +35,8 @@ def test_show_prints_every_value_and_validate_json_the_fate_of_each_field(
     assert json.loads(capsys.readouterr().out) == {
         "isManifest": True,
         "fields": [
+            {"path": "apiVersion", "fate": "used"},
+            {"path": "kind", "fate": "used"},
             {"path": "spec.role", "fate": "used"},
             {"path": "spec.taxonomy", "fate": "ignored"},
             {"path": "spec.odd", "fate": "unknown"},

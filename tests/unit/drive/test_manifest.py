@@ -1,11 +1,13 @@
 """Profiles and manifests: both spellings, and a report on each field."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from interlock.drive.agent.manifest import load_profile
 from interlock.drive.faults import TurnError
+from interlock.kernel.canonical import Json
 
 MANIFEST: dict[str, Any] = {
     "apiVersion": "ossa/v0.2.9",
@@ -94,3 +96,149 @@ def test_a_profile_without_anything_but_a_role_has_the_defaults_of_the_specifica
     assert profile.state.isolation_level == "serializable"
     breaker = profile.reliability.circuit_breaker
     assert (breaker.failure_threshold, breaker.timeout_seconds, breaker.half_open_requests) == (5, 60, 3)
+
+
+SHAPES: dict[str, dict[str, Any]] = {
+    "reasoning": {
+        "taxonomy": {"domain": "writing", "capability": "editing"},
+        "role": "You edit texts.",
+        "llm": {"provider": "anthropic", "model": "large", "parameters": {"temperature": 0.2, "max_tokens": 900}},
+        "reasoning": {"strategy": "plan", "max_steps": 4, "self_reflection": {"enabled": False}},
+        "prompts": {
+            "system": {"template": "Edit with care.", "version": "3", "variables": {"tone": "dry"}},
+            "few_shot_examples": [{"input": "teh", "output": "the"}],
+        },
+        "knowledge_graph": {"enabled": True, "connection": {"endpoint": "bolt://graph.test"}},
+        "tools": [
+            {
+                "name": "find_word",
+                "description": "Finds a word.",
+                "source": {"type": "mcp", "uri": "mcp://words/find"},
+                "input": {"type": "object", "properties": {"word": {"type": "string"}}},
+            }
+        ],
+        "autonomy": {"level": "supervised", "escalation": {"enabled": True}},
+        "observability": {"tracing": {"enabled": True}, "metrics": {"custom": [{"name": "words"}]}, "logging": {}},
+        "constraints": {"max_turns": 12, "timeout_seconds": 60, "max_tokens_per_turn": 500},
+    },
+    "limits and costs": {
+        "role": "You count.",
+        "llm": {"model": "small", "temperature": 0, "maxTokens": 50, "fallback_models": [{"model": "tiny"}]},
+        "constraints": {
+            "cost": {"max_tokens_per_day": 1000, "currency": "EUR"},
+            "performance": {"max_latency_seconds": 5},
+            "resources": {"cpu": "1"},
+        },
+        "state": {"mode": "stateless", "storage": {"type": "memory"}, "context_window": {"max_messages": 8}},
+        "reliability": {"retry": {"maxRetries": 1, "initialDelayMs": 5}, "circuitBreaker": {"failureThreshold": 2}},
+    },
+    "tools of many kinds": {
+        "role": "You look after a cluster.",
+        "tools": [
+            {"type": "mcp", "server": "files", "namespace": "home", "capabilities": ["read", {"name": "write"}]},
+            {"type": "kubernetes", "name": "pods", "config": {"verbs": ["get"]}, "auth": {"type": "serviceaccount"}},
+            {"type": "http", "name": "status", "endpoint": "http://127.0.0.1:9/status", "auth": {"type": "none"}},
+            {"type": "function", "name": "add", "handler": {"runtime": "node", "capability": "add"}},
+            "by_name",
+        ],
+        "safety": {"content_filtering": {"enabled": True}, "guardrails": {"enabled": True, "policies": []}},
+        "security": {"authentication": {"type": "oauth2"}, "output_filtering": {"redact": ["k-[0-9]+"]}},
+    },
+    "a worker among others": {
+        "type": "worker",
+        "subtype": "records",
+        "role": "",
+        "capabilities": {"domains": ["records"], "operations": ["sort"]},
+        "protocols": {"supported": [{"name": "rest", "tls": True}]},
+        "processing": {"maxConcurrentTasks": 2, "retryPolicy": {"maxAttempts": 2}},
+        "collaboration": {"pattern": "supervisor", "peers": ["reader"]},
+        "deployment": {"platform": "cluster", "replicas": {"min": 1}},
+        "runtimes": ["python"],
+        "extensions": {"house": {"colour": "blue"}},
+        "monitoring": {"healthChecks": True},
+    },
+}
+"""Specifications in the shapes of published manifests: which members they have, and of what types."""
+NOT_USED: dict[str, dict[str, str]] = {
+    "reasoning": {
+        "spec.taxonomy": "ignored",
+        "spec.reasoning": "ignored",
+        "spec.prompts.system.version": "ignored",
+        "spec.prompts.system.variables": "ignored",
+        "spec.knowledge_graph": "ignored",
+        "spec.tools[0].source": "ignored",
+        "spec.autonomy": "ignored",
+        "spec.observability.tracing": "ignored",
+        "spec.observability.metrics": "ignored",
+        "spec.observability.logging": "ignored",
+        "spec.constraints.max_tokens_per_turn": "unknown",
+    },
+    "limits and costs": {
+        "spec.llm.fallback_models": "ignored",
+        "spec.constraints.cost": "ignored",
+        "spec.constraints.performance": "ignored",
+        "spec.constraints.resources": "ignored",
+        "spec.state.storage": "ignored",
+        "spec.state.context_window": "ignored",
+    },
+    "tools of many kinds": {
+        "spec.tools[0].server": "ignored",
+        "spec.tools[0].namespace": "ignored",
+        "spec.tools[1].config": "ignored",
+        "spec.tools[1].auth": "ignored",
+        "spec.tools[2].auth": "ignored",
+        "spec.tools[3].handler": "ignored",
+        "spec.safety.guardrails": "ignored",
+        "spec.security.authentication": "ignored",
+    },
+    "a worker among others": {
+        "spec.type": "unknown",
+        "spec.subtype": "unknown",
+        "spec.capabilities": "ignored",
+        "spec.protocols": "unknown",
+        "spec.processing": "unknown",
+        "spec.collaboration": "ignored",
+        "spec.deployment": "ignored",
+        "spec.runtimes": "ignored",
+        "spec.extensions": "ignored",
+        "spec.monitoring": "unknown",
+    },
+}
+
+
+def leaves(value: Json, path: str = "") -> Iterator[str]:
+    """Yield the path of each value that holds no other one."""
+    if isinstance(value, dict) and value:
+        for key, inner in value.items():
+            yield from leaves(inner, f"{path}.{key}" if path else key)
+    elif isinstance(value, list) and value:
+        for at, inner in enumerate(value):
+            yield from leaves(inner, f"{path}[{at}]")
+    else:
+        yield path
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_manifest_of_each_published_shape_loads_and_every_field_that_no_driver_uses_is_named(shape: str) -> None:
+    metadata = {"name": "tester", "version": "1.0.0", "description": "A test.", "labels": {"a": "b"}}
+    document: dict[str, Any] = {
+        "apiVersion": "ossa/v0.2.9",
+        "kind": "Agent",
+        "metadata": metadata,
+        "spec": SHAPES[shape],
+    }
+    fates = {one.path: one.fate for one in load_profile(document).fields}
+    named = {"metadata.description": "ignored", "metadata.labels": "ignored", **NOT_USED[shape]}
+    assert {path: fate for path, fate in fates.items() if fate != "used"} == named
+    # No field is left out: each value is reported, or a part that holds it.
+    for leaf in leaves(document):
+        assert [path for path in fates if leaf == path or leaf.startswith((f"{path}.", f"{path}["))], leaf
+
+
+def test_what_a_manifest_states_in_another_way_takes_effect() -> None:
+    profile = load_profile({"kind": "Agent", "spec": SHAPES["limits and costs"]}).profile
+    assert profile.llm.parameters == {"temperature": 0, "max_tokens": 50}
+    assert (profile.state.mode, profile.state.storage) == ("none", "log")
+    assert profile.reliability.circuit_breaker.failure_threshold == 2
+    reasoning = load_profile({"kind": "Agent", "spec": SHAPES["reasoning"]}).profile
+    assert (reasoning.prompts.system, reasoning.constraints.max_turns) == ("Edit with care.", 12)

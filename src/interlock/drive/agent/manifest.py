@@ -4,7 +4,7 @@ A manifest says much that a driver has no use for. It loads all the same, and ea
 of it, so nobody believes a limit to be in effect that is not.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, cast, get_args, get_origin
 
@@ -57,6 +57,10 @@ _FREE = frozenset({"parameters", "input_schema", "env", "permissions", "custom_c
 """Fields whose members are the author's own names."""
 _PARAMETERS = ("temperature", "max_tokens", "top_p", "frequency_penalty", "presence_penalty", "stop", "seed")
 """Parameters of a model that a manifest may state next to its name."""
+_USED_OUTSIDE: Mapping[str, FieldFate] = dict.fromkeys(
+    ("api_version", "kind", "metadata.name", "metadata.version"), "used"
+)
+"""Fields of manifests outside of `spec` that say what the file is and which agent it describes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +100,7 @@ def load_profile(document: Mapping[str, Json]) -> LoadedProfile:
         message = f"Unknown: {', '.join(unknown)}. `interlock agent show` prints the fields with their values."
         raise TurnError(Fault(code="VALIDATION_ERROR", message=message))
     if is_manifest:
+        reports = tuple(_as_written("", dict(document), _fates_of(reports, spec)))
         used.setdefault("identity", _identity(document))
         used.setdefault("role", "")
     try:
@@ -105,6 +110,32 @@ def load_profile(document: Mapping[str, Json]) -> LoadedProfile:
         path = ".".join(str(part) for part in first["loc"])
         raise TurnError(Fault(code="VALIDATION_ERROR", message=f"`{prefix}{path}`: {first['msg']}.")) from error
     return LoadedProfile(profile=profile, fields=reports, is_manifest=is_manifest)
+
+
+def _fates_of(reports: Iterable[FieldReport], spec: Mapping[str, Json]) -> dict[str, FieldFate]:
+    """Return what becomes of fields by their paths in one spelling, with what was stated in another way."""
+    fates: dict[str, FieldFate] = {_snake_path(one.path): one.fate for one in reports}
+    prompts = spec.get("prompts")
+    if isinstance(prompts, dict) and isinstance(prompts.get("system"), dict):
+        fates["spec.prompts.system.template"] = fates.pop("spec.prompts.system", "used")
+    for name in _PARAMETERS:
+        fates[f"spec.llm.{name}"] = "used"
+    return {**fates, **_USED_OUTSIDE}
+
+
+def _as_written(path: str, value: Json, fates: Mapping[str, FieldFate]) -> Iterator[FieldReport]:
+    """Yield what becomes of each field that a document really states. What no rule names is ignored."""
+    known = _snake_path(path)
+    inside = any(one.startswith((f"{known}.", f"{known}[")) for one in fates) if path else True
+    if known in fates or not inside or not isinstance(value, dict | list):
+        yield FieldReport(path=path, fate=fates.get(known, "used" if inside else "ignored"))
+        return
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _as_written(f"{path}.{key}" if path else key, inner, fates)
+    else:
+        for at, inner in enumerate(value):
+            yield from _as_written(f"{path}[{at}]", inner, fates)
 
 
 def _spec_of(document: Mapping[str, Json]) -> Mapping[str, Json]:
@@ -146,7 +177,9 @@ def _settled(spec: Mapping[str, Json], *, is_manifest: bool) -> dict[str, Json]:
     if is_manifest and isinstance(state, dict):
         modes = {"stateless": "none", "long_running": "persistent"}
         mode = state.get("mode")
-        settled["state"] = {**state, "mode": modes.get(str(mode), mode)} if mode is not None else state
+        # A driver keeps its state in the log, whatever storage a manifest names.
+        kept = {key: value for key, value in state.items() if key != "storage"}
+        settled["state"] = {**kept, "mode": modes.get(str(mode), mode)} if mode is not None else kept
     return settled
 
 
@@ -236,6 +269,10 @@ def _models(annotation: object) -> Iterator[type[BaseModel]]:
         found = _model_of(inner)
         if found is not None:
             yield found
+
+
+def _snake_path(path: str) -> str:
+    return ".".join(_snake(part) for part in path.split("."))
 
 
 def _snake(name: str) -> str:

@@ -55,7 +55,7 @@ def claims_of(context: Context, allowed: GateClaims) -> GateClaims:
 
 
 def client_kind(context: Context) -> Literal["agent", "system"]:
-    """Return what this client is by its own account: an agent, unless it declares that no model works behind it."""
+    """Return what this client is by its own account: an agent, unless it declares that it runs no model."""
     return "system" if _declares(context, SYSTEM) else "agent"
 
 

@@ -356,7 +356,7 @@ def test_a_claimed_run_is_not_collected_while_a_session_that_claims_it_stays(
 
 
 class ClaimingCollector:
-    """A collector beside which somebody claims a run after everything was marked, and before anything is swept."""
+    """A collector during which another process claims a run, after the mark and before the sweep."""
 
     def __init__(self, upkeep: Upkeep, claim: Callable[[], object]) -> None:
         self._upkeep, self._claim = upkeep, claim
