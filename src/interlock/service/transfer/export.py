@@ -19,7 +19,7 @@ from interlock.record.bundle import (
     seal_bundle,
 )
 from interlock.record.content import Contents
-from interlock.record.events import Event
+from interlock.record.events import Event, RunStartedEvent
 from interlock.record.manifest import attest_history
 from interlock.service.clock import Clock, recorded_at
 from interlock.service.transfer.salvage import SoundPrefix, left_out_words, sound_prefix
@@ -59,7 +59,7 @@ def export_session(
         bundle_schema_version=1,
         bundle_id=derive_bundle_id(session, events),
         exported_at=recorded_at(clock),
-        producer=Producer(app_version=VERSION),
+        producer=_producer(prefix),
         **({"salvage": prefix.banner} if prefix.banner is not None else {}),
     )
     data = seal_bundle(envelope, _session(prefix, events))
@@ -69,6 +69,13 @@ def export_session(
         found = f"more than {BUNDLE_VALUES_MAX} values, or values nested deeper than {BUNDLE_DEPTH_MAX} levels"
         return _refuse_size(session, found, {"valuesMax": BUNDLE_VALUES_MAX})
     return Exported(data=data, bundle_id=envelope.bundle_id, session=session, events=len(events), banner=prefix.banner)
+
+
+def _producer(prefix: SoundPrefix) -> Producer:
+    """Return who wrote the bundle, with the configuration under which its newest run began (BND-12)."""
+    started = [event.data for events in prefix.history for event in events if isinstance(event, RunStartedEvent)]
+    config_hash = started[-1].applied_config_hash if started else None
+    return Producer(app_version=VERSION, **({} if config_hash is None else {"applied_config_hash": config_hash}))
 
 
 def _session(prefix: SoundPrefix, events: list[Json]) -> dict[str, Json]:
