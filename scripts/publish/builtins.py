@@ -2,13 +2,17 @@
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from typing import cast
+
+from pydantic.alias_generators import to_camel
 
 from interlock.engine.judge.shape import artifact_outline, outline_notation
 from interlock.kernel.canonical import Json
 from interlock.plan.builtins.features import FEATURES, Feature
+from interlock.plan.builtins.pack_schemas import PACK_SCHEMAS
 from interlock.plan.builtins.packs import PACKS, Pack
-from interlock.plan.builtins.references import SNIPPETS
+from interlock.plan.builtins.references import SNIPPETS, Snippet
 from interlock.plan.builtins.templates import TEMPLATES, RoutineTemplate
 
 
@@ -23,6 +27,28 @@ def builtins_page() -> str:
         "## Routine templates\n\n" + "\n\n".join(_template(template) for template in TEMPLATES.values()),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def builtins_registry() -> dict[str, Json]:
+    """Return the same as data: for tools that list, complete or check references to built-ins (SRV-11)."""
+    return {
+        "contractPacks": [{**_camel(pack), "schema": PACK_SCHEMAS.get(ref)} for ref, pack in PACKS.items()],
+        "features": [_camel(feature) for feature in FEATURES.values()],
+        "references": [_camel(snippet) for snippet in SNIPPETS.values()],
+        "routineTemplates": [_camel(template) for template in TEMPLATES.values()],
+    }
+
+
+def _camel(record: Pack | Feature | Snippet | RoutineTemplate) -> dict[str, Json]:
+    return cast("dict[str, Json]", _to_json(asdict(record)))
+
+
+def _to_json(value: object) -> object:
+    if isinstance(value, dict):
+        return {to_camel(str(name)): _to_json(member) for name, member in cast("dict[object, object]", value).items()}
+    if isinstance(value, list | tuple):
+        return [_to_json(item) for item in cast("list[object]", value)]
+    return value
 
 
 def _pack(pack: Pack) -> str:

@@ -21,7 +21,7 @@ from interlock.record.manifest import SegmentClosed, SnapshotPinned
 from interlock.record.snapshot import ExecutionSnapshot
 from interlock.server.tools import TOOLS, Tool
 from interlock.views.lifecycle.events import LifecycleEvent
-from publish.builtins import builtins_page
+from publish.builtins import builtins_page, builtins_registry
 from publish.configuration import config_page
 from publish.diagnostics import diagnostics_page
 from publish.front import front_file
@@ -53,6 +53,7 @@ def published_files() -> dict[str, str]:
     """Return every generated file's text by its path in the checkout."""
     files = {f"tool-schemas/{tool.name}.json": _pretty(tool.to_json()) for tool in TOOLS}
     files["tool-schemas/workflow-document.json"] = _pretty(WorkflowForm.model_json_schema(by_alias=True))
+    files["tool-schemas/builtins.json"] = _pretty(builtins_registry())
     files["tool-schemas/config.json"] = _pretty(config_schema())
     files["tool-schemas/records/event.json"] = _pretty(EVENT.json_schema(by_alias=True))
     for name, model in _RECORDS.items():

@@ -126,7 +126,7 @@ def test_the_committed_directory_loads_as_healthy_with_all_its_facts(copied: Har
     (capture,) = [data for data in files if b'"kind":"capture"' in data]
     assert files - {capture} == {b'{"kind":"report","n":1}', canonical_bytes(rated("Low"))}
     assert [digest_of_bytes(capture)] == [one for node in session.nodes.values() for one in node.captures]
-    branched = [copied.store.snapshot(node.snapshot).state for node in session.nodes.values() if node.trace]
+    branched = [copied.store.snapshot(node.snapshot).state for node in session.nodes.values() if node.captures]
     assert [state.edges_taken.values for state in branched] == [("way>both",)]
 
 

@@ -20,7 +20,10 @@ REPORT = ToolSpec(
     input_schema={
         "type": "object",
         "properties": {
-            "notes": {"type": "string", "description": "Markdown: what you did, decided and produced."},
+            "notes": {
+                "type": "string",
+                "description": "Markdown: the result: what you did, found and decided.",
+            },
             "artifacts": {
                 "type": "array",
                 "items": {"type": "object"},

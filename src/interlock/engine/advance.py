@@ -14,6 +14,7 @@ from interlock.define.parts import AwaitEvent
 from interlock.engine.event_drafts import (
     advance_recorded_event,
     attempt_output_events,
+    claim_gaps,
     effects_draft,
     gap_resolved_events,
     intent_events,
@@ -184,7 +185,7 @@ def _outcome(attempt: Attempt, state: Running, held: HeldContext) -> "_Transitio
             pass
     return _Transition(
         walk=walk,
-        trace=(*judgement.trace, *_own_reasons(node, step, gate), *walk.trace),
+        trace=(*judgement.trace, *_fork_trace(attempt, node), *_own_reasons(node, step, gate), *walk.trace),
         step=step,
         observed=observed.records,
         findings=(*violations.findings, *expired),
@@ -236,6 +237,15 @@ def finding_of(suspended: Suspended) -> Violation:
             return reasons.loop_limit(loop_id, iteration, maximum)
         case EndlessWalk():
             return reasons.endless(suspended.node.node_id)
+
+
+def _fork_trace(attempt: Attempt, node: PlanNode) -> tuple[TraceEntry, ...]:
+    """Return the trace of an advance from a node that was passed already: it begins another branch (TRACE-4)."""
+    if not attempt.is_fork:
+        return ()
+    summary = "The step was done before. It was redone on a new branch, and the earlier branch stays."
+    refs = (StepRef(kind="step_id", step_id=node.node_id),)
+    return (TraceEntry(kind="detected_non_tip_advance", summary=summary, refs=refs),)
 
 
 def _own_reasons(node: PlanNode, step: StepPass, gate: Approved | NotApproved | None) -> tuple[TraceEntry, ...]:
@@ -290,7 +300,7 @@ def _advanced(attempt: Attempt, transition: _Transition, held: HeldContext) -> A
         *intent_events(attempt, child, _pending(attempt), transition.step),
         *on_node(run, child, transition.observed),
         *on_node(run, child, gaps_of(transition.findings, attempt.attempt)),
-        *on_node(run, child, [claim.gap(attempt.attempt, "warning") for claim in transition.claims]),
+        *on_node(run, child, claim_gaps(attempt, transition.claims)),
         *on_node(run, child, gap_resolved_events(attempt, still_open)),
         *trace,
     ]

@@ -4,12 +4,13 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from interlock.engine.gates import Answered
 from interlock.engine.judge.attempt import Attempt
-from interlock.engine.request import REPLY_CONTENT_TYPE, PreferenceDelta, Request, StoredArtifact
+from interlock.engine.judge.violations import Violation
+from interlock.engine.request import CONFIRMATION_KIND, REPLY_CONTENT_TYPE, PreferenceDelta, Request, StoredArtifact
 from interlock.engine.walk.capture import DecisionCapture, StepPass
 from interlock.kernel.budgets import (
     RESOLVED_GAPS_MAX,
 )
-from interlock.kernel.canonical import digest_of_bytes
+from interlock.kernel.canonical import digest_of, digest_of_bytes
 from interlock.kernel.ids import (
     AttemptId,
     ChangeId,
@@ -149,6 +150,15 @@ def on_node(run: RunId, node: NodeId, records: Iterable[Record]) -> list[EventDr
     return [EventDraft(data=record, run=run, node=node) for record in records]
 
 
+def claim_gaps(attempt: Attempt, claims: Iterable[Violation]) -> list[data.GapRecorded]:
+    """Return the gaps of approvals that rest on the agent's own word, each with the artifacts that claim it (GAP-4)."""
+    claimed = [digest_of(dict(one)) for one in attempt.evidence.artifacts if one.get("kind") == CONFIRMATION_KIND]
+    outputs = [_output_id(attempt.attempt, digest) for digest in dict.fromkeys(claimed)]
+    refs = tuple(data.OutputEvidence(kind="output", output_id=one) for one in outputs)
+    gaps = [claim.gap(attempt.attempt, "warning") for claim in claims]
+    return [gap.model_copy(update={"evidence_refs": refs}) if refs else gap for gap in gaps]
+
+
 def gap_resolved_events(attempt: Attempt, still_open: frozenset[GapId]) -> list[data.GapRecorded]:
     """Return the records that resolve gaps of earlier attempts on this step, except gaps that are still open.
 
@@ -252,12 +262,17 @@ def artifact_drafts(
     ]
 
 
+def _output_id(attempt: AttemptId, discriminator: str) -> OutputId:
+    return OutputId(derived_id("out", attempt, discriminator))
+
+
 def _output(
     attempt: AttemptId, fields: Mapping[str, object], discriminator: str, *, run: RunId, node: NodeId
 ) -> EventDraft:
-    output_id = OutputId(derived_id("out", attempt, discriminator))
     return EventDraft(
-        data=data.NodeOutputAppended.model_validate({"output_id": output_id, **fields}), run=run, node=node
+        data=data.NodeOutputAppended.model_validate({"output_id": _output_id(attempt, discriminator), **fields}),
+        run=run,
+        node=node,
     )
 
 

@@ -11,7 +11,7 @@ from interlock.kernel.ids import Digest
 from interlock.kernel.text import truncated
 from interlock.record.base import Preferences
 
-NOTES_BLANK = Blank(what="what you did, decided and produced")
+NOTES_BLANK = Blank(what="this step's result, written by you")
 """The notes that an answer asks for. Its words sent back are no evidence."""
 
 ARTIFACT_CONTENT_TYPE = "application/json"

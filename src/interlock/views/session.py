@@ -204,7 +204,7 @@ class Session:
         return kept if kept is not None else self._fold(self.nodes[node].context_at)
 
     def value(self, node: NodeId, key: str) -> Json:
-        """Return a key of a node's context, None if it is not set. Only deltas up to the one that set it are read."""
+        """Return a key of a node's context, None if it is not set. Only deltas since its last change are read."""
         kept = self.contexts.get(node)
         if kept is not None:
             return kept.get(key)

@@ -233,21 +233,6 @@ def test_a_session_is_copied_without_a_value_that_is_read_from_a_pipe(
     assert "does not contain the value" in capsys.readouterr().err
 
 
-def test_a_bundle_names_the_configuration_of_the_program_that_wrote_it(place: Place, capsys: Printed) -> None:
-    assert place.run("export", place.session) == 0
-    hashes = [json.loads(place.bundle.read_bytes())["producer"]["appliedConfigHash"]]
-    (place.here / "config.toml").write_text("[retention]\ndays = 7\n", encoding="utf-8")
-    assert place.run("export", place.session, "--force") == 0
-    hashes.append(json.loads(place.bundle.read_bytes())["producer"]["appliedConfigHash"])
-    assert len(set(hashes)) == 2
-    capsys.readouterr()
-    main(["config", "show", "--json", "--data-dir", str(place.here)])
-    assert hashes[1] in capsys.readouterr().out
-    (place.here / "config.toml").write_text("nonsense = [", encoding="utf-8")
-    assert place.run("export", place.session, "--force") == 0
-    assert "appliedConfigHash" not in json.loads(place.bundle.read_bytes())["producer"]
-
-
 @pytest.mark.inv("HIS-3")
 def test_a_copy_shares_the_label_of_its_run_and_the_label_alone_is_refused_with_both(
     place: Place, capsys: Printed

@@ -4,6 +4,8 @@ import pytest
 from tests.support.flow import document, step
 
 from interlock.engine.judge.own_words import is_copy, repeats_itself, text_in_two_fields
+from interlock.engine.judge.reasons import OWN_WORDS_FIX
+from interlock.engine.request import NOTES_BLANK
 from interlock.testing.harness import Harness, ToolResult
 
 PROMPT = "Read the change from end to end and write down each place where a caller may see another result than before."
@@ -82,3 +84,17 @@ def test_notes_of_a_refused_attempt_and_of_another_branch_may_be_sent_again() ->
     assert second["kind"] == "ok"
     fork = harness.rehydrate(first)["fork"]["ackToken"]
     assert harness.advance(fork, WORK, context={"x": 2})["kind"] == "ok"
+
+
+@pytest.mark.inv("EVID-11")
+def test_what_an_answer_says_about_notes_is_refused_as_notes() -> None:
+    harness = flow()
+    answer = harness.start("test.flow")
+    for notes in (None, NOTES_BLANK.what, OWN_WORDS_FIX):
+        answer = harness.advance(answer, notes)
+        (blocker,) = answer["blockers"]
+        assert blocker["code"] in ("MISSING_REQUIRED_OUTPUT", "INVALID_REQUIRED_OUTPUT")
+        # The sentences of a refusal lead a small model into a loop if they pass, or if the next refusal asks for them.
+        answer = harness.advance(answer, str(blocker["suggestedFix"]))
+        assert "only repeat what an answer says about notes" in fault(answer)
+    assert harness.advance(answer, WORK)["pending"]["stepId"] == "b"

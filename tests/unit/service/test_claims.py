@@ -1,5 +1,7 @@
 """An agent's own word opens a gate only where the policy says so, and it is disclosed as a claim."""
 
+import json
+
 import pytest
 from tests.support.flow import Document, step
 from tests.support.modes import (
@@ -15,6 +17,7 @@ from tests.support.modes import (
     with_artifacts,
 )
 
+from interlock.record.payloads import ArtifactPayload, OutputEvidence
 from interlock.testing.harness import Harness, ToolResult
 from interlock.views.timeline import entry_of
 
@@ -218,3 +221,21 @@ def test_where_nothing_is_recommended_nothing_is_beyond_it() -> None:
     assert harness.start("test.flow", preferences={"riskPolicy": "aggressive"}).warnings == []
     wide = {"autonomy": "full_auto_never_stop", "riskPolicy": "aggressive"}
     assert serving(step("a")).start("test.flow", preferences=wide).warnings == []
+
+
+@pytest.mark.inv("GAP-4")
+def test_the_gap_of_a_claim_refers_to_the_artifact_that_claims_it() -> None:
+    harness, first = gated()
+    harness.advance(first, output=with_artifacts({"kind": "mine"}, claim("Ada", "All of it")))
+    (gap,) = gaps_in(harness, first)
+    child = next(node for node in session_of(harness, first).nodes.values() if node.gaps)
+    stored = {
+        output.output_id: json.loads(harness.store.artifact(output.payload.sha256))["kind"]
+        for output in child.outputs
+        if isinstance(output.payload, ArtifactPayload)
+    }
+    assert sorted(stored.values()) == ["mine", "wr.confirmation"]
+    assert gap.evidence_refs is not None
+    (evidence,) = gap.evidence_refs
+    assert isinstance(evidence, OutputEvidence)
+    assert stored[evidence.output_id] == "wr.confirmation"

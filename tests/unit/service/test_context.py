@@ -117,6 +117,17 @@ def test_no_answer_repeats_the_context(memory: Harness) -> None:
         assert "s3cr3t-value" not in json.dumps(dict(answer.structure))
 
 
+@pytest.mark.inv("CTX-9")
+def test_a_refusal_repeats_no_value_that_came_with_the_report_or_was_stored_before(memory: Harness) -> None:
+    first = memory.start("test.show", context={"secret": "s3cr3t-value", "x": "shown"})
+    refused = memory.advance(first, None, context={"token": "ghp_0123456789abcdefghijklmnopqrstuvwxyz"})
+    assert refused["kind"] == "blocked"
+    for answer in (refused, memory.rehydrate(refused)):
+        assert "context" not in answer["nextCall"]["arguments"]
+        for value in ("s3cr3t-value", "ghp_0123456789"):
+            assert value not in answer.text + json.dumps(dict(answer.structure))
+
+
 def exactly(measured: int) -> dict[str, str]:
     context = {"é": "", "x": ""}
     room = measured - len(canonical_bytes(context))

@@ -20,6 +20,7 @@ from tests.support.bundles import (
 from tests.support.modes import files_below
 
 from interlock.kernel.budgets import BUNDLE_BYTES_MAX, BUNDLE_DEPTH_MAX, BUNDLE_VALUES_MAX
+from interlock.kernel.canonical import digest_of_bytes
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import SessionId, derived_id
 from interlock.kernel.json_bounds import JsonBounds
@@ -354,3 +355,16 @@ def test_what_a_newer_interlock_wrote_is_neither_exported_nor_called_damaged(tmp
     assert isinstance(told, Refusal)
     assert told.details["health"] == Health.UNKNOWN_VERSION
     assert "newer Interlock" in told.message
+
+
+@pytest.mark.inv("BND-12")
+def test_a_bundle_names_the_configuration_of_its_newest_run() -> None:
+    here = Harness.in_memory(DOCUMENT)
+    first = here.start("test.flow", context={"mode": "fast"})
+    session = here.session_of(first)
+    assert "appliedConfigHash" not in value_of(exported(here, session).data)["producer"]
+    configured = replace(here, ports=replace(here.ports, config_hash=digest_of_bytes(b"a configuration")))
+    configured.start("test.flow", context={"mode": "fast"}, sessionId=session)
+    data = exported(here, session).data
+    assert value_of(data)["producer"]["appliedConfigHash"] == digest_of_bytes(b"a configuration")
+    assert imported(Harness.in_memory(DOCUMENT), data).restored.session

@@ -7,6 +7,8 @@ from interlock.kernel.errors import ErrorCode
 from interlock.kernel.ids import NodeId
 from interlock.kernel.text import TRUNCATION_MARKER, utf8_bytes
 from interlock.record.events import EdgeCreatedEvent
+from interlock.service.audit.verify import verify_session
+from interlock.service.run.plans import Plans
 from interlock.service.tools.recap import DONE_SO_FAR
 from interlock.testing.harness import Harness, ToolResult, linear_workflow
 
@@ -228,3 +230,20 @@ def test_guidance_and_references_come_on_start_and_rehydrate_and_not_on_advance(
     assert not {"guidance", "references"} & set(second.structure)
     assert first["pending"]["agentRole"] == again["pending"]["agentRole"] == "You."
     assert "agentRole" not in second["pending"]
+
+
+@pytest.mark.inv("TRACE-4")
+def test_a_step_that_is_redone_on_a_branch_is_traced_as_an_advance_from_a_passed_node(harness: Harness) -> None:
+    first = harness.start("test.abc")
+    second = harness.advance(first, "Did a.")
+    forked = harness.advance(harness.rehydrate(first)["fork"]["ackToken"], "Did a otherwise.")
+    session = harness.store.load(harness.session_of(first))
+    assert session is not None
+    traced = {
+        node.node: [(one.kind, [ref.to_json() for ref in one.refs or ()]) for one in node.trace]
+        for node in session.nodes.values()
+    }
+    entry = ("detected_non_tip_advance", [{"kind": "step_id", "stepId": "a"}])
+    assert entry in traced[harness.reference_of(forked).node]
+    assert entry not in traced[harness.reference_of(second).node]
+    assert verify_session(harness.store, Plans(harness.store), session.session) == ()

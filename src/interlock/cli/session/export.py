@@ -7,16 +7,14 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-from interlock.cli.options import add_store_options, place_arguments
+from interlock.cli.options import add_store_options
 from interlock.cli.screen import RefusedError, StopError, printable_line, say, say_json
 from interlock.cli.session.chosen import named_session
 from interlock.cli.session.evidence.report import rendered_report
 from interlock.cli.session.evidence.show import account_of
 from interlock.cli.store import answered_by_store, open_chosen_reader
-from interlock.config.applied import applied_config_hash
-from interlock.config.settings import Settings, SettingsError, read_settings
 from interlock.kernel.errors import Refusal
-from interlock.kernel.ids import Digest, SessionId
+from interlock.kernel.ids import SessionId
 from interlock.service.clock import SystemClock
 from interlock.service.transfer.export import Exported, export_session
 from interlock.service.transfer.salvage import left_out_words
@@ -62,8 +60,7 @@ def run(options: argparse.Namespace) -> int:
     if not is_printed:
         _check_free(path, is_forced=options.is_forced)
     with answered_by_store():
-        found = _config_hash(options)
-        exported = export_session(store, SystemClock(), session, is_salvage=options.is_salvage, config_hash=found)
+        exported = export_session(store, SystemClock(), session, is_salvage=options.is_salvage)
     if isinstance(exported, Refusal):
         raise RefusedError(exported)
     if is_printed:
@@ -75,15 +72,6 @@ def run(options: argparse.Namespace) -> int:
         _write(path, exported.data, is_forced=options.is_forced)
     _report(exported, path, as_json=options.as_json)
     return 0
-
-
-def _config_hash(options: argparse.Namespace) -> Digest | None:
-    """Return the digest of the configuration in effect; None if it has faults, which do not matter to an export."""
-    try:
-        settings = read_settings(os.environ, place_arguments(options))
-    except SettingsError:
-        return None
-    return applied_config_hash(settings) if isinstance(settings, Settings) else None
 
 
 def _write_folder(store: StoreReader, session: SessionId, folder: Path, data: bytes) -> Path:

@@ -56,6 +56,6 @@ class PromptFragmentForm(Part):
     when: ConditionForm | None = Field(default=None, description="add it only if this is true; if omitted, always")
     asks_user: Literal[True] | None = Field(
         default=None,
-        description="the text asks the user or waits for an answer; a run that never stops leaves it out and tells the"
-        " agent to decide",
+        description="the text asks the user or waits for an answer; a run that never stops leaves it out and says to"
+        " decide instead",
     )

@@ -84,7 +84,7 @@ def _sections(workflow: CompiledWorkflow, node: PlanNode, seen: Context, *, neve
 
 
 def _fragments(task: Task, seen: Context, instead: str | None, *, never_stops: bool) -> Iterator[str]:
-    """Yield the fragments that are shown; `instead` stands once for those that ask the user in a run that may stop."""
+    """Yield the fragments that are shown; `instead` replaces those that ask the user, once."""
     for fragment in task.fragments:
         # A fragment whose condition cannot be decided is left out: a prompt never stops a run (PLAN-20).
         if fragment.condition is not None and evaluate(fragment.condition, ConditionInputs(context=seen)) is not True:

@@ -239,8 +239,10 @@ def _copied(notes: str, task: Task, context: Context) -> str | None:
     if repeats_itself(notes):
         return "say the same few words over and over"
     shown = [task.prompt, *task.requirements, *(one.text for one in task.fragments)]
-    source = "\n".join([*(rendered(one, context) for one in shown), NOTES_BLANK.what])
-    return "only repeat the prompt of the step" if is_copy(notes, source) else None
+    if is_copy(notes, "\n".join(rendered(one, context) for one in shown)):
+        return "only repeat the prompt of the step"
+    ours = f"{NOTES_BLANK.what}\n{reasons.NOTES_FIX}\n{reasons.OWN_WORDS_FIX}"
+    return "only repeat what an answer says about notes" if is_copy(notes, ours) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -42,14 +42,23 @@ _CORRECT_READ = (
 )
 
 
+NOTES_FIX = (
+    "Do the step now. Then make the call that this answer shows, with its result as `output.notesMarkdown`: the text"
+    " that was asked for, or what you did, found and decided (files, numbers). 10 to 30 lines, this step only."
+)
+OWN_WORDS_FIX = (
+    "Do the step now, and send its result: the text that was asked for, or what you did, found and decided. A sentence"
+    " of the prompt or of this answer is no result."
+)
+
+
 def missing_notes(step_title: str) -> Violation:
     """`contract_violation:missing_required_output` for a step whose evidence is its notes (BLK-1)."""
     return _finding(
         "missing_required_output",
         _contract(NOTES_CONTRACT),
         f"The step {_quoted(step_title)} needs notes: `output.notesMarkdown` is missing, empty, or sample text.",
-        "Do the step. Then make the call that this answer shows with `output.notesMarkdown`, written by you: what you"
-        " did, decided and produced (files, numbers). 10 to 30 lines, this step only." + _USE_FRESH,
+        NOTES_FIX + _USE_FRESH,
     )
 
 
@@ -97,7 +106,7 @@ def copied_notes(found: str) -> Violation:
         "invalid_required_output",
         _contract(NOTES_CONTRACT),
         f"The notes (`output.notesMarkdown`) {found}.",
-        "Do the step. Then write what you did, decided and produced, in your own words." + _USE_FRESH,
+        OWN_WORDS_FIX + _USE_FRESH,
     )
 
 

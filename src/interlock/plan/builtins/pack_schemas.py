@@ -7,6 +7,22 @@ A plan pins the schemas that it refers to, so a change alters the hash of every 
 
 from interlock.kernel.canonical import Json
 
+
+def _rule(field: str, known: dict[str, Json], others: dict[str, Json]) -> Json:
+    """Return the condition that other fields must meet if a field is as known."""
+    return {"if": {"properties": {field: known}, "required": [field]}, "then": {"properties": others}}
+
+
+def _some(field: str, value: dict[str, Json]) -> dict[str, Json]:
+    """Return that at least one item of a list has a field with such a value."""
+    return {"contains": {"properties": {field: value}}}
+
+
+def _every(field: str, value: dict[str, Json]) -> dict[str, Json]:
+    """Return that each item of a list has a field with such a value."""
+    return {"items": {"properties": {field: value}}}
+
+
 PACK_SCHEMAS: dict[str, dict[str, Json]] = {
     "wr.contracts.assessment": {
         "additionalProperties": False,
@@ -71,12 +87,7 @@ PACK_SCHEMAS: dict[str, dict[str, Json]] = {
         "type": "object",
     },
     "wr.contracts.coding_handoff": {
-        "allOf": [
-            {
-                "if": {"properties": {"testsAdded": {"minItems": 1}}, "required": ["testsAdded"]},
-                "then": {"properties": {"filesChanged": {"minItems": 1}}},
-            }
-        ],
+        "allOf": [_rule("testsAdded", {"minItems": 1}, {"filesChanged": {"minItems": 1}})],
         "properties": {
             "branchName": {"type": "string"},
             "correctedAssumptions": {
@@ -204,20 +215,10 @@ PACK_SCHEMAS: dict[str, dict[str, Json]] = {
     },
     "wr.contracts.discovery_handoff": {
         "allOf": [
-            {
-                "if": {
-                    "properties": {"selectionTier": {"const": "strong_recommendation"}},
-                    "required": ["selectionTier"],
-                },
-                "then": {"properties": {"confidenceBand": {"enum": ["high", "medium"]}}},
-            },
-            {
-                "if": {
-                    "properties": {"selectionTier": {"const": "insufficient_signal"}},
-                    "required": ["selectionTier"],
-                },
-                "then": {"properties": {"confidenceBand": {"enum": ["low"]}}},
-            },
+            _rule(
+                "selectionTier", {"const": "strong_recommendation"}, {"confidenceBand": {"enum": ["high", "medium"]}}
+            ),
+            _rule("selectionTier", {"const": "insufficient_signal"}, {"confidenceBand": {"enum": ["low"]}}),
         ],
         "properties": {
             "confidenceBand": {"description": "how sure you are", "enum": ["high", "medium", "low"], "type": "string"},
@@ -265,12 +266,7 @@ PACK_SCHEMAS: dict[str, dict[str, Json]] = {
         "type": "object",
     },
     "wr.contracts.gate_verdict": {
-        "allOf": [
-            {
-                "if": {"properties": {"verdict": {"const": "approved"}}, "required": ["verdict"]},
-                "then": {"properties": {"confidence": {"enum": ["high", "medium"]}}},
-            }
-        ],
+        "allOf": [_rule("verdict", {"const": "approved"}, {"confidence": {"enum": ["high", "medium"]}})],
         "properties": {
             "confidence": {"description": "how sure you are", "enum": ["high", "medium", "low"], "type": "string"},
             "kind": {"const": "wr.gate_verdict"},
@@ -320,26 +316,10 @@ PACK_SCHEMAS: dict[str, dict[str, Json]] = {
     "wr.contracts.review_verdict": {
         "additionalProperties": False,
         "allOf": [
-            {
-                "if": {"properties": {"verdict": {"const": "clean"}}, "required": ["verdict"]},
-                "then": {"properties": {"findings": {"maxItems": 0}}},
-            },
-            {
-                "if": {"properties": {"verdict": {"const": "minor"}}, "required": ["verdict"]},
-                "then": {
-                    "properties": {
-                        "findings": {"items": {"properties": {"severity": {"enum": ["minor", "nit"]}}}, "minItems": 1}
-                    }
-                },
-            },
-            {
-                "if": {"properties": {"verdict": {"const": "blocking"}}, "required": ["verdict"]},
-                "then": {
-                    "properties": {
-                        "findings": {"contains": {"properties": {"severity": {"enum": ["critical", "major"]}}}}
-                    }
-                },
-            },
+            _rule("verdict", {"const": "clean"}, {"findings": {"maxItems": 0}}),
+            _rule("verdict", {"const": "minor"}, {"findings": {"minItems": 1}}),
+            _rule("verdict", {"const": "minor"}, {"findings": _every("severity", {"enum": ["minor", "nit"]})}),
+            _rule("verdict", {"const": "blocking"}, {"findings": _some("severity", {"enum": ["critical", "major"]})}),
         ],
         "properties": {
             "confidence": {"description": "how sure you are", "enum": ["high", "medium", "low"], "type": "string"},
@@ -452,38 +432,11 @@ PACK_SCHEMAS: dict[str, dict[str, Json]] = {
     "wr.contracts.verification_report": {
         "additionalProperties": False,
         "allOf": [
-            {
-                "if": {"properties": {"verdict": {"const": "passed"}}, "required": ["verdict"]},
-                "then": {
-                    "properties": {
-                        "checks": {
-                            "contains": {"properties": {"result": {"const": "passed"}}},
-                            "items": {"properties": {"result": {"enum": ["passed", "skipped"]}}},
-                        }
-                    }
-                },
-            },
-            {
-                "if": {"properties": {"verdict": {"const": "failed"}}, "required": ["verdict"]},
-                "then": {"properties": {"checks": {"contains": {"properties": {"result": {"const": "failed"}}}}}},
-            },
-            {
-                "if": {"properties": {"verdict": {"const": "partial"}}, "required": ["verdict"]},
-                "then": {
-                    "allOf": [
-                        {
-                            "properties": {
-                                "checks": {"contains": {"properties": {"result": {"enum": ["passed", "skipped"]}}}}
-                            }
-                        },
-                        {
-                            "properties": {
-                                "checks": {"contains": {"properties": {"result": {"enum": ["failed", "skipped"]}}}}
-                            }
-                        },
-                    ]
-                },
-            },
+            _rule("verdict", {"const": "passed"}, {"checks": _some("result", {"const": "passed"})}),
+            _rule("verdict", {"const": "passed"}, {"checks": _every("result", {"enum": ["passed", "skipped"]})}),
+            _rule("verdict", {"const": "failed"}, {"checks": _some("result", {"const": "failed"})}),
+            _rule("verdict", {"const": "partial"}, {"checks": _some("result", {"enum": ["passed", "skipped"]})}),
+            _rule("verdict", {"const": "partial"}, {"checks": _some("result", {"enum": ["failed", "skipped"]})}),
         ],
         "properties": {
             "checks": {

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from interlock.kernel.budgets import BUNDLE_BYTES_MAX, BUNDLE_DEPTH_MAX, BUNDLE_VALUES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import ErrorCode, Refusal
-from interlock.kernel.ids import Digest, SessionId
+from interlock.kernel.ids import SessionId
 from interlock.kernel.json_bounds import find_excess
 from interlock.record.bundle import (
     BUNDLE_BOUNDS,
@@ -19,7 +19,7 @@ from interlock.record.bundle import (
     seal_bundle,
 )
 from interlock.record.content import Contents
-from interlock.record.events import Event
+from interlock.record.events import Event, RunStartedEvent
 from interlock.record.manifest import attest_history
 from interlock.service.clock import Clock, recorded_at
 from interlock.service.transfer.salvage import SoundPrefix, left_out_words, sound_prefix
@@ -39,16 +39,9 @@ class Exported:
 
 
 def export_session(
-    reader: SessionReader,
-    clock: Clock,
-    session: SessionId,
-    *,
-    is_salvage: bool = False,
-    config_hash: Digest | None = None,
+    reader: SessionReader, clock: Clock, session: SessionId, *, is_salvage: bool = False
 ) -> Exported | Refusal:
     """Export a session as a bundle. With `is_salvage`, export the undamaged part of a damaged one, marked by a banner.
-
-    `config_hash` is the digest of the configuration of the exporting program; the bundle names it for readers.
 
     Raises:
         SessionBusyError, UnknownVersionError, StoreFailureError: See `service.failures`.
@@ -66,7 +59,7 @@ def export_session(
         bundle_schema_version=1,
         bundle_id=derive_bundle_id(session, events),
         exported_at=recorded_at(clock),
-        producer=Producer(app_version=VERSION, **({} if config_hash is None else {"applied_config_hash": config_hash})),
+        producer=_producer(prefix),
         **({"salvage": prefix.banner} if prefix.banner is not None else {}),
     )
     data = seal_bundle(envelope, _session(prefix, events))
@@ -76,6 +69,13 @@ def export_session(
         found = f"more than {BUNDLE_VALUES_MAX} values, or values nested deeper than {BUNDLE_DEPTH_MAX} levels"
         return _refuse_size(session, found, {"valuesMax": BUNDLE_VALUES_MAX})
     return Exported(data=data, bundle_id=envelope.bundle_id, session=session, events=len(events), banner=prefix.banner)
+
+
+def _producer(prefix: SoundPrefix) -> Producer:
+    """Return who wrote the bundle, with the configuration under which its newest run began (BND-12)."""
+    started = [event.data for events in prefix.history for event in events if isinstance(event, RunStartedEvent)]
+    config_hash = started[-1].applied_config_hash if started else None
+    return Producer(app_version=VERSION, **({} if config_hash is None else {"applied_config_hash": config_hash}))
 
 
 def _session(prefix: SoundPrefix, events: list[Json]) -> dict[str, Json]:

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -193,3 +194,21 @@ def test_no_text_of_the_registry_looks_like_a_template_of_the_run_time() -> None
     features = [line for one in FEATURES.values() for line in (*one.constraints, *one.procedure, *one.verify)]
     snippets = [snippet.text for snippet in SNIPPETS.values()]
     assert not [text for text in (*routines, *features, *snippets) if "{{" in text or "}}" in text]
+
+
+@pytest.mark.inv("SRV-11")
+def test_the_published_registry_holds_every_built_in_with_all_that_the_compiler_uses() -> None:
+    file = Path(__file__).parents[4] / "tool-schemas" / "builtins.json"
+    registry = json.loads(file.read_text(encoding="utf-8"))
+    ids = {name: [next(iter(one.values())) for one in parts] for name, parts in registry.items()}
+    assert ids == {
+        "contractPacks": list(PACKS),
+        "features": list(FEATURES),
+        "references": list(SNIPPETS),
+        "routineTemplates": list(TEMPLATES),
+    }
+    assert {one["contractRef"]: one["schema"] for one in registry["contractPacks"]} == {
+        ref: PACK_SCHEMAS.get(ref) for ref in PACKS
+    }
+    for shown, template in zip(registry["routineTemplates"], TEMPLATES.values(), strict=True):
+        assert [step["prompt"] for step in shown["steps"]] == [step.prompt for step in template.steps]
