@@ -1,4 +1,4 @@
-"""An advance and a rehydrate beside the smallest durable server on the SDK, by turns in one run.
+"""An advance and a rehydrate compared with the smallest durable server on the SDK, by turns in one run.
 
 The sessions have 10, 1,000 and 5,000 steps of history in short runs, and plans of 20 and of 1,100 steps. Throughput
 over 8 and 16 sessions is compared with the same server, and four processes with one.
