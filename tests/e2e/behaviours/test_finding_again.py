@@ -11,8 +11,7 @@ from interlock.testing.harness import ToolResult
 
 
 def keep(server: Server, answer: ToolResult, notes: str = "Half done.") -> ToolResult:
-    token = answer["checkpointToken"]
-    return server.call("checkpoint_workflow", checkpointToken=token, output={"notesMarkdown": notes})
+    return server.call("checkpoint_workflow", ackToken=answer.ack, output={"notesMarkdown": notes})
 
 
 def find(server: Server, **arguments: Any) -> list[dict[str, Any]]:

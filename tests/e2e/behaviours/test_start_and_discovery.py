@@ -88,7 +88,8 @@ def test_a_list_is_compact_and_a_tag_gives_only_its_own(server: Server) -> None:
     assert {name for name in listed if not name.startswith("wr.")} == {"test.abc", "test.optional"}
     assert [one["workflowId"] for one in server.call("list_workflows", tag="demo")["workflows"]] == ["test.abc"]
     found = server.call("list_workflows", query="bug investigation")["workflows"]
-    assert [one["workflowId"] for one in found] == ["wr.bug_investigation"]
+    assert found[0]["workflowId"] == "wr.bug_investigation"
+    assert len(found) < len(everything["workflows"])
 
 
 @pytest.mark.inv("SRC-3", "SRC-4")
