@@ -1,4 +1,4 @@
-"""Spawn to first answers and memory, beside two floors by turns, in both eras.
+"""Spawn to first answers and memory, compared with two floors by turns, in both eras.
 
 The floors are an echo server on the same SDK, and one that is written by hand without any SDK.
 """

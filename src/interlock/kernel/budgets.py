@@ -276,6 +276,8 @@ CANDIDATE_SNIPPET_BYTES_MAX = 600
 """The beginning of a candidate's notes (RES-6)."""
 QUERY_BYTES_MAX = 1 * KIB
 """A query of `resume_session`: a few words."""
+DERIVED_IDS_KEPT_MAX = 4096
+"""Derived ids that are remembered: one call derives the ids of its node several times."""
 SYNC_THREADS_MAX = 8
 """Threads that wait for the disk: an append has at most a few syncs in one round, and a few appends run at once."""
 SUMMARY_DELAY_S = 0.5

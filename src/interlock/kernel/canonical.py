@@ -108,9 +108,11 @@ def _is_plain(value: object) -> bool:
         return -SAFE_INTEGER_MAX <= cast("int", value) <= SAFE_INTEGER_MAX
     if kind is dict:
         members = cast("dict[object, object]", value)
-        if not all(type(key) is str and key.isascii() for key in members):
-            return False
-        return all(type(item) is str or _is_plain(item) for item in members.values())
+        # Loops: a generator costs more than what it yields here, and every record passes through this.
+        for key, item in members.items():
+            if type(key) is not str or not key.isascii() or not (type(item) is str or _is_plain(item)):
+                return False
+        return True
     if kind is list:
         items = cast("list[object]", value)
         return set(map(type, items)) <= _PLAIN_SCALARS or all(map(_is_plain, items))

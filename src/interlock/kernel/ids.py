@@ -6,7 +6,10 @@ entropy; an id that must be equal on replay is derived from the ids of what it b
 
 import hashlib
 import json
+from functools import lru_cache
 from typing import Literal, NewType
+
+from interlock.kernel.budgets import DERIVED_IDS_KEPT_MAX
 
 SessionId = NewType("SessionId", str)
 RunId = NewType("RunId", str)
@@ -40,6 +43,12 @@ NODE_TAG_CHARS = 8
 ID_BODY_PATTERN = rf"[0-7][{_ALPHABET}]{{25}}"
 """What follows the prefix: 26 characters carry 128 bits, so the first is at most 7."""
 
+_CHARS = frozenset(_ALPHABET)
+_TO_PYTHON = str.maketrans(_ALPHABET, "0123456789abcdefghijklmnopqrstuv")
+_PAIRS = [first + second for first in _ALPHABET for second in _ALPHABET]
+"""Two characters for each ten bits: an answer encodes some twenty ids."""
+_SHIFTS = range(_BODY_CHARS * 5 - 10, -1, -10)
+
 _encode_parts = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 
 
@@ -56,6 +65,7 @@ def derived_id(prefix: str, *parts: str | int) -> str:
     return f"{prefix}_{_encode(int.from_bytes(hashlib.sha256(data).digest()[:16], 'big'))}"
 
 
+@lru_cache(DERIVED_IDS_KEPT_MAX)
 def ack_attempt(node: NodeId) -> AttemptId:
     """Return the only ordinary attempt to advance a node: new the first time, and a replay after that (ID-2)."""
     return AttemptId(derived_id("att", node, "ack", 0))
@@ -71,6 +81,7 @@ def checkpoint_attempt(node: NodeId, number: int) -> AttemptId:
     return AttemptId(derived_id("att", node, "checkpoint", number))
 
 
+@lru_cache(DERIVED_IDS_KEPT_MAX)
 def node_of_attempt(attempt: AttemptId) -> NodeId:
     """Return the node that an attempt creates, whether it advances or is refused (ID-2)."""
     return NodeId(derived_id("node", attempt, "node"))
@@ -102,12 +113,11 @@ def tag_of_bytes(data: bytes) -> str:
 
 
 def _number(text: str) -> int:
-    number = 0
-    for char in text:
-        number = number << 5 | _ALPHABET.index(char)
-    return number
+    # An id may hold only characters of the alphabet; Python's base 32 has others.
+    assert set(text) <= _CHARS, "only a checked id is decoded"
+    return int(text.translate(_TO_PYTHON), 32)
 
 
 def _encode(number: int) -> str:
     assert 0 <= number < 1 << _BODY_BITS
-    return "".join(_ALPHABET[number >> shift & 31] for shift in range((_BODY_CHARS - 1) * 5, -1, -5))
+    return "".join([_PAIRS[number >> shift & 1023] for shift in _SHIFTS])

@@ -36,7 +36,7 @@ _CONSTANT: tuple[CacheableMethod, ...] = (
 
 @cache
 def _published_tools() -> list[types.Tool]:
-    """Return the tools for `tools/list`, as published in the wheel: nothing is generated from models (SRV-3)."""
+    """Return the tools for `tools/list`, as the wheel publishes them. Their schemas are not generated again (SRV-3)."""
     return [types.Tool.model_validate(tool) for tool in json.loads(_TOOLS.read_bytes())]
 
 

@@ -216,6 +216,7 @@ class Catalog:
         self._read: dict[Path, _CachedFile] = {}
         self._entries: dict[Path, Entry] = {}
         self._flows: _Flows | None = None
+        self._last: _LastView | None = None
         self._mutex = threading.Lock()
 
     def view(self, workspace: Path | None) -> CatalogView:
@@ -223,10 +224,13 @@ class Catalog:
 
         If two files have the same id, the nearer source wins, but never over `wr.*`; the other file is refused.
         """
-        files = self._sources.files(workspace)
+        files, bindings = self._sources.files(workspace), self._sources.bindings(workspace)
+        with self._mutex:
+            last = self._last
+        if last is not None and last.files == files and last.bindings == bindings:
+            return last.view
         budget = _PatternBudget()
         found = self._lower_flows([self._read_file(file, budget) for file in files])
-        bindings = self._sources.bindings(workspace)
         routines = {**builtin_routines(), **_core_routines(one for one in found.files if isinstance(one, _Parsed))}
         entries: dict[str, Entry] = {}
         refused: list[RefusedFile] = []
@@ -246,7 +250,12 @@ class Catalog:
             winner, loser = (entry, taken) if is_nearer else (taken, entry)
             entries[entry.workflow_id] = winner
             refused.append(_refuse_shadowed(loser, winner))
-        return CatalogView(entries=entries, refused=tuple(refused), definitions=found.definitions)
+        view = CatalogView(entries=entries, refused=tuple(refused), definitions=found.definitions)
+        with self._mutex:
+            # A file that could not be read now may be read next time, so it must be tried again.
+            is_whole = all((kept := self._read.get(file.path)) and kept.stamp == file.stamp for file in files)
+            self._last = _LastView(files=files, bindings=bindings, view=view) if is_whole else None
+        return view
 
     def _lower_flows(self, found: "Sequence[_Parsed | _ParsedDefinition | RefusedFile]") -> "_Flows":
         """Return the files with each flow that has a workflow id compiled; the cached ones if no file has changed."""
@@ -298,6 +307,15 @@ class Catalog:
         with self._mutex:
             self._entries[file.path] = entry
         return entry
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _LastView:
+    """The last view, and the files and bindings that it shows: while they are unchanged, the view is."""
+
+    files: tuple[WorkflowFile, ...]
+    bindings: Mapping[str, Json]
+    view: CatalogView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,9 @@
 """The sources of workflow files: bundled with the package, the user's directory, the project's (SRC-3, SRC-4)."""
 
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import Protocol
 
@@ -97,21 +99,43 @@ def _listed(kind: SourceKind, root: Path) -> list[WorkflowFile]:
     """Return the files below a directory. Links that lead out of it are not followed."""
     found: list[WorkflowFile] = []
     try:
-        paths = sorted(path for path in root.rglob("*") if path.suffix in FORMS)[:SOURCE_FILES_MAX]
-        for path in paths:
-            if not path.is_file() or not path.resolve().is_relative_to(root.resolve()):
+        for parts, entry in sorted(_below(str(root), ()), key=itemgetter(0))[:SOURCE_FILES_MAX]:
+            if not entry.is_file() or (entry.is_symlink() and not _is_inside(entry.path, root)):
                 continue
-            stat = path.stat()
+            stat = entry.stat()
             found.append(
                 WorkflowFile(
                     kind=kind,
                     # Bytes of a name that are not UTF-8 are shown as replacement characters.
-                    ref=path.relative_to(root).as_posix().encode("utf-8", "replace").decode("utf-8"),
-                    form=FORMS[path.suffix],
-                    path=path,
+                    ref="/".join(parts).encode("utf-8", "replace").decode("utf-8"),
+                    form=FORMS[os.path.splitext(entry.name)[1]],  # noqa: PTH122 — see `_below`
+                    path=Path(entry.path),
                     stamp=(stat.st_mtime_ns, stat.st_size, stat.st_ino),
                 )
             )
     except OSError:
         return found
     return found
+
+
+def _below(directory: str, parts: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], os.DirEntry[str]]]:
+    """Yield what has the name of a workflow file below a directory, with the names that lead there.
+
+    Each call of a tool lists the sources, so it asks the system once for a directory and not for each file. A directory
+    that cannot be read is empty.
+    """
+    try:
+        with os.scandir(directory) as found:
+            entries = list(found)
+    except OSError:
+        return
+    for entry in entries:
+        here = (*parts, entry.name)
+        if os.path.splitext(entry.name)[1] in FORMS:  # noqa: PTH122 — as above
+            yield here, entry
+        if entry.is_dir(follow_symlinks=False):
+            yield from _below(entry.path, here)
+
+
+def _is_inside(path: str, root: Path) -> bool:
+    return Path(path).resolve().is_relative_to(root.resolve())

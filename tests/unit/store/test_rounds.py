@@ -1,4 +1,4 @@
-"""Rounds of syncs: all calls end before the round does, and the first error is the one that is raised."""
+"""Rounds of syncs: all calls end before the round does, and it raises the first error."""
 
 import threading
 

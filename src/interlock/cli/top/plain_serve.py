@@ -7,17 +7,16 @@ ordinary way. Imports next to nothing: a client waits for the first answer.
 import gc
 import os
 import sys
-import threading
 
 from interlock.config.places import CONFIG_FILE, LOG_LEVELS, nearest_existing, platform_data_dir
 from interlock.kernel.budgets import FRONT_SWITCH_S
-from interlock.server.transport.front import Front
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from interlock.cli.top.serve import Loaded
+    from interlock.server.transport.front import Front
 
 OPTIONS = ("--data-dir", "--workspace", "--workflows-dir", "--core-source")
 """The options of the command; every one takes a directory."""
@@ -28,6 +27,10 @@ def serve_if_plain(words: "Sequence[str]") -> int | None:
     options = parse_plain(words)
     if options is None or not _has_pipes():
         return None
+    import threading  # noqa: PLC0415 — no other command needs it or the front
+
+    from interlock.server.transport.front import Front  # noqa: PLC0415 — as above
+
     # Imported code never becomes garbage; the server resumes collection.
     gc.disable()
     interval = sys.getswitchinterval()
@@ -99,7 +102,7 @@ def _has_pipes() -> bool:
 class _Start:
     """Checks the settings and imports the server in a thread; then serves in the main thread."""
 
-    def __init__(self, options: "Mapping[str, str]", front: Front) -> None:
+    def __init__(self, options: "Mapping[str, str]", front: "Front") -> None:
         self._options, self._front = options, front
         self._loaded: Loaded | int | None = None
         self._error: BaseException | None = None
@@ -120,7 +123,7 @@ class _Start:
         finally:
             self._front.finish()
 
-    def serve(self, front: Front) -> int:
+    def serve(self, front: "Front") -> int:
         """Serve until the client leaves and return the exit code; 2 if a setting is invalid."""
         import argparse  # noqa: PLC0415 — imported meanwhile
 
@@ -128,7 +131,7 @@ class _Start:
 
         return run_at_edge(lambda: self._served(front), argparse.Namespace(command="serve"))
 
-    def _served(self, front: Front) -> int:
+    def _served(self, front: "Front") -> int:
         from interlock.cli.top.serve import serve  # noqa: PLC0415 — see `run`
 
         if self._error is not None:
