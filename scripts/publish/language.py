@@ -58,6 +58,7 @@ _FORMS: tuple[type[parts.Part], ...] = (
     forms.TemplateCallForm,
     outside_forms.AwaitForm,
     outside_forms.CheckForm,
+    outside_forms.ApproveForm,
     outside_forms.EmitForm,
     outside_forms.EmitFieldForm,
     condition_forms.ConditionForm,

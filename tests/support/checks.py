@@ -21,9 +21,9 @@ CHECK: Document = {"type": "check", "id": "tests", "title": "The tests pass", "r
 GREEN = declared("green", "boolean", required=False)
 READING: Document = {**CHECK, "set": [{"key": "green", "from": "event.passed"}]}
 NEEDED = document(step("a"), CHECK, step("b"), inputs=[GREEN])
-"""A workflow that goes on only when the check passes."""
+"""A workflow that continues only when the check passes."""
 BRANCHING = document(step("a"), READING, step("b"), inputs=[GREEN])
-"""A workflow that goes on with any result."""
+"""A workflow that continues with any result."""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Where a check may run, and whether it is still the one that a run began with (CHECK-2, CHECK-5)."""
+"""Where a check may run, and whether it is unchanged since the run began (CHECK-2, CHECK-5)."""
 
 import hashlib
 import os
@@ -85,7 +85,7 @@ def changed_fault(placed: PlacedCheck, pinned: PinnedCheck) -> CheckFault | None
     named = ", ".join(f"`{one}`" for one in placed.config.protect)
     return CheckFault(
         why=f"files that the check `{pinned.name}` protects ({named}) have changed since the run began",
-        fix="Restore these files, then make the call again. If the change is wanted, tell the user: they look at it and"
+        fix="Restore these files, then make the call again. If the change is wanted, tell the user: they review it and"
         " begin a new run.",
     )
 
@@ -117,6 +117,6 @@ def _protected(placed: PlacedCheck) -> Iterator[Path]:
 def _unprotected(placed: PlacedCheck, found: str) -> CheckFault:
     name = placed.config.name
     return CheckFault(
-        why=f"the check `{name}` cannot tell whether its protected files change: {found}",
+        why=f"the check `{name}` cannot detect changes of its protected files: {found}",
         fix=f"Make the file readable, or narrow `protect` of `[checks.{name}]`.",
     )

@@ -53,14 +53,14 @@ class LocalChecks:
         placed = None if pinned is None else self._pinned(pinned)
         if pinned is None or placed is None:
             return CheckFault(
-                why=f"the check `{waiting.name}` is not defined any more as it was when the run began",
+                why=f"the check `{waiting.name}` is not defined any more, or is defined differently since the run began",
                 fix="Tell the user: they restore its definition, or allow the project's checks again with `interlock"
                 " checks allow`. With a changed definition, a new run is needed.",
             )
         return place_fault(placed, self.data_dir) or changed_fault(placed, pinned) or placed
 
     def begin(self, waiting: WaitingCheck) -> CheckFault | None:
-        """See `Checks`. The other process belongs to nobody: it goes on when this one ends."""
+        """See `Checks`. The other process continues when this one ends."""
         found = self.find(waiting)
         if isinstance(found, CheckFault):
             return found
@@ -109,7 +109,7 @@ class LocalChecks:
         state = "has changed since it was allowed" if allowed is not None else "is not allowed yet"
         return CheckFault(
             why=f"the check `{name}` is one of the project, and its file `{PROJECT_CHECKS}` {state}",
-            fix="Ask the user to look at the file and to run `interlock checks allow` in a terminal of their own, in"
+            fix="Ask the user to review the file and to run `interlock checks allow` in a terminal of their own, in"
             " the directory of the project.",
         )
 

@@ -74,6 +74,9 @@ WAITS_TEXT = "This step asks for no work. It waits for the event"
 CHECKS_TEXT = "This step asks for no work. Interlock runs the check"
 """The same for a step that waits for the result of a check."""
 
+APPROVES_TEXT = "This step asks for no work. A person decides:"
+"""The same for a step that a person decides."""
+
 CLARIFY = "Ask the user if it is not clear: "
 """How a line of guidance begins that names a question to clarify. It is compiled into plans too."""
 
@@ -149,7 +152,7 @@ class AgentStep:
     id: str
     title: str
     prompt: Prose | PromptBlocks
-    owner: Literal["agent", "verifier", "plugin"] = "agent"
+    owner: Literal["agent", "verifier", "plugin", "human_gate"] = "agent"
     when: Guard | None = None
     agent_role: str | None = None
     guidance: tuple[str, ...] = ()

@@ -246,10 +246,23 @@ class EmitAction(Part):
         return (*own, *(one for name in sorted(self.fields) for one in iter_conditions(self.fields[name].payload)))
 
 
+class ApprovalAsk(Part):
+    """A question that a person decides before the work. The first choice approves, every other one rejects.
+
+    `show` names what the person sees: `notes.<step>`, `artifact.<step>`, `check.<step>`, or a path in the context.
+    """
+
+    question: Annotated[str, Field(min_length=1, max_length=1000)]
+    show: Annotated[tuple[ContextPath, ...], Field(max_length=20, strict=False)] = ()
+    choices: Annotated[tuple[SafeId, ...], Field(min_length=2, max_length=10, strict=False)] = ("approve", "reject")
+    needs_note: bool = False
+
+
 class AwaitEvent(Part):
     """The event that a step waits for: its kind, its fields, how well it must be known, and for how long.
 
-    `check` names the check whose result it is. `must` is a field that has to be true; otherwise the step still waits.
+    `check` names the check whose result it is, `approval` is the question that it answers. `must` is a field that has
+    to be true; otherwise the step still waits.
     """
 
     event: OutsideKind
@@ -257,6 +270,7 @@ class AwaitEvent(Part):
     assurance: Assurance = "claimed"
     timeout_s: Annotated[int, Field(ge=1, le=AWAIT_S_MAX)] | None = None
     check: CheckName | None = None
+    approval: ApprovalAsk | None = None
     must: DeclaredKey | None = None
 
 

@@ -5,6 +5,7 @@ succeeds as a whole or not at all. In a run that never stops, everything that is
 BLK-2).
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from interlock.decide.evaluate import EVENT, ConditionInputs, Undecided
@@ -212,12 +213,19 @@ def _expired(attempt: Attempt, node: PlanNode) -> tuple[Violation, ...]:
     if node.task.awaits is None or attempt.event is None:
         return ()
     if not attempt.event.is_met:
-        return (reasons.check_failed(node.node_id, str(node.task.awaits.check), attempt.event.fields),)
+        return (_unmet(node.node_id, node.task.awaits, attempt.event.fields),)
     if not attempt.event.is_expired:
         return ()
     if any(path == f"{EVENT}.expired" for action in node.task.sets for path in iter_reads(action.payload)):
         return ()
     return (reasons.expired(node.node_id, node.task.awaits.event),)
+
+
+def _unmet(step_id: str, awaits: AwaitEvent, fields: Mapping[str, Json]) -> Violation:
+    """Return the violation of an event that is not as its step needs it."""
+    if awaits.approval is not None:
+        return reasons.not_approved(step_id, awaits.approval.question, fields)
+    return reasons.check_failed(step_id, str(awaits.check), fields)
 
 
 def _notes_sent_again(attempt: Attempt) -> list[Violation]:

@@ -324,6 +324,8 @@ CHECK_OPEN_S = 25
 """How long the call of a step that waits for a check stays open: clients end a call after 30 seconds or more."""
 CHECK_POLL_S = 0.5
 """How often such a call looks for the result."""
+APPROVAL_NOTE_BYTES_MAX = 4 * KIB
+"""The note of a person who decides a question: one field of an event."""
 CHECK_READ_BYTES = 64 * KIB
 """What is read of the output of a check at once: a pipe holds no more."""
 CHECK_BUSY_TRIES_MAX = 30

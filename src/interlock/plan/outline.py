@@ -87,6 +87,8 @@ def waits_for(awaits: AwaitEvent) -> str:
     """Name what a step waits for."""
     if awaits.check is not None:
         return f"the check `{awaits.check}`"
+    if awaits.approval is not None:
+        return f"a person's answer: {' or '.join(awaits.approval.choices)}"
     return f"the event `{awaits.event}`"
 
 

@@ -18,6 +18,8 @@ OutsideKind = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]*(\.[a-z0-9_-]+)+$"
 """The kind of an event or an intent: `namespace.name`."""
 FieldName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_-]*$", max_length=EVENT_TEXT_CHARS_MAX)]
 OutsideName = Annotated[str, Field(min_length=1, max_length=EVENT_TEXT_CHARS_MAX)]
+APPROVAL = "wr.approval"
+"""The kind of the event that a person answered the question of a step. It is about the node that waits for it."""
 CHECK = "wr.check"
 """The kind of the event that a check of the user's configuration ended. It is about the node that waits for it."""
 EXPIRED = "wr.expired"

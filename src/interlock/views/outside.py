@@ -11,9 +11,18 @@ from rpds import HashTrieMap, HashTrieSet, List
 from interlock.kernel.errors import InterlockError
 from interlock.kernel.ids import EventId, IntentId, NodeId, RunId
 from interlock.record import events as ev
-from interlock.record.world import ASSURANCES, CHECK, EXPIRED, Assurance, EventReceived, IntentSettled, IntentState
+from interlock.record.world import (
+    APPROVAL,
+    ASSURANCES,
+    CHECK,
+    EXPIRED,
+    Assurance,
+    EventReceived,
+    IntentSettled,
+    IntentState,
+)
 
-OWN_KINDS = frozenset({CHECK})
+OWN_KINDS = frozenset({APPROVAL, CHECK})
 """The kinds of events that Interlock records about a node that waits for them."""
 
 

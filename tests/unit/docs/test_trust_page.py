@@ -15,9 +15,13 @@ from interlock.plan.compile.compiler import Compiled, compile_workflow
 PAGE = (Path(__file__).parents[3] / "docs" / "trust.md").read_text(encoding="utf-8")
 
 
-def block(language: str) -> str:
-    (found,) = re.findall(rf"^```{language} trust\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+def labelled(label: str) -> str:
+    (found,) = re.findall(rf"^```{label}\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
     return str(found)
+
+
+def block(language: str) -> str:
+    return labelled(f"{language} trust")
 
 
 def test_the_workflow_compiles_and_the_configuration_has_its_checks() -> None:
@@ -32,3 +36,13 @@ def test_the_workflow_compiles_and_the_configuration_has_its_checks() -> None:
     assert set(compiled.workflow.checks) == {one.name for one in config.checks}
     musts = [node.task.awaits.must for node in compiled.workflow.steps.values() if node.task and node.task.awaits]
     assert musts == ["passed", None]
+
+
+def test_the_workflow_with_questions_compiles() -> None:
+    parsed = parse_workflow(yaml.safe_load(labelled("yaml approve")))
+    assert isinstance(parsed, WorkflowDocument), parsed
+    compiled = compile_workflow(parsed)
+    assert isinstance(compiled, Compiled), compiled
+    assert compiled.warnings == ()
+    musts = [node.task.awaits.must for node in compiled.workflow.steps.values() if node.task and node.task.awaits]
+    assert musts == ["approved", None]

@@ -94,6 +94,16 @@ FAULTS: dict[str, tuple[tuple[Document, ...], str, str]] = {
     ),
     "a timeout without end": (({**AWAIT, "timeout": "999999d"},), "steps[0].timeout", "wrong_value"),
     "a timeout without a unit": (({**AWAIT, "timeout": "90"},), "steps[0].timeout", "wrong_value"),
+    "a question that shows what does not exist": (
+        ({"type": "approve", "id": "ask", "title": "Ask", "question": "Yes?", "show": ["notes.plan"]},),
+        "steps[0].show[0]",
+        "undeclared_key",
+    ),
+    "a question with one answer": (
+        ({"type": "approve", "id": "ask", "title": "Ask", "question": "Yes?", "choices": ["yes"]},),
+        "steps[0].choices",
+        "wrong_value",
+    ),
     "a loop that only waits": ((loop("l", AWAIT, **{"for": {"count": 2}}),), "steps[0]", "automatic_cycle"),
 }
 

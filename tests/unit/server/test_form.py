@@ -3,7 +3,6 @@ from typing import Any
 import pytest
 from mcp import types
 from mcp_types.methods import validate_client_result
-from mcp_types.version import KNOWN_PROTOCOL_VERSIONS
 
 from interlock.engine.gates import Question, QuestionItem, Reply, UserReason
 from interlock.kernel.budgets import QUESTION_BYTES_MAX, REPLY_BYTES_MAX
@@ -26,8 +25,8 @@ def asking(reason: UserReason, ask: str = "Please.") -> Question:
     return Question(title="T", asks=(QuestionItem(reason=reason, ask=ask),))
 
 
-def fields_of(question: Question, version: str = NEW) -> dict[str, Any]:
-    properties: Any = build_form(question, version).schema["properties"]
+def fields_of(question: Question) -> dict[str, Any]:
+    properties: Any = build_form(question).schema["properties"]
     return properties
 
 
@@ -36,12 +35,12 @@ def read(question: Question, content: Any, action: Any = "accept") -> Reply:
 
 
 def test_one_ask_stands_in_the_authors_words_below_the_title() -> None:
-    message = build_form(asking("needs_user_approval", "Publish *it*?\n\nReally?"), NEW).message
+    message = build_form(asking("needs_user_approval", "Publish *it*?\n\nReally?")).message
     assert message == "T\n\nPublish *it*?\n\nReally?\n\nConfirm, or decline and give the reason in the comment."
 
 
 def test_several_asks_are_numbered_and_a_field_carries_the_number_of_its_ask() -> None:
-    form = build_form(MIXED, NEW)
+    form = build_form(MIXED)
     assert form.message.startswith(
         "Release, step 3 of 4: Publish\n\n1. Publish it?\n\n2. Which region?\n\n3. Where is the logo?\n\n"
     )
@@ -52,30 +51,30 @@ def test_several_asks_are_numbered_and_a_field_carries_the_number_of_its_ask() -
 
 
 def test_a_notice_stands_before_everything_else() -> None:
-    assert build_form(MIXED, NEW, notice="Once more.").message.startswith("Once more.\n\nRelease")
+    assert build_form(MIXED, notice="Once more.").message.startswith("Once more.\n\nRelease")
 
 
 @pytest.mark.parametrize("reason", ["needs_user_secret_or_token", "needs_user_account_access"])
 def test_whoever_is_asked_for_a_secret_is_told_not_to_type_it(reason: UserReason) -> None:
-    assert "Do not type" in build_form(asking(reason, "x" * 2 * QUESTION_BYTES_MAX), NEW).message
+    assert "Do not type" in build_form(asking(reason, "x" * 2 * QUESTION_BYTES_MAX)).message
 
 
 def test_a_secret_has_no_field() -> None:
     assert list(fields_of(asking("needs_user_secret_or_token"))) == ["decision", "comment"]
 
 
-@pytest.mark.parametrize("version", KNOWN_PROTOCOL_VERSIONS)
-def test_confirming_is_preset_where_the_protocol_knows_defaults(version: str) -> None:
-    decision = fields_of(MIXED, version)["decision"]
-    assert decision["enum"] == ["confirm", "decline"]
-    assert decision.get("default") == ("confirm" if version >= NEW else None)
+@pytest.mark.inv("APPR-4")
+def test_no_answer_is_preselected() -> None:
+    fields = fields_of(MIXED)
+    assert fields["decision"]["enum"] == ["confirm", "decline"]
+    assert [name for name, field in fields.items() if "default" in field] == []
 
 
 @pytest.mark.parametrize("count", [1, 2, 7, 100])
 @pytest.mark.parametrize("char", ["x", "ä"])
 def test_a_long_question_keeps_its_budget_and_the_beginning_of_every_ask_that_fits(count: int, char: str) -> None:
     asks = tuple(QuestionItem(reason="needs_user_approval", ask=f"ask {at} " + char * 5_000) for at in range(count))
-    message = build_form(Question(title="T" * 5_000, asks=asks), NEW).message
+    message = build_form(Question(title="T" * 5_000, asks=asks)).message
     assert utf8_bytes(message) <= QUESTION_BYTES_MAX
     assert TRUNCATION_MARKER in message
     shown = [at for at in range(count) if f"{at + 1}. ask {at} " in message or count == 1]
@@ -87,7 +86,7 @@ def test_a_short_ask_beside_a_long_one_that_fits_is_not_cut() -> None:
         QuestionItem(reason="needs_user_approval", ask="x" * 3_000),
         QuestionItem(reason="needs_user_approval", ask="short"),
     )
-    assert TRUNCATION_MARKER not in build_form(Question(title="T", asks=asks), NEW).message
+    assert TRUNCATION_MARKER not in build_form(Question(title="T", asks=asks)).message
 
 
 def test_a_confirmed_form_is_accepted_with_its_answers_by_place() -> None:

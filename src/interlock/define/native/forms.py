@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Discriminator, Field, Tag
 
 from interlock.define.native.condition_forms import ConditionForm, CriteriaForm, SetActionForm
-from interlock.define.native.outside_forms import AwaitForm, CheckForm, EmitForm
+from interlock.define.native.outside_forms import ApproveForm, AwaitForm, CheckForm, EmitForm
 from interlock.define.native.prompt_forms import PromptBlocksForm, PromptFragmentForm, object_or_list
 from interlock.define.parts import (
     Assessment,
@@ -201,7 +201,7 @@ class ForEachForm(Part):
     item_var: Name = Field(default="item", description="the name of the current item in the body")
 
 
-_STEP_TAGS = {kind: f"<{kind}>" for kind in ("loop", "parallel", "choose", "template", "await", "check")}
+_STEP_TAGS = {kind: f"<{kind}>" for kind in ("loop", "parallel", "choose", "template", "await", "check", "approve")}
 
 
 def step_tag(value: Any) -> str:  # noqa: ANN401 — untrusted, or a form
@@ -323,7 +323,8 @@ StepUnion = Annotated[
     | Annotated[ChooseForm, Tag("<choose>")]
     | Annotated[TemplateForm, Tag("<template>")]
     | Annotated[AwaitForm, Tag("<await>")]
-    | Annotated[CheckForm, Tag("<check>")],
+    | Annotated[CheckForm, Tag("<check>")]
+    | Annotated[ApproveForm, Tag("<approve>")],
     Discriminator(step_tag),
 ]
 

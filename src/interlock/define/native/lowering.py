@@ -15,7 +15,7 @@ from interlock.define.diagnostics import Diagnostic, Diagnostics, fault
 from interlock.define.faults import diagnose_validation_error
 from interlock.define.native import forms as native
 from interlock.define.native.conditions import ConditionLowering
-from interlock.define.native.outside_forms import AwaitForm, CheckForm, EmitFieldForm, EmitForm, seconds_of
+from interlock.define.native.outside_forms import ApproveForm, AwaitForm, CheckForm, EmitFieldForm, EmitForm, seconds_of
 from interlock.define.native.prompt_forms import PromptBlocksForm, ProsePart
 from interlock.define.parts import AwaitEvent, EmitAction, EmitField, SetAction
 from interlock.define.patterns import PatternChecker
@@ -30,7 +30,7 @@ from interlock.kernel.workflow_budgets import (
     DIAGNOSTICS_FOUND_MAX,
     WORKFLOW_ID_CHARS_MAX,
 )
-from interlock.record.world import CHECK
+from interlock.record.world import APPROVAL, CHECK
 
 CHECK_FIELDS: Mapping[str, str] = {
     "check": "string",
@@ -44,6 +44,8 @@ CHECK_FIELDS: Mapping[str, str] = {
     "seconds": "number",
 }
 """The fields of the result of a check, each with its type."""
+APPROVAL_FIELDS: Mapping[str, str] = {"approved": "boolean", "choice": "string", "note": "string", "shown": "string"}
+"""The fields of a person's answer: `shown` is the digest of the question and of what they saw."""
 _REQUIRED: Mapping[str, Json] = {"id": "stand.in", "name": "-", "steps": [{"id": "a", "title": "-", "prompt": "-"}]}
 
 
@@ -194,6 +196,8 @@ class _Lowering:
                 return self._lower_await(form, at)
             case CheckForm():
                 return self._lower_check(form, at)
+            case ApproveForm():
+                return self._lower_approve(form, at)
             case _:
                 assert isinstance(form, native.TemplateForm), "the forms of a step are closed"
                 return self._lower_template(form, at)
@@ -268,30 +272,46 @@ class _Lowering:
         return EmitAction.model_validate(parts)
 
     def _lower_await(self, form: AwaitForm, at: str) -> doc.AgentStep:
-        seconds = seconds_of(form.timeout) if form.timeout is not None else None
-        if seconds is not None and seconds > AWAIT_S_MAX:
+        awaits = {"event": form.event, "fields": dict(sorted(form.fields.items())), "assurance": form.assurance}
+        awaits |= self._lower_timeout(form.timeout, f"{at}.timeout")
+        return self._waiting_step(form, at, f"{doc.WAITS_TEXT} `{form.event}`.", awaits)
+
+    def _lower_timeout(self, duration: str | None, at: str) -> dict[str, object]:
+        if duration is None:
+            return {}
+        seconds = seconds_of(duration)
+        if seconds > AWAIT_S_MAX:
             message = f"The timeout is {seconds} seconds; the limit is {AWAIT_S_MAX}."
             fix = f"Write at most `{AWAIT_S_MAX // DAY_S}d`, or leave it out."
-            self.faults.append(fault(f"{at}.timeout", "wrong_value", message, fix))
-            seconds = AWAIT_S_MAX
-        awaits = {"event": form.event, "fields": dict(sorted(form.fields.items())), "assurance": form.assurance}
-        awaits |= {"timeoutS": seconds} if seconds is not None else {}
-        return self._waiting_step(form, at, form.prompt or f"{doc.WAITS_TEXT} `{form.event}`.", awaits)
+            self.faults.append(fault(at, "wrong_value", message, fix))
+        return {"timeoutS": min(seconds, AWAIT_S_MAX)}
 
     def _lower_check(self, form: CheckForm, at: str) -> doc.AgentStep:
         awaits = {"event": CHECK, "fields": dict(CHECK_FIELDS), "assurance": "executed", "check": form.run}
-        step = self._waiting_step(form, at, form.prompt or f"{doc.CHECKS_TEXT} `{form.run}`.", awaits)
+        step = self._waiting_step(form, at, f"{doc.CHECKS_TEXT} `{form.run}`.", awaits)
         return _needing(step, "passed", "exit")
 
+    def _lower_approve(self, form: ApproveForm, at: str) -> doc.AgentStep:
+        ask = {
+            "question": form.question,
+            "show": form.show,
+            "choices": form.choices,
+            "needsNote": form.note is not None,
+        }
+        awaits = {"event": APPROVAL, "fields": dict(APPROVAL_FIELDS), "assurance": form.assurance, "approval": ask}
+        awaits |= self._lower_timeout(form.expires, f"{at}.expires")
+        step = self._waiting_step(form, at, f"{doc.APPROVES_TEXT} {form.question}", awaits)
+        return replace(_needing(step, "approved", "choice"), owner="human_gate")
+
     def _waiting_step(
-        self, form: AwaitForm | CheckForm, at: str, prompt: str, awaits: Mapping[str, object]
+        self, form: AwaitForm | CheckForm | ApproveForm, at: str, prompt: str, awaits: Mapping[str, object]
     ) -> doc.AgentStep:
-        """Return a step that waits for an event: no agent works on it."""
+        """Return a step that waits for an event: no agent works on it. `prompt` is for a form without one."""
         return doc.AgentStep(
             at=at,
             id=form.id,
             title=form.title,
-            prompt=doc.to_prose(prompt),
+            prompt=doc.to_prose(form.prompt or prompt),
             owner="plugin",
             when=self._lower_when(form.when, at),
             evidence=doc.EvidenceRequirements(notes="optional"),

@@ -39,6 +39,7 @@ class EmitForm(Part):
     ] = Field(default_factory=dict)
 
 
+Duration = Annotated[str, Field(pattern=r"^[1-9][0-9]{0,5}[smhd]$")]
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 24 * 3600}
 
 
@@ -63,7 +64,7 @@ class AwaitForm(Part):
         description="how well the event must be known: `claimed` by an agent, `observed` by a command, `signed` by a"
         " source, or `executed` by Interlock",
     )
-    timeout: Annotated[str, Field(pattern=r"^[1-9][0-9]{0,5}[smhd]$")] | None = Field(
+    timeout: Duration | None = Field(
         default=None, description="how long it waits, such as `30m`, `2h` or `7d`; if omitted, without end"
     )
     prompt: LongText | None = Field(default=None, description="what the agent should know while it waits")
@@ -102,6 +103,55 @@ class CheckForm(Part):
             description="context keys that are set with the result: `event.passed`, `event.exit`, `event.seconds`,"
             " `event.output` and others; if one of them reads `event.passed` or `event.exit`, the step is done with any"
             " result, otherwise only when the check passes",
+        ),
+    ] = ()
+    emit: Annotated[
+        tuple[EmitForm, ...],
+        Field(max_length=EMITS_PER_STEP_MAX, strict=False, description="what is sent outside then"),
+    ] = ()
+
+
+class ApproveForm(Part):
+    """A step that a person decides before the work continues: through the client, or with a command."""
+
+    type: Literal["approve"] = Field(description="`approve`")
+    id: SafeId = Field(description="its id in the plan, the log and diagnostics")
+    title: Title = Field(description="its title, in one line; may contain `{{key}}`")
+    question: Annotated[str, Field(min_length=1, max_length=1000, description="what the person decides")]
+    show: Annotated[
+        tuple[ContextPath, ...],
+        Field(
+            max_length=20,
+            strict=False,
+            description="what the person sees: `notes.<step>`, `artifact.<step>`, `check.<step>`, or a context path",
+        ),
+    ] = ()
+    choices: Annotated[
+        tuple[SafeId, ...],
+        Field(
+            min_length=2,
+            max_length=10,
+            strict=False,
+            description="the possible answers: the first approves, every other one rejects",
+        ),
+    ] = ("approve", "reject")
+    expires: Duration | None = Field(
+        default=None, description="how long it can be answered, such as `24h`; if omitted, without end"
+    )
+    note: Literal["required"] | None = Field(default=None, description="`required`: a rejection needs a note")
+    assurance: Assurance = Field(
+        default="observed",
+        description="how well the answer must be known; with `claimed`, an agent may say that a person approved",
+    )
+    prompt: LongText | None = Field(default=None, description="what the agent should know while it waits")
+    when: ConditionForm | None = Field(default=None, description="the step is skipped unless this is true")
+    set: Annotated[
+        tuple[SetActionForm, ...],
+        Field(
+            max_length=50,
+            strict=False,
+            description="context keys that are set with the answer: `event.choice`, `event.approved`, `event.note`; if"
+            " one reads `event.choice` or `event.approved`, the step is done with any answer, otherwise when approved",
         ),
     ] = ()
     emit: Annotated[

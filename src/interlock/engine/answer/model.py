@@ -184,6 +184,7 @@ def _next_intent(facts: AnswerModel) -> NextIntent:
     if facts.occasion == "rehydrate":
         return "rehydrate_only"
     waits = facts.awaited is not None or facts.step.needs_confirmation
+    waits = waits or (facts.step.waiting is not None and facts.step.waiting.for_ == "approval")
     return "await_user_confirmation" if waits else "perform_pending_then_continue"
 
 

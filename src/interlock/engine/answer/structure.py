@@ -211,7 +211,7 @@ class EndedOut(Published):
 class WaitingOut(Published):
     """What the step waits for. Until it is there, the same call gives the same answer and records nothing."""
 
-    for_: Annotated[str, Field(alias="for", description="`event` or `check`")]
+    for_: Annotated[str, Field(alias="for", description="`event`, `check` or `approval`")]
     event: str
     since: str | None = None
     how: str

@@ -34,6 +34,7 @@ from interlock.record.outcome import (
     WorkflowStepPointer,
 )
 from interlock.record.payloads import GapDetail
+from interlock.record.world import APPROVAL
 
 _USE_FRESH = " Use the tokens of this answer, not the earlier ones."
 _KEPT = " The other parts that you sent are kept."
@@ -218,6 +219,17 @@ def check_failed(step_id: str, check: str, fields: Mapping[str, Json]) -> Violat
         f"The check `{check}` did not pass: {fields.get('ended')}, exit code {fields.get('exit')}.",
         "Correct what it checks. Redo the step before it on a new branch to run it again.",
         {"check": check},
+    )
+
+
+def not_approved(step_id: str, question: str, fields: Mapping[str, Json]) -> Violation:
+    """`contract_violation:missing_required_output` for a question that nobody approved (APPR-3)."""
+    return _finding(
+        "missing_required_output",
+        WorkflowStepPointer(kind="workflow_step", step_id=step_id),
+        f"The question {_share(question)!r} was not approved; the run took {fields.get('choice')!r}.",
+        "Ask the user. Redo the step before it on a new branch to ask again.",
+        {"event": APPROVAL},
     )
 
 

@@ -6,6 +6,8 @@ from interlock.define import document as doc
 from interlock.define.diagnostics import Diagnostic, fault, suggest_name
 from interlock.define.parts import ContextInput, EmitAction
 
+SHOWN_PARTS = frozenset({"notes", "artifact", "check"})
+"""The parts of a step that a person can be shown, as `<part>.<step>`."""
 RESERVED = "wr."
 """How the kinds of Interlock's own events begin."""
 
@@ -16,11 +18,14 @@ def check_outside(document: doc.WorkflowDocument) -> Iterator[Diagnostic]:
     for step in doc.walk_steps(document.steps):
         if not isinstance(step, doc.AgentStep):
             continue
-        if step.awaits is not None and step.awaits.event.startswith(RESERVED) and step.awaits.check is None:
+        is_own = step.awaits is not None and (step.awaits.check or step.awaits.approval) is not None
+        if step.awaits is not None and step.awaits.event.startswith(RESERVED) and not is_own:
             yield _reserved(f"{step.at}.event", step.awaits.event)
         if step.awaits is not None and "expired" in step.awaits.fields:
             message = "`event.expired` says whether the time has passed."
             yield fault(f"{step.at}.fields.expired", "wrong_value", message, "Give the field another name.")
+        if step.awaits is not None and step.awaits.approval is not None:
+            yield from _shown(step, step.awaits.approval.show, document, declared)
         sets = {action.key for action in step.sets}
         for number, action in enumerate(step.emits):
             at = f"{step.at}.emit[{number}]"
@@ -50,3 +55,28 @@ def _mirrored(
         guess = suggest_name(key, declared)
         fix = f"Did you mean `{guess}`?" if guess else "Declare it in `inputs`."
         yield fault(at, "undeclared_key", f"The key {key!r} is not declared.", fix)
+
+
+def _shown(
+    step: doc.AgentStep, show: tuple[str, ...], document: doc.WorkflowDocument, declared: Mapping[str, ContextInput]
+) -> Iterator[Diagnostic]:
+    """Check that what a person is shown exists: parts of other steps, or declared keys."""
+    steps = [one.id for one in doc.walk_steps(document.steps) if one.id != step.id]
+    keys = {*declared, "goal", *(key for one in doc.walk_steps(document.steps) for key in _produced(one))}
+    for number, path in enumerate(show):
+        root, _, name = path.partition(".")
+        is_part = root in SHOWN_PARTS and name
+        known = steps if is_part else keys
+        wanted = name if is_part else root
+        # A step of a routine is not known before the routine is unfolded.
+        if wanted in known or (is_part and "--" in wanted):
+            continue
+        guess = suggest_name(wanted, known)
+        fix = (
+            f"Did you mean `{guess}`?" if guess else "Name `notes.<step>`, `artifact.<step>`, `check.<step>` or a key."
+        )
+        yield fault(f"{step.at}.show[{number}]", "undeclared_key", f"There is no {path!r} to show.", fix)
+
+
+def _produced(step: doc.Step) -> tuple[str, ...]:
+    return step.produces if isinstance(step, doc.AgentStep) else ()

@@ -10,15 +10,16 @@ from interlock.plan.graph import Graphs
 from interlock.plan.records import NodeKind, Owner, Plan, PlanEdge, PlanNode
 from interlock.record.outcome import Capability
 
-_NEEDS_EVIDENCE = frozenset({"agent", "plugin", "verifier"})
+_NEEDS_EVIDENCE = frozenset({"agent", "plugin", "verifier", "human_gate"})
 _SAFE = re.compile(r"[a-z0-9_-]+")
 _SAFE_EDGE = re.compile(r"[a-z0-9_>-]+")
-_NEEDS_INPUT = frozenset({"agent", "plugin"})
+_NEEDS_INPUT = frozenset({"agent", "plugin", "human_gate"})
+_WAITING: frozenset[Owner] = frozenset({"plugin", "human_gate"})
 _HARNESS: frozenset[Owner] = frozenset({"harness"})
 _NO_WORK: frozenset[Owner] = frozenset({"harness", "plugin"})
 """Owners whose nodes end without an agent or a person: a loop of such nodes alone would run by itself."""
 _OWNERS: Mapping[NodeKind, frozenset[Owner]] = {
-    "task": frozenset({"agent", "verifier", "plugin"}),
+    "task": frozenset({"agent", "verifier", "plugin", "human_gate"}),
     "decision": _HARNESS,
     "fan_out": _HARNESS,
     "fan_in": _HARNESS,
@@ -217,12 +218,14 @@ def _parts(plan: Plan, graphs: Graphs) -> Iterator[Diagnostic]:
 
 
 def _waiting(plan: Plan) -> Iterator[Diagnostic]:
-    """Check that the steps of the owner `plugin` are those that wait for an event."""
+    """Check that the steps of the owners `plugin` and `human_gate` are those that wait for an event."""
     for node in plan.nodes:
         waits = node.task is not None and node.task.awaits is not None
-        if node.task is not None and (node.owner == "plugin") != waits:
+        if node.task is not None and (node.owner in _WAITING) != waits:
             message = f"{node.node_id!r} has the owner `{node.owner}` and {'an' if waits else 'no'} event to wait for."
-            yield _node(node.node_id, "unfit_node", message, "Only steps of the owner `plugin` have `awaits`.")
+            yield _node(
+                node.node_id, "unfit_node", message, "Only steps of the owners `plugin` and `human_gate` have `awaits`."
+            )
 
 
 def _verified(plan: Plan) -> Iterator[Diagnostic]:

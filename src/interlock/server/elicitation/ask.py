@@ -92,7 +92,7 @@ class Elicitation:
         found = await self._find_reply(context, params, question, subject)
         if isinstance(found, Reply):
             return found
-        return await self._question_result(context, question, subject, found)
+        return await self._question_result(question, subject, found)
 
     async def _find_reply(
         self, context: Context, params: types.CallToolRequestParams, question: Question, subject: str
@@ -113,20 +113,18 @@ class Elicitation:
             return cancelled_reply(client, "the client did not send a filled-in form")
         return reply_of(question, response, client)
 
-    async def _question_result(
-        self, context: Context, question: Question, subject: str, stale: str | None
-    ) -> types.InputRequiredResult:
+    async def _question_result(self, question: Question, subject: str, stale: str | None) -> types.InputRequiredResult:
         asked = Asked(subject=subject, question=question.digest(), unix_ms=self._clock.unix_ms())
         state = await anyio.to_thread.run_sync(self._sealer.seal, asked)
         notice = f"Please answer again: {stale}." if stale is not None else ""
-        form = build_form(question, context.protocol_version, notice=notice)
+        form = build_form(question, notice=notice)
         params = types.ElicitRequestFormParams(message=form.message, requested_schema=form.schema)
         return types.InputRequiredResult(input_requests={_KEY: types.ElicitRequest(params=params)}, request_state=state)
 
 
 async def _ask_by_request(context: Context, question: Question) -> Reply:
     """Send the client a request, and wait for its response."""
-    form = build_form(question, context.protocol_version)
+    form = build_form(question)
     client = _client_name(context)
     try:
         result = await context.session.elicit_form(form.message, form.schema, related_request_id=context.request_id)

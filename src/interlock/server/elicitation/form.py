@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mcp import types
-from mcp_types.version import is_version_at_least
 
 from interlock.engine.gates import Question, QuestionItem, Reply
 from interlock.kernel.budgets import (
@@ -20,8 +19,6 @@ from interlock.kernel.budgets import (
 from interlock.kernel.canonical import Json
 from interlock.kernel.text import one_line, truncated, utf8_bytes
 
-_DEFAULTS_SINCE = "2025-11-25"
-"""The first protocol version whose enumerations may have a default."""
 _CLOSING = "Confirm, or decline and give the reason in the comment."
 _WARNING = {
     "needs_user_secret_or_token": "Do not type the secret here. Put it where it belongs, then confirm.",
@@ -38,11 +35,11 @@ class Form:
     schema: dict[str, Json]
 
 
-def build_form(question: Question, protocol_version: str, *, notice: str = "") -> Form:
+def build_form(question: Question, *, notice: str = "") -> Form:
     """Return the form that asks a question. `notice` comes first in the message.
 
     Fields: `decision` (`confirm` or `decline`), `answer_<place>` for each ask with a text answer, `comment`.
-    A text answer is optional, except for a choice.
+    A text answer is optional, except for a choice. No answer is preselected.
     """
     decision: dict[str, Json] = {
         "type": "string",
@@ -50,8 +47,6 @@ def build_form(question: Question, protocol_version: str, *, notice: str = "") -
         "description": "Confirm that this is true or allowed, or decline.",
         "enum": ["confirm", "decline"],
     }
-    if is_version_at_least(protocol_version, _DEFAULTS_SINCE):
-        decision["default"] = "confirm"
     asks = _asks_with_answer(question)
     properties: dict[str, Json] = {"decision": decision}
     properties |= {_field(place): _answer_schema(ask, place, question) for place, ask in asks.items()}

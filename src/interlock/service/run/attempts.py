@@ -32,6 +32,9 @@ from interlock.views.node_position import attempts_on, chain_head
 from interlock.views.recap import notes_of_attempt
 from interlock.views.session import Node, Session
 
+UNANSWERED: Mapping[str, str | int | float | bool] = {"approved": False, "choice": "expired", "note": "", "shown": ""}
+"""What a step reads of an answer that did not come in time."""
+
 
 def attempt_on(
     reader: SessionReader,
@@ -78,12 +81,13 @@ def awaited_event(run_context: RunContext, node: Node) -> AwaitedEvent | None:
     found = outside.first_match(node.run, awaits.event, awaits.assurance, here, node.taken)
     if found is None:
         return None
-    return AwaitedEvent(
-        event_id=found.event_id,
-        fields=found.data.fields,
-        is_expired=found.data.event == EXPIRED,
-        is_met=awaits.must is None or found.data.fields.get(awaits.must) is True,
-    )
+    data = found.data
+    is_expired = data.event == EXPIRED
+    fields = UNANSWERED if is_expired and awaits.approval is not None else data.fields
+    # Nobody decided if the server itself recorded the answer of a run that never stops.
+    is_decided = awaits.approval is None or data.via != "clock" or is_expired
+    is_met = awaits.must is None or fields.get(awaits.must) is True
+    return AwaitedEvent(event_id=found.event_id, fields=fields, is_expired=is_expired, is_met=is_met and is_decided)
 
 
 def _emitted(run_context: RunContext, node: Node) -> frozenset[int]:

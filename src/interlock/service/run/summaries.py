@@ -110,7 +110,11 @@ def _waiting(run_context: RunContext, tip: Node) -> str | None:
     pending = run_context.pending(tip)
     task = run_context.workflow.steps[pending.step_id].task if pending is not None else None
     awaits = task.awaits if task is not None else None
-    return None if awaits is None else awaits.event if awaits.check is None else f"{awaits.event} {awaits.check}"
+    if awaits is None:
+        return None
+    if awaits.approval is not None:
+        return "a person's answer"
+    return f"the check {awaits.check}" if awaits.check is not None else awaits.event
 
 
 def unreadable_by(

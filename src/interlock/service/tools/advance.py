@@ -32,6 +32,7 @@ from interlock.kernel.text import utf8_bytes
 from interlock.record.events import Actor
 from interlock.record.outcome import Blocked, Blocker, BlockerReport
 from interlock.record.payloads import WorkRecorded
+from interlock.service.outside.approvals import answer_in, open_approval, question_of
 from interlock.service.outside.receive import (
     BY_CLAIM,
     checked_event,
@@ -154,10 +155,28 @@ def _receive(ports: Ports, lock: SessionLock, call: _Call, session: Session) -> 
             return recorded
         run_context = run_context.at(recorded)
     node = run_context.session.nodes[call.target.node.node]
+    answered = _receive_answer(ports, lock, call, run_context)
+    if answered is not None:
+        return answered
     expired = expiry_of(run_context, node, ports.clock)
     if expired is None or awaited_event(run_context, node) is not None:
         return run_context.session
     return record_event(ports, lock, run_context, (expired, NodeId(expired.sent_id)), call.actor)
+
+
+def _receive_answer(ports: Ports, lock: SessionLock, call: _Call, run_context: RunContext) -> Session | Refusal | None:
+    """Record a person's answer that came with the call, if the step waits for one; None if there is none (APPR-2)."""
+    node = run_context.session.nodes[call.target.node.node]
+    approval = open_approval(ports.read.reader, run_context, node)
+    event = awaited_event(run_context, node) if approval is not None else None
+    if approval is None or (event is not None and (event.is_met or node.preferences.never_stops)):
+        return None
+    if approval.expires_ms is not None and ports.clock.unix_ms() >= approval.expires_ms:
+        return None
+    answer = answer_in(run_context, approval, call.request)
+    if answer is None:
+        return None
+    return record_event(ports, lock, run_context, (answer, approval.node.node), call.actor)
 
 
 def _context_refusal(target: Target, request: Request) -> Refusal | None:
@@ -216,7 +235,7 @@ def _decide(
         case ApprovalMissing():
             return _require_person(ports, call, run_context, node, decision)
         case Waiting():
-            return _render_waiting(ports, call, run_context, node)
+            return _wait(ports, call, run_context, node)
         case _:
             assert_never(decision)
 
@@ -253,6 +272,16 @@ def _require_person(
         awaited=PendingApproval(claim=CLAIM if found.takes_claims else None),
     )
     return HumanInputRequired(question=found.question, subject=call.attempt, answer=render_answer(facts))
+
+
+def _wait(ports: Ports, call: _Call, run_context: RunContext, node: Node) -> Answer | HumanInputRequired:
+    """Return what the step waits for; if it is a person's answer and the client can ask for it, the question."""
+    answer = _render_waiting(ports, call, run_context, node)
+    approval = open_approval(ports.read.reader, run_context, node)
+    question = question_of(approval, call.request.asking) if approval is not None else None
+    if question is None:
+        return answer
+    return HumanInputRequired(question=question, subject=call.attempt, answer=answer)
 
 
 def _render_waiting(ports: Ports, call: _Call, run_context: RunContext, node: Node) -> Answer:

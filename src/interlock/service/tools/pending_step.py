@@ -5,6 +5,7 @@ from collections.abc import Iterable
 
 from interlock.decide.evaluate import ConditionInputs, evaluate
 from interlock.define.declared import declared_blank
+from interlock.define.parts import AwaitEvent
 from interlock.engine.answer.parts import PendingStepView
 from interlock.engine.answer.prompt import prompt_of
 from interlock.engine.answer.structure import WaitingOut
@@ -14,13 +15,15 @@ from interlock.engine.judge.evidence import artifact_outlines
 from interlock.engine.outside import EVENT_KIND
 from interlock.engine.template import rendered_line, with_loop_variables
 from interlock.kernel.blanks import Blank
-from interlock.kernel.text import quoted
+from interlock.kernel.budgets import WORDS_BYTES_MAX
+from interlock.kernel.text import one_line, quoted
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.graph import Graphs
-from interlock.plan.records import Task
+from interlock.plan.records import PlanNode, Task
 from interlock.plan.walk import ExecutionState
 from interlock.record.context import Context
 from interlock.record.snapshot import LoopFrame
+from interlock.record.world import APPROVAL
 from interlock.service.outside.checks import results_at
 from interlock.service.run.context import RunContext
 from interlock.views.node_position import chain_head
@@ -76,7 +79,7 @@ def render_step_at(
         context=_key_blanks(run_context.workflow, step.task.produces),
         parallel_with=parallel,
         waiting=_waiting(run_context, node, step.task),
-        claim=CLAIM if asking.needs_claim and not never_stops and asks_of(step, seen) else None,
+        claim=CLAIM if _takes_claim(step, seen, asking) and not never_stops else None,
     )
 
 
@@ -85,6 +88,15 @@ def _is_ruled_out(graphs: Graphs, step_id: str, seen: Context) -> bool:
     ways = [edge.condition_id for edge in graphs.in_edges.get(step_id, ())]
     inputs = ConditionInputs(context=seen)
     return bool(ways) and all(way is not None and evaluate(graphs.conditions[way], inputs) is False for way in ways)
+
+
+def _takes_claim(step: PlanNode, seen: Context, asking: ApprovalContext) -> bool:
+    """Say whether the call of a step can have an agent's claim that a person approved."""
+    assert step.task is not None, "a step is a task"
+    awaits = step.task.awaits
+    if awaits is not None and awaits.approval is not None:
+        return awaits.assurance == "claimed"
+    return asking.needs_claim and bool(asks_of(step, seen))
 
 
 def _waiting(run_context: RunContext, node: Node, task: Task) -> WaitingOut | None:
@@ -96,9 +108,12 @@ def _waiting(run_context: RunContext, node: Node, task: Task) -> WaitingOut | No
     if awaits.check is not None:
         how = _check_words(run_context, node, awaits.check)
         return WaitingOut(for_="check", event=awaits.check, since=since, how=how)
+    label = run_context.session.label(run_context.run.run)
+    if awaits.approval is not None:
+        how = _approval_words(run_context, node, awaits, label)
+        return WaitingOut(for_="approval", event=awaits.approval.question, since=since, how=how)
     fields = {name: f"<{kind}>" for name, kind in sorted(awaits.fields.items())}
     sent = {"kind": EVENT_KIND, "event": awaits.event, "id": "<unique id>", "fields": fields}
-    label = run_context.session.label(run_context.run.run)
     word = {"signed": "a configured source signs and sends it", "executed": "Interlock itself records it"}
     command = f"`interlock event send {awaits.event} --run {label}`"
     by = word.get(awaits.assurance, f"a person or CI sends it with {command}")
@@ -108,6 +123,26 @@ def _waiting(run_context: RunContext, node: Node, task: Task) -> WaitingOut | No
     if awaits.timeout_s is not None:
         how += f" It waits at most {awaits.timeout_s} seconds."
     return WaitingOut(for_="event", event=awaits.event, since=since, how=how)
+
+
+def _approval_words(run_context: RunContext, node: Node, awaits: AwaitEvent, label: str) -> str:
+    """Say who decides, how, and what was answered so far."""
+    assert awaits.approval is not None, "the step has a question"
+    outside, head = run_context.session.outside, chain_head(run_context.session, node).node
+    answers = [one.data for one in outside.received(node.run, APPROVAL) if one.node == head]
+    said = ""
+    if answers:
+        last = answers[-1].fields
+        note = f" The note: {one_line(str(last['note']), WORDS_BYTES_MAX)}" if last["note"] else ""
+        said = f" So far the answer is {last['choice']!r} ({answers[-1].assurance}).{note}"
+    choices = ", ".join(f"`{one}`" for one in awaits.approval.choices)
+    how = (
+        f"A person decides ({choices}): {awaits.approval.question}{said} Stop here. Tell the user to run"
+        f" `interlock approve {label}` or `interlock reject {label}` in a terminal of their own."
+    )
+    if awaits.assurance == "claimed":
+        how += " If they approve in the chat, write into the artifact who approved what: it is kept as your claim."
+    return how
 
 
 def _check_words(run_context: RunContext, node: Node, name: str) -> str:

@@ -1,0 +1,175 @@
+"""Questions that a person decides before the work: what they are shown, and the record of their answer (APPR-1)."""
+
+import json
+from dataclasses import dataclass
+from datetime import timedelta
+
+from interlock.define.parts import ApprovalAsk
+from interlock.engine.gates import ApprovalContext, Question, QuestionItem
+from interlock.engine.judge.confirmation import claim_in
+from interlock.engine.request import Request
+from interlock.engine.template import rendered_line
+from interlock.kernel.budgets import APPROVAL_NOTE_BYTES_MAX, NAMED_MAX
+from interlock.kernel.canonical import Json, digest_of
+from interlock.kernel.ids import Digest
+from interlock.kernel.text import truncated
+from interlock.record.world import APPROVAL, Assurance, EventReceived
+from interlock.service.outside.receive import BY_CLAIM, Arrival, waiting_since
+from interlock.service.run.attempts import brought_by
+from interlock.service.run.context import RunContext
+from interlock.store.ports.reader import SessionReader
+from interlock.views.node_position import chain_head
+from interlock.views.session import Node
+
+BY_ELICITATION = Arrival(via="elicitation", assurance="observed")
+"""A person answered through the client."""
+_BY_CLOCK = Arrival(via="clock", assurance="executed")
+"""The server itself: nobody is asked in a run that never stops."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenApproval:
+    """A question that a step waits for. `shown` is what the person sees, by name; `expires_ms` is unix time."""
+
+    ask: ApprovalAsk
+    node: Node
+    title: str
+    question: str
+    shown: tuple[tuple[str, str], ...]
+    assurance: Assurance
+    expires_ms: int | None = None
+
+    def digest(self) -> Digest:
+        """Return the digest of the question with all that is shown with it."""
+        shown: list[Json] = [[name, text] for name, text in self.shown]
+        return digest_of({"question": self.question, "shown": shown})
+
+    def text(self) -> str:
+        """Render the question with what is shown, for a person."""
+        parts = [f"{name}:\n{text}" for name, text in self.shown]
+        return "\n\n".join([self.question, *parts])
+
+
+def open_approval(reader: SessionReader, run_context: RunContext, node: Node) -> OpenApproval | None:
+    """Return the question that the pending step of a node waits for; None if it waits for none.
+
+    Raises:
+        ContentDamagedError: A snapshot or an artifact is missing or damaged.
+    """
+    pending = run_context.pending(node)
+    step = run_context.workflow.steps[pending.step_id] if pending is not None else None
+    awaits = step.task.awaits if step is not None and step.task is not None else None
+    if step is None or awaits is None or awaits.approval is None:
+        return None
+    head = chain_head(run_context.session, node)
+    since, context = waiting_since(run_context, node), run_context.session.context(node.node)
+    expires = (
+        since + timedelta(seconds=awaits.timeout_s) if since is not None and awaits.timeout_s is not None else None
+    )
+    return OpenApproval(
+        ask=awaits.approval,
+        node=head,
+        title=run_context.title(node),
+        question=rendered_line(awaits.approval.question, context),
+        shown=tuple((path, _shown(reader, run_context, head, path)) for path in awaits.approval.show),
+        assurance=awaits.assurance,
+        expires_ms=int(expires.timestamp() * 1000) if expires is not None else None,
+    )
+
+
+def _shown(reader: SessionReader, run_context: RunContext, node: Node, path: str) -> str:
+    """Return what a path of `show` refers to, in full."""
+    part, _, step_id = path.partition(".")
+    if part not in ("notes", "artifact", "check") or not step_id:
+        value: Json = run_context.session.context(node.node).get(part)
+        for member in path.split(".")[1:]:
+            value = value.get(member) if isinstance(value, dict) else None
+        return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
+    made = _report_of(run_context, node, step_id)
+    if made is None:
+        return "(the step was not done)"
+    if part == "check":
+        before = made.parent
+        found = run_context.session.outside.received(made.run, "wr.check")
+        results = [one.data.fields for one in found if before is not None and one.node == before]
+        return _result_text(results[-1]) if results else "(no result)"
+    sent = brought_by(reader, made)
+    if part == "notes":
+        return sent.notes or "(no notes)"
+    return "\n".join(json.dumps(dict(one), ensure_ascii=False, indent=2) for one in sent.evidence) or "(no artifact)"
+
+
+def _result_text(fields: "dict[str, str | int | float | bool]") -> str:
+    word = "passed" if fields.get("passed") else "did not pass"
+    return f"{word}: {fields.get('command')}, exit code {fields.get('exit')}\n{fields.get('output')}"
+
+
+def _report_of(run_context: RunContext, node: Node, step_id: str) -> Node | None:
+    """Return the node that the last report of a step made on the branch of a node."""
+    here = chain_head(run_context.session, node)
+    while here.parent is not None:
+        parent = run_context.session.nodes[here.parent]
+        pending = run_context.pending(parent)
+        if pending is not None and pending.step_id == step_id:
+            return here
+        here = chain_head(run_context.session, parent)
+    return None
+
+
+def approval_record(
+    run_context: RunContext, approval: OpenApproval, choice: str, note: str, how: Arrival
+) -> EventReceived:
+    """Return the record of an answer: each answer to a question has a number of its own."""
+    node = approval.node.node
+    earlier = [one for one in run_context.session.outside.received(run_context.run.run, APPROVAL) if one.node == node]
+    fields: dict[str, object] = {
+        "approved": choice == approval.ask.choices[0],
+        "choice": choice,
+        "note": truncated(note, APPROVAL_NOTE_BYTES_MAX),
+        "shown": approval.digest(),
+    }
+    return EventReceived.model_validate(
+        {
+            "event": APPROVAL,
+            "sent_id": f"{node}.{len(earlier) + 1}",
+            "fields": fields,
+            "assurance": how.assurance,
+            "via": how.via,
+        }
+    )
+
+
+def answer_in(run_context: RunContext, approval: OpenApproval, request: Request) -> EventReceived | None:
+    """Return the record of the answer that a call has: a person's through the client, or an agent's claim.
+
+    In a run that never stops, nobody is asked: the server itself takes the first rejection (MODE-2).
+    """
+    reply, choices = request.asking.reply, approval.ask.choices
+    if reply is not None and reply.action != "cancel":
+        chosen = choices[0] if reply.action == "accept" else choices[1]
+        chosen = reply.answers.get("1", chosen).strip()
+        if chosen in choices and not lacks_note(approval, chosen, reply.comment):
+            return approval_record(run_context, approval, chosen, reply.comment or "", BY_ELICITATION)
+    claim = claim_in(request.artifacts)
+    if claim is not None and approval.assurance == "claimed":
+        return approval_record(run_context, approval, choices[0], f"{claim[0]}: {claim[1]}", BY_CLAIM)
+    if approval.node.preferences.never_stops:
+        return approval_record(run_context, approval, choices[1], "No person was asked.", _BY_CLOCK)
+    return None
+
+
+def lacks_note(approval: OpenApproval, choice: str, note: str | None) -> bool:
+    """Say whether an answer is a rejection without the note that it needs."""
+    return approval.ask.needs_note and choice != approval.ask.choices[0] and not (note or "").strip()
+
+
+def question_of(approval: OpenApproval, asking: ApprovalContext) -> Question | None:
+    """Return the question to ask a person through the client; None if it cannot ask, or has asked."""
+    if not asking.client_can or asking.reply is not None:
+        return None
+    choices = approval.ask.choices
+    text, is_simple = approval.text(), len(choices) == len(ApprovalAsk.model_fields["choices"].default)
+    if not is_simple:
+        text += f"\n\nAnswer with one of: {', '.join(choices[:NAMED_MAX])}."
+    item = QuestionItem(reason="needs_user_approval" if is_simple else "needs_user_choice", ask=text)
+    return Question(title=approval.title, asks=(item,))

@@ -1,0 +1,113 @@
+"""Answers the question that a run waits for, as a command does it, and lets the run continue (APPR-2)."""
+
+from dataclasses import dataclass
+
+from interlock.kernel.budgets import NAMED_MAX
+from interlock.kernel.errors import ErrorCode, Refusal
+from interlock.kernel.ids import RunId, SessionId
+from interlock.record.events import Actor
+from interlock.record.world import APPROVAL, EventReceived
+from interlock.service.outside.approvals import OpenApproval, approval_record, lacks_note, open_approval
+from interlock.service.outside.receive import Arrival, record_event
+from interlock.service.ports import Ports
+from interlock.service.run.context import RunContext, load_run_context
+from interlock.service.tools.end_run import refuse_ended
+from interlock.service.tools.send_event import advance_waiting
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalReport:
+    """An answer that was recorded, and whether the run has advanced with it."""
+
+    label: str
+    demanded: str
+    answer: EventReceived
+    is_advanced: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GivenAnswer:
+    """A person's answer. `choice` None: the first choice if it approves, else the second."""
+
+    is_approved: bool
+    choice: str | None = None
+    note: str = ""
+
+
+def answer_approval(
+    ports: Ports, where: tuple[SessionId, RunId], given: GivenAnswer, how: Arrival, actor: Actor
+) -> ApprovalReport | Refusal:
+    """Record a person's answer to the question that a run waits for; a question is decided once.
+
+    Raises:
+        StoreFailureError, SessionBusyError, SessionUnhealthyError, ContentDamagedError, KeyRingDamagedError:
+            See `service.failures`.
+    """
+    session_id, run_id = where
+    with ports.hold(session_id) as lock:
+        session = lock.session
+        assert session is not None, "the run was found in it"
+        run_context = load_run_context(session, session.runs[run_id], ports.read.plans)
+        tip = run_context.run.tip
+        assert tip is not None, "a run has a root"
+        approval = open_approval(ports.read.reader, run_context, session.nodes[tip])
+        refusal = refuse_ended(run_context)
+        if refusal is not None or approval is None:
+            return refusal or _nothing_open(run_context)
+        choice = given.choice or approval.ask.choices[0 if given.is_approved else 1]
+        refusal = _answer_refusal(ports, run_context, approval, choice, given)
+        if refusal is not None:
+            return refusal
+        answer = approval_record(run_context, approval, choice, given.note, how)
+        recorded = record_event(ports, lock, run_context, (answer, approval.node.node), actor)
+        if isinstance(recorded, Refusal):
+            return recorded
+        run_context = run_context.at(recorded)
+    return ApprovalReport(
+        label=run_context.view().label,
+        demanded=approval.assurance,
+        answer=answer,
+        is_advanced=advance_waiting(ports, run_context, actor),
+    )
+
+
+def _answer_refusal(
+    ports: Ports, run_context: RunContext, approval: OpenApproval, choice: str, given: GivenAnswer
+) -> Refusal | None:
+    """Return why an answer does not count: the question has expired, there is no such choice, or a note is missing."""
+    if approval.expires_ms is not None and ports.clock.unix_ms() >= approval.expires_ms:
+        found = "The question has expired"
+        return _refused(run_context, found, "Redo the step before it on a new branch to ask again.")
+    choices = approval.ask.choices
+    if choice not in choices or (choice == choices[0]) != given.is_approved:
+        possible = choices[:1] if given.is_approved else choices[1:]
+        verb = "approve" if given.is_approved else "reject"
+        return _refused(
+            run_context,
+            f"{choice!r} is no choice of `interlock {verb}`",
+            f"Write `--choice` with {' or '.join(possible[:NAMED_MAX])}.",
+        )
+    if lacks_note(approval, choice, given.note):
+        return _refused(run_context, "A rejection needs a note", "Write why with `--note`.")
+    return None
+
+
+def _nothing_open(run_context: RunContext) -> Refusal:
+    """Refuse an answer to no question; the last one that was answered is named."""
+    answers = list(run_context.session.outside.received(run_context.run.run, APPROVAL))
+    last = answers[-1] if answers else None
+    found = "It does not wait for an approval"
+    if last is not None:
+        who = last.actor.identifier if last.actor is not None else "an unknown caller"
+        found += f"; the last answer was {last.data.fields.get('choice')!r}, {last.data.assurance}, by {who}"
+    return _refused(run_context, found, "`interlock inbox` lists what waits for a person.")
+
+
+def _refused(run_context: RunContext, found: str, fix: str) -> Refusal:
+    view = run_context.view()
+    return Refusal(
+        code=ErrorCode.VALIDATION_ERROR,
+        message=f"Run `{view.label}` ({view.workflow_id}): {found}. Nothing was recorded.",
+        suggestion=fix,
+        details={"run": view.to_json()},
+    )

@@ -1,0 +1,138 @@
+"""What waits for a person, in all sessions: questions, checks that failed, intents that did not arrive (INBOX-1)."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from interlock.channels.channel import ChannelConfig
+from interlock.engine.gates import asks_of
+from interlock.engine.template import with_loop_variables
+from interlock.kernel.budgets import CELL_BYTES_MAX
+from interlock.kernel.canonical import Json
+from interlock.kernel.text import one_line
+from interlock.service.outside.approvals import open_approval
+from interlock.service.outside.checks import results_at, waiting_check
+from interlock.service.outside.intents import OPEN_STATES, shown_intents
+from interlock.service.run.context import RunContext, load_run_context
+from interlock.service.run.plans import Plans
+from interlock.service.run.summaries import Listing
+from interlock.store.ports.reader import SessionReader
+from interlock.views.node_position import chain_head
+from interlock.views.session import Node, Session
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InboxItem:
+    """One thing that waits for a person. `since` is when it began; `text` is its context in full."""
+
+    kind: Literal["approval", "question", "check_failed", "check_to_allow", "intent"]
+    title: str
+    text: str
+    command: str
+    label: str | None = None
+    since: str | None = None
+
+    def to_json(self) -> dict[str, Json]:
+        """Return it as JSON."""
+        return {
+            "kind": self.kind,
+            "run": self.label,
+            "since": self.since,
+            "title": self.title,
+            "text": self.text,
+            "command": self.command,
+        }
+
+
+def inbox_of(
+    reader: SessionReader, plans: Plans, found: Listing, channels: tuple[ChannelConfig, ...]
+) -> list[InboxItem]:
+    """Return what waits for a person, oldest first. Sessions in which nothing can wait are not read.
+
+    Raises:
+        StoreFailureError, SessionUnhealthyError, ContentDamagedError: A session cannot be read.
+    """
+    items: list[InboxItem] = []
+    for summary in found.sessions:
+        is_open = any(one.status in ("in_progress", "blocked") or one.intents for one in summary.runs)
+        session = reader.load(summary.session) if is_open else None
+        if session is not None:
+            items += _of_session(reader, plans, session)
+            items += _intents(session, channels)
+    return sorted(items, key=lambda one: one.since or "")
+
+
+def _of_session(reader: SessionReader, plans: Plans, session: Session) -> Iterator[InboxItem]:
+    for run in sorted(session.runs.values(), key=lambda one: one.index):
+        if run.ended is not None or run.tip is None:
+            continue
+        run_context, tip = load_run_context(session, run, plans), session.nodes[run.tip]
+        yield from _approvals(reader, run_context, tip)
+        yield from _failed_checks(run_context, tip)
+        yield from _questions(run_context, tip)
+
+
+def _approvals(reader: SessionReader, run_context: RunContext, tip: Node) -> Iterator[InboxItem]:
+    approval = open_approval(reader, run_context, tip)
+    if approval is None:
+        return
+    view = run_context.view(tip)
+    rejected = approval.ask.choices[1]
+    note = " --note TEXT" if approval.ask.needs_note else ""
+    yield InboxItem(
+        kind="approval",
+        title=f"Run `{view.label}` ({view.workflow_id}): {approval.title}",
+        text=approval.text(),
+        command=f"interlock approve {view.label}   or   interlock reject {view.label}{note}   ({rejected})",
+        label=view.label,
+        since=approval.node.at,
+    )
+
+
+def _failed_checks(run_context: RunContext, tip: Node) -> Iterator[InboxItem]:
+    waiting = waiting_check(run_context, tip)
+    results = results_at(run_context.session, waiting.run, waiting.node) if waiting is not None else []
+    if waiting is None or not results:
+        return
+    last, view = results[-1], run_context.view(tip)
+    yield InboxItem(
+        kind="check_failed",
+        title=f"Run `{view.label}` ({view.workflow_id}): the check `{waiting.name}` did not pass",
+        text=f"{last.data.fields['command']}\n{last.data.fields['output']}",
+        command=f"interlock checks run {view.label}",
+        label=view.label,
+        since=last.at,
+    )
+
+
+def _questions(run_context: RunContext, tip: Node) -> Iterator[InboxItem]:
+    """Yield the questions of a step that a person answers through the agent's client."""
+    pending = run_context.pending(tip)
+    if pending is None or tip.preferences.never_stops:
+        return
+    step = run_context.workflow.steps[pending.step_id]
+    context = run_context.session.context(tip.node)
+    asks = asks_of(step, with_loop_variables(run_context.workflow.graphs, context, pending.loop_path))
+    view = run_context.view(tip)
+    if asks:
+        yield InboxItem(
+            kind="question",
+            title=f"Run `{view.label}` ({view.workflow_id}): {run_context.title(tip)}",
+            text="\n".join(one.ask for one in asks),
+            command="Answer in the chat of the agent; the run asks when the step is reported.",
+            label=view.label,
+            since=chain_head(run_context.session, tip).at,
+        )
+
+
+def _intents(session: Session, channels: tuple[ChannelConfig, ...]) -> Iterator[InboxItem]:
+    for one in shown_intents(session, channels):
+        if one.state in OPEN_STATES:
+            yield InboxItem(
+                kind="intent",
+                title=f"Run `{one.label}`: `{one.intent.sends}` is {one.state}",
+                text=one_line(one.why or "", CELL_BYTES_MAX),
+                command=f"interlock intent deliver {one.intent.intent_id}",
+                label=one.label,
+                since=one.intent.at,
+            )

@@ -1,0 +1,47 @@
+"""Workflows with a question to a person, and answers as commands and clients give them."""
+
+from dataclasses import replace
+
+from tests.support.flow import Document, declared, document, step
+
+from interlock.engine.gates import ApprovalContext, Reply
+from interlock.kernel.errors import Refusal
+from interlock.record.events import Actor
+from interlock.record.world import Assurance
+from interlock.service.outside.receive import Arrival
+from interlock.service.trust.approve import ApprovalReport, GivenAnswer, answer_approval
+from interlock.testing.harness import Harness, ToolResult
+
+PERSON = Actor(type="human", identifier="command line")
+ASK: Document = {"type": "approve", "id": "agree", "title": "Agree the plan", "question": "Do it this way?"}
+CHOICE = declared("choice", required=False)
+
+
+def asking(**changes: object) -> Document:
+    """Return a workflow whose second step a person decides."""
+    return document(step("a"), {**ASK, **changes}, step("b"), inputs=[CHOICE])
+
+
+READING = asking(set=[{"key": "choice", "from": "event.choice"}])
+"""The workflow goes on with any answer."""
+
+
+def given(
+    harness: Harness,
+    start: ToolResult,
+    *,
+    is_approved: bool = True,
+    assurance: Assurance = "observed",
+    choice: str | None = None,
+    note: str = "",
+) -> ApprovalReport | Refusal:
+    """Answer as a command does."""
+    where = harness.session_of(start), harness.reference_of(start).run
+    answer = GivenAnswer(is_approved=is_approved, choice=choice, note=note)
+    return answer_approval(harness.ports, where, answer, Arrival(via="command", assurance=assurance), PERSON)
+
+
+def replying(harness: Harness, action: str, comment: str | None = None) -> Harness:
+    """Return the harness with a client whose person answers the next question like this."""
+    reply = Reply(action=action, client="pen", answers={}, comment=comment)  # pyright: ignore[reportArgumentType] — a test's word
+    return replace(harness, asking=ApprovalContext(client_can=True, reply=reply))

@@ -1,0 +1,116 @@
+"""`interlock approve`, `reject`, `inbox` and `checks`: what a person decides and allows, in a terminal."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.approvals import asking
+from tests.support.checks import NEEDED, checking
+from tests.support.modes import events_of
+
+from interlock.cli.main import main
+from interlock.config.checks import PROJECT_CHECKS
+from interlock.testing.harness import Harness, ToolResult
+
+
+def answering(*, answer: bool) -> Callable[[Path], bool]:
+    """Return a function that says whether an agent's client started the process."""
+
+    def says(_: Path) -> bool:
+        return answer
+
+    return says
+
+
+@pytest.fixture
+def person(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """A terminal that no agent controls."""
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("interlock.cli.outside.person.descends_from_client", answering(answer=False))
+    monkeypatch.delenv("INTERLOCK_DESCENDANT", raising=False)
+    return monkeypatch
+
+
+def below_a_client(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr("interlock.cli.outside.person.descends_from_client", answering(answer=True))
+
+
+def waiting_run(root: Path) -> tuple[Harness, ToolResult, str]:
+    harness = Harness.on_disk(root, asking(show=["notes.a"]))
+    first = harness.start("test.flow", goal="Ship")
+    harness.advance(first, "The whole plan, in one sentence.")
+    return harness, first, str(first["run"]["label"])
+
+
+@pytest.mark.inv("APPR-2", "APPR-3", "INBOX-1")
+def test_a_person_finds_the_question_in_the_inbox_and_decides_it_and_an_agent_cannot(
+    tmp_path: Path, person: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    harness, first, label = waiting_run(tmp_path)
+    place = ["--data-dir", str(tmp_path)]
+    assert main([*place, "inbox", "--json"]) == 0
+    [item] = json.loads(capsys.readouterr().out)["items"]
+    assert item.items() >= {"kind": "approval", "run": label}.items()
+    assert "The whole plan, in one sentence." in item["text"]
+    with person.context() as patch:
+        below_a_client(patch)
+        assert main([*place, "approve", label]) == 1
+    assert "is recorded as claimed. The run still waits." in capsys.readouterr().out
+    assert main([*place, "approve", label, "--note", "Go."]) == 0
+    assert "'approve' is recorded as observed. The run continued." in capsys.readouterr().out
+    assert main([*place, "reject", label]) == 1
+    assert "does not wait for an approval" in capsys.readouterr().err
+    assert main([*place, "inbox"]) == 0
+    assert "Nothing waits for a person." in capsys.readouterr().out
+    levels: list[Any] = [one.to_json()["data"] for one in events_of(harness, first, "event_received")]
+    assert [one["assurance"] for one in levels] == ["claimed", "observed"]
+
+
+@pytest.mark.inv("CHECK-5")
+def test_only_a_person_allows_the_checks_of_a_project_and_each_change_must_be_allowed_again(
+    tmp_path: Path, person: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    project, data = tmp_path / "project", tmp_path / "data"
+    (project / ".interlock").mkdir(parents=True)
+    file = project / PROJECT_CHECKS
+    file.write_text('[checks.tests]\ncommand = ["/usr/bin/make", "test"]\n')
+    place = ["--data-dir", str(data), "--workspace", str(project)]
+    with person.context() as patch:
+        below_a_client(patch)
+        assert main([*place, "checks", "allow"]) == 1
+    assert "Only a person" in capsys.readouterr().err
+    assert main([*place, "inbox", "--json"]) == 0
+    assert [one["kind"] for one in json.loads(capsys.readouterr().out)["items"]] == ["check_to_allow"]
+    assert main([*place, "checks", "allow"]) == 0
+    assert "tests: /usr/bin/make test" in capsys.readouterr().out
+    for text, state in ((file.read_text(), "allowed"), ("# changed\n" + file.read_text(), "changed since")):
+        file.write_text(text)
+        assert main([*place, "checks", "list", "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["project"]["state"].startswith(state)
+    assert main([*place, "checks", "forget"]) == 0
+    assert "not allowed" in capsys.readouterr().out
+    file.write_text("[checks]\ntests = 1\n")
+    assert main([*place, "checks", "allow"]) == 1
+    assert "Correct the file" in capsys.readouterr().err
+
+
+@pytest.mark.inv("CHECK-1", "INBOX-1")
+def test_a_command_runs_the_check_that_a_run_waits_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    harness = checking(tmp_path, NEEDED)
+    first = harness.start("test.flow", goal="Ship")
+    harness.advance(first)
+    project, data = tmp_path / "project", tmp_path / "data"
+    lines = f'command = ["/bin/sh", "-c", "test -e passes"]\nworkspaces = [{json.dumps(str(project))}]\n'
+    (data / "config.toml").write_text(f"[checks.tests]\n{lines}")
+    words = ["--data-dir", str(data), "checks", "run", str(first["run"]["label"])]
+    assert main(words) == 1
+    assert "did not pass (exit, exit code 1). The run waits" in capsys.readouterr().out
+    assert main(["--data-dir", str(data), "inbox", "--json"]) == 0
+    assert [one["kind"] for one in json.loads(capsys.readouterr().out)["items"]] == ["check_failed"]
+    (project / "passes").touch()
+    assert main([*words, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["isAdvanced"] is True
+    assert main(words) == 1
+    assert "does not wait for a check" in capsys.readouterr().err

@@ -1,0 +1,203 @@
+"""Steps that a person decides before the work goes on."""
+
+from dataclasses import replace
+from typing import Any, cast
+
+import pytest
+from tests.support.approvals import READING, asking, given, replying
+from tests.support.ends import ended_by_command
+from tests.support.modes import NEVER_STOPS, events_of, gaps_in, session_of, status_of
+from tests.support.verify import unsound
+
+from interlock.engine.gates import ApprovalContext
+from interlock.kernel.errors import ErrorCode, Refusal
+from interlock.service.run.summaries import Summaries
+from interlock.service.trust.approve import ApprovalReport
+from interlock.service.trust.inbox import InboxItem, inbox_of
+from interlock.store.memory.store import MemoryStore
+from interlock.testing.harness import CounterClock, FixedKeyRing, Harness, ToolResult
+
+PLAN = "The plan: change one file, and test it."
+DAY_MS = 86_400_000
+
+
+def at_the_question(harness: Harness, **start: object) -> tuple[ToolResult, ToolResult]:
+    """Start the workflow and report its first step; return both answers."""
+    first = harness.start("test.flow", goal="Ship", **start)
+    return first, harness.advance(first, PLAN)
+
+
+def answers(harness: Harness, start: ToolResult) -> list[Any]:
+    return [cast("Any", one).data for one in events_of(harness, start, "event_received")]
+
+
+def choice_of(harness: Harness, start: ToolResult, answer: ToolResult) -> object:
+    return session_of(harness, start).context(harness.reference_of(answer).node)["choice"]
+
+
+@pytest.mark.inv("APPR-1", "APPR-2")
+def test_a_person_approves_by_command_and_the_run_continues() -> None:
+    harness = Harness.in_memory(asking(show=["notes.a", "goal"]))
+    first, waiting = at_the_question(harness)
+    assert waiting["waiting"]["for"] == "approval"
+    assert waiting["nextIntent"] == "await_user_confirmation"
+    assert "interlock approve" in waiting.text
+    report = given(harness, first, note="Go.")
+    assert isinstance(report, ApprovalReport)
+    assert report.is_advanced
+    assert harness.advance(waiting, None)["pending"]["stepId"] == "b"
+    [answer] = answers(harness, first)
+    assert (answer.assurance, answer.via) == ("observed", "command")
+    assert answer.fields.items() >= {"approved": True, "choice": "approve", "note": "Go."}.items()
+    assert str(answer.fields["shown"]).startswith("sha256:")
+    assert unsound(harness.store) == []
+
+
+@pytest.mark.inv("APPR-2")
+def test_a_question_is_decided_once_and_the_second_answer_names_the_first() -> None:
+    harness = Harness.in_memory(asking())
+    first, _ = at_the_question(harness)
+    given(harness, first)
+    refusal = given(harness, first, is_approved=False)
+    assert isinstance(refusal, Refusal)
+    assert "'approve', observed, by command line" in refusal.message
+    assert len(answers(harness, first)) == 1
+
+
+@pytest.mark.inv("APPR-3")
+@pytest.mark.parametrize("assurance", ["observed", "signed"])
+def test_an_answer_below_the_demanded_level_is_recorded_and_decides_nothing(assurance: str) -> None:
+    harness = Harness.in_memory(asking(assurance=assurance))
+    first, waiting = at_the_question(harness)
+    report = given(harness, first, assurance="claimed")
+    assert isinstance(report, ApprovalReport)
+    assert not report.is_advanced
+    claim = {"kind": "wr.confirmation", "confirmedBy": "Ann", "statement": "She said yes."}
+    again = harness.advance(waiting, None, output={"artifacts": [claim]})
+    assert again["waiting"]["for"] == "approval"
+    assert [one.assurance for one in answers(harness, first)] == ["claimed"]
+
+
+@pytest.mark.inv("APPR-3")
+def test_a_step_that_takes_a_claim_shows_the_artifact_and_records_it_as_one() -> None:
+    harness = Harness.in_memory(asking(assurance="claimed"))
+    first, waiting = at_the_question(harness)
+    assert "wr.confirmation" in waiting.text
+    claim = {"kind": "wr.confirmation", "confirmedBy": "Ann", "statement": "She said yes."}
+    assert harness.advance(waiting, None, output={"artifacts": [claim]})["pending"]["stepId"] == "b"
+    assert [(one.assurance, one.via) for one in answers(harness, first)] == [("claimed", "claim")]
+    assert unsound(harness.store) == []
+
+
+@pytest.mark.inv("APPR-3")
+def test_a_rejection_holds_the_run_until_a_person_approves() -> None:
+    harness = Harness.in_memory(asking(note="required"))
+    first, waiting = at_the_question(harness)
+    refusal = given(harness, first, is_approved=False)
+    assert isinstance(refusal, Refusal)
+    assert "--note" in refusal.suggestion
+    assert isinstance(given(harness, first, is_approved=False, note="Too risky."), ApprovalReport)
+    held = harness.advance(waiting, None)
+    assert "So far the answer is 'reject' (observed). The note: Too risky." in held.text
+    assert isinstance(given(harness, first), ApprovalReport)
+    assert harness.advance(waiting, None)["pending"]["stepId"] == "b"
+    assert unsound(harness.store) == []
+
+
+def test_each_choice_leads_its_own_way_if_the_step_reads_it() -> None:
+    workflow = asking(choices=["now", "later", "never"], set=[{"key": "choice", "from": "event.choice"}])
+    harness = Harness.in_memory(workflow)
+    first, waiting = at_the_question(harness)
+    for wrong in ("now", "soon"):
+        assert isinstance(given(harness, first, is_approved=False, choice=wrong), Refusal)
+    assert isinstance(given(harness, first, is_approved=False, choice="never"), ApprovalReport)
+    assert choice_of(harness, first, harness.advance(waiting, None)) == "never"
+
+
+@pytest.mark.inv("APPR-2")
+@pytest.mark.parametrize(("action", "choice"), [("accept", "approve"), ("decline", "reject")])
+def test_a_person_answers_through_the_client(action: str, choice: str) -> None:
+    harness = Harness.in_memory(READING)
+    first, waiting = at_the_question(harness)
+    third = replying(harness, action, "So be it.").advance(waiting, None)
+    assert choice_of(harness, first, third) == choice
+    [answer] = answers(harness, first)
+    assert (answer.via, answer.assurance, answer.fields["note"]) == ("elicitation", "observed", "So be it.")
+    assert unsound(harness.store) == []
+
+
+@pytest.mark.inv("APPR-2")
+def test_a_person_who_closes_the_question_decides_nothing() -> None:
+    harness = Harness.in_memory(READING)
+    first, waiting = at_the_question(harness)
+    closed = replying(harness, "cancel")
+    asked = replace(harness, asking=ApprovalContext(client_can=True))
+    assert closed.advance(waiting, None)["waiting"]["for"] == "approval"
+    assert asked.advance(waiting, None)["waiting"]["for"] == "approval"
+    assert answers(harness, first) == []
+
+
+@pytest.mark.inv("APPR-3")
+@pytest.mark.parametrize("reads", [False, True])
+def test_a_run_that_never_stops_takes_the_rejection_and_keeps_a_critical_gap(*, reads: bool) -> None:
+    harness = Harness.in_memory(READING if reads else asking())
+    first, waiting = at_the_question(harness, preferences=NEVER_STOPS)
+    third = harness.advance(waiting, None)
+    assert third["pending"]["stepId"] == "b"
+    if reads:
+        assert choice_of(harness, first, third) == "reject"
+    harness.advance(third, "Finished the rest of the work.")
+    assert [(one.severity, one.reason.detail) for one in gaps_in(harness, first)] == [
+        ("critical", "missing_required_output")
+    ]
+    assert status_of(harness, first) == "complete_with_gaps"
+    assert unsound(harness.store) == []
+
+
+@pytest.mark.inv("APPR-3")
+@pytest.mark.parametrize("reads", [False, True])
+def test_an_answer_after_the_time_is_over_is_refused_and_never_counts_as_approved(*, reads: bool) -> None:
+    clock = CounterClock()
+    more: dict[str, Any] = {"set": [{"key": "choice", "from": "event.choice"}]} if reads else {}
+    harness = Harness.over(MemoryStore(), asking(expires="24h", **more), clock=clock, keys=FixedKeyRing())
+    first, waiting = at_the_question(harness)
+    clock.skip_ms(DAY_MS)
+    refusal = given(harness, first)
+    assert isinstance(refusal, Refusal)
+    assert "has expired" in refusal.message
+    third = replying(harness, "accept").advance(waiting, None)
+    if reads:
+        assert choice_of(harness, first, third) == "expired"
+    else:
+        assert third["waiting"]["for"] == "approval"
+    assert [one.event for one in answers(harness, first)] == ["wr.expired"]
+    assert unsound(harness.store) == []
+
+
+def test_a_run_that_ended_takes_no_answer() -> None:
+    harness = Harness.in_memory(asking())
+    first, _ = at_the_question(harness)
+    ended_by_command(harness, first)
+    refusal = given(harness, first)
+    assert isinstance(refusal, Refusal)
+    assert refusal.code is ErrorCode.RUN_ENDED
+
+
+@pytest.mark.inv("INBOX-1")
+def test_the_inbox_has_each_question_with_what_is_shown_and_the_command() -> None:
+    harness = Harness.in_memory(asking(show=["notes.a", "goal"]))
+    first, waiting = at_the_question(harness)
+    at_the_question(harness)
+
+    def inbox() -> list[InboxItem]:
+        found = Summaries().listing(harness.store, harness.ports.read.plans)
+        return inbox_of(harness.store, harness.ports.read.plans, found, ())
+
+    items = inbox()
+    label = waiting["run"]["label"]
+    assert [one.kind for one in items] == ["approval", "approval"]
+    [mine] = [one for one in items if one.label == label]
+    assert mine.text == f"Do it this way?\n\nnotes.a:\n{PLAN}\n\ngoal:\nShip"
+    assert f"interlock approve {label}" in mine.command
+    given(harness, first)
+    assert [one.label == label for one in inbox()] == [False]
