@@ -112,7 +112,7 @@ def _questions(run_context: RunContext, tip: Node) -> Iterator[InboxItem]:
         return
     step = run_context.workflow.steps[pending.step_id]
     context = run_context.session.context(tip.node)
-    asks = asks_of(step, with_loop_variables(run_context.workflow.graphs, context, pending.loop_path))
+    asks = asks_of(step, with_loop_variables(run_context.workflow.graphs, context, run_context.frames(tip)))
     view = run_context.view(tip)
     if asks:
         yield InboxItem(
