@@ -69,8 +69,8 @@ $(EVAL)/model.gguf: evaluation/engine.txt evaluation/parts.txt evaluation/join.p
 	$(PYTHON) evaluation/join.py $(EVAL)/parts $@
 	rm -r $(EVAL)/parts
 
-soak: $(VENV)/dev.stamp ## run the long tests
-	$(BIN)/python -m pytest -m soak
+soak: $(VENV)/dev.stamp ## run the long tests, and all cases of those that take a share
+	INTERLOCK_EXHAUSTIVE=1 $(BIN)/python -m pytest -m "soak or exhaustive"
 
 format: $(VENV)/dev.stamp ## fix what ruff can fix, and format
 	$(BIN)/ruff check --fix .

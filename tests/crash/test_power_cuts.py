@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 from tests.support.crash import KINDS, Case, apply, assert_readable, opened, prepared, session_id, start_plan
+from tests.support.shares import share_of
 
 from interlock.store.ports.errors import FailureKind, StoreFailureError
 from interlock.testing.power_cut import CrashDisk, InjectedFault, PowerCutError
@@ -64,7 +65,7 @@ PLACES = [(kind, at) for kind, case in CASES.items() for at in range(steps_of(ca
 def assert_power_loss_is_survived(kind: str, at: int) -> None:
     case = CASES[kind]
     for disk, is_acknowledged in cut_disks(case, at):
-        for left in disk.survivors():
+        for left in share_of(disk.survivors(), 3):
             assert_old_or_new_and_next_works(case, left, is_new=is_acknowledged)
 
 
@@ -74,22 +75,25 @@ def assert_answers_survive_a_later_power_loss(kind: str, at: int) -> None:
         # The process is dead, the machine is not: what it wrote is there, synced or not.
         answered = opened(disk).load(case.plan.session)
         assert answered in (case.old, case.new)
-        for left in disk.survivors():
+        for left in share_of(disk.survivors(), 3):
             assert_old_or_new_and_next_works(case, left, is_new=answered == case.new)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.inv("CRASH-1", "CRASH-2", "APP-1")
 @pytest.mark.parametrize(("kind", "at"), PLACES)
 def test_power_lost_at_an_operation_leaves_the_old_state_or_the_new_and_the_next_call_works(kind: str, at: int) -> None:
     assert_power_loss_is_survived(kind, at)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.inv("CRASH-3")
 @pytest.mark.parametrize(("kind", "at"), PLACES)
 def test_what_another_process_answered_from_after_a_kill_survives_a_power_loss(kind: str, at: int) -> None:
     assert_answers_survive_a_later_power_loss(kind, at)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.inv("CRASH-5")
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_append_after_a_torn_one_cuts_the_tail_off_first(kind: str) -> None:
@@ -102,15 +106,15 @@ def test_an_append_after_a_torn_one_cuts_the_tail_off_first(kind: str) -> None:
     with pytest.raises(PowerCutError):
         apply(opened(torn), case.plan)
     torn.fault = None
-    for left in torn.survivors():
-        for cut in range(40):
+    for left in share_of(torn.survivors(), 2):
+        for cut in share_of(range(40), 3):
             again = left.copy()
             again.fault = InjectedFault(at=cut)
             try:
                 apply(opened(again), case.plan)
             except PowerCutError:
                 again.fault = None
-                for twice_left in again.survivors():
+                for twice_left in share_of(again.survivors(), 4):
                     assert_old_or_new_and_next_works(case, twice_left, is_new=False)
                 continue
             break

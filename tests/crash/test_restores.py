@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 from tests.support.crash import advance_plan, apply, assert_readable, opened, run_id, session_id, start_plan
+from tests.support.shares import share_of
 
 from interlock.engine.request import Request
 from interlock.engine.start import root_node
@@ -127,22 +128,24 @@ def assert_all_or_nothing(kind: str, disk: CrashDisk, *, is_whole: bool) -> None
         again.artifact(digest)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.inv("BND-11")
 @pytest.mark.parametrize(("kind", "at"), PLACES)
 def test_power_lost_during_a_restore_leaves_all_of_the_session_or_nothing(kind: str, at: int) -> None:
     for disk, is_done in cut_disks(kind, at):
         assert_all_or_nothing(kind, disk.copy(), is_whole=is_done)
-        for left in left_of(disk):
+        for left in share_of(left_of(disk), 4):
             assert_all_or_nothing(kind, left, is_whole=is_done)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.inv("BND-11")
 @pytest.mark.parametrize(("kind", "at"), PLACES)
 def test_what_another_process_answered_from_after_a_killed_restore_survives_a_power_loss(kind: str, at: int) -> None:
     for disk, _ in cut_disks(kind, at):
         answered = opened(disk).load(A)
         assert answered in (None, LOADED)
-        for left in left_of(disk):
+        for left in share_of(left_of(disk), 4):
             assert_all_or_nothing(kind, left, is_whole=answered is not None)
 
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.support.bundles import DOCUMENT, a_session, repaired, views
 from tests.support.crash import advance_plan, apply, opened, run_id, session_id, start_plan
 from tests.support.modes import files_below
+from tests.support.shares import share_of
 
 from interlock.engine.request import Request
 from interlock.engine.start import root_node
@@ -101,10 +102,11 @@ def prefix_of(disk: CrashDisk) -> Salvaged | None:
     return salvaged
 
 
+@pytest.mark.exhaustive
 @pytest.mark.inv("SAL-1")
 def test_a_manifest_cut_at_any_byte_is_a_shorter_healthy_history() -> None:
     lengths: list[int] = []
-    for size in range(len(bytes_of(MANIFEST))):
+    for size in share_of(range(len(bytes_of(MANIFEST))), 7):
         salvaged = prefix_of(cut([(MANIFEST, size)]))
         assert salvaged is None or salvaged.health is Health.HEALTHY
         lengths.append(len(salvaged.history) if salvaged is not None else 0)

@@ -57,7 +57,7 @@ class Plan:
 
 
 ERAS: tuple[Era, Era] = ("auto", "legacy")
-QUICK = [Plan(7, "auto", servers=1, agents=3, count=8), Plan(11, "legacy", servers=2, agents=3, count=12)]
+QUICK = [Plan(7, "auto", servers=1, agents=3, count=5), Plan(11, "legacy", servers=2, agents=3, count=7)]
 LONG = [Plan(101, era, servers=servers, agents=4, count=125) for era in ERAS for servers in (1, 2)]
 
 
@@ -80,7 +80,7 @@ async def test_no_kill_stop_or_end_loses_an_acknowledged_advance_or_applies_one_
     Log(site).says_what_was_heard(journal)
 
 
-OUTBOX_QUICK = [Plan(13, "auto", servers=2, agents=3, count=10)]
+OUTBOX_QUICK = [Plan(13, "auto", servers=2, agents=3, count=6)]
 OUTBOX_LONG = [Plan(301 + number, "auto", servers=2, agents=4, count=125) for number in range(4)]
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from tests.e2e.test_stdio_transport import ENVELOPE, ERAS, PATIENCE_S, Json, Served, call, in_era, serving
 from tests.support.server import ABC, workspace_in
+from tests.support.shares import IS_WHOLE
 from tests.support.verify import unsound_below
 
 from interlock.kernel.budgets import LINE_BYTES_MAX
@@ -22,6 +23,7 @@ from interlock.kernel.budgets import LINE_BYTES_MAX
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="waits on pipes with select, sends signals")
 
 MOMENTS = ("sent", "parse", "load", "decide", "append", "render")
+MOMENTS_OF_A_SHARE = ("sent", "append", "render")
 """When a call is met: as soon as it is sent, or when the server told that it is done with a part of it."""
 CLOSED_STDOUT = "closed stdout"
 ENDS = ("end of input", signal.SIGTERM, signal.SIGINT, signal.SIGKILL, CLOSED_STDOUT)
@@ -81,13 +83,14 @@ def said_of(server: Served) -> list[Json]:
     return [json.loads(line) for line in rest.splitlines()]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.inv("SRV-7", "CRASH-8")
 @pytest.mark.parametrize("how", ENDS, ids=str)
 def test_whenever_the_end_meets_an_advance_it_is_whole_or_not_begun_and_repeating_it_is_one_advance(
     root: Path, how: str | signal.Signals
 ) -> None:
     met: list[tuple[str, Json, list[Json]]] = []
-    for moment in MOMENTS:
+    for moment in MOMENTS if IS_WHOLE or how is signal.SIGKILL else MOMENTS_OF_A_SHARE:
         with product(root, INTERLOCK_TRACE="1") as server:
             first = structure(ask(server, call(1, "start_workflow", workflowId="test.abc")))
             await_span(server, "render")

@@ -12,10 +12,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.support.flow import document, loop, step
+from tests.support.shares import examples
 
 from interlock.kernel.errors import ErrorCode
 from interlock.record.events import NodeCreatedEvent
 from interlock.testing.harness import Harness, ToolResult
+
+pytestmark = pytest.mark.exhaustive
 
 CONTEXT = "x={{x}} y={{y}} deep={{o.k}} of {{goal}}"
 IN_LOOP = CONTEXT + " item={{item.name}} pass={{iteration}} at={{index}}"
@@ -137,7 +140,7 @@ ACTS = st.tuples(
 
 
 @pytest.mark.inv("CTX-2", "ADV-8")
-@settings(max_examples=20, derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(20), derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(ACTS, min_size=4, max_size=14))
 def test_a_node_shows_the_same_step_for_ever_and_no_value_of_another_branch(acts: list[Any]) -> None:
     history = History(Harness.in_memory(RUN))

@@ -8,11 +8,14 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 from tests.support.plans import Document, workflows
+from tests.support.shares import examples
 
 from interlock.define.diagnostics import Diagnostic, has_errors
 from interlock.define.document import WorkflowDocument
 from interlock.define.front import parse_workflow
 from interlock.plan.compile.compiler import Compiled, compile_workflow
+
+pytestmark = pytest.mark.exhaustive
 
 Container = dict[str, Any] | list[Any]
 
@@ -107,7 +110,9 @@ def is_placed(document: Document, found: Diagnostic) -> bool:
     )
 
 
-@settings(deadline=None, max_examples=400, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(
+    deadline=None, max_examples=examples(400), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
 @given(workflows(), st.data())
 @pytest.mark.inv("PLAN-7")
 def test_a_damaged_document_compiles_or_its_faults_are_told_where_they_stand(

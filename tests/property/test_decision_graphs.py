@@ -8,6 +8,7 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
+from tests.support.shares import examples
 
 from interlock.decide.condition import Condition, LenientOperator, StrictOperator
 from interlock.decide.evaluate import ConditionInputs, LoopDecision, Undecided, evaluate
@@ -17,6 +18,8 @@ from interlock.decide.lowering import Assignment, action_id, build_graph, trigge
 from interlock.decide.schedule import Schedule, build_schedule
 from interlock.decide.value import OPERANDS, CalculationError, Operation, Value, calculate
 from interlock.kernel.canonical import Json, canonical_bytes
+
+pytestmark = pytest.mark.exhaustive
 
 VALUE: TypeAdapter[Value] = TypeAdapter(Value)
 CONDITION: TypeAdapter[Condition] = TypeAdapter(Condition)
@@ -168,7 +171,7 @@ def expected_outcome(decision: Decision, assignment: Assignment, inputs: Conditi
 
 
 @pytest.mark.inv("DEC-1")
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(decisions(), INPUTS, st.integers(min_value=0, max_value=2**32))
 def test_a_graph_that_is_inserted_in_any_order_gives_the_same_bytes_in_a_hundred_passes(
     decision: Decision, inputs: ConditionInputs, seed: int

@@ -7,13 +7,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.flows import WORK, WORKFLOW_ID, RandomFlow, harness_of, lowered, outputs, random_flows, run_to_end
 from tests.support.lifecycle import hold_lifecycle, run_of
+from tests.support.shares import examples
 
 from interlock.plan.graph import Graphs
 from interlock.service.run.lifecycle import read_executions
 
+pytestmark = pytest.mark.exhaustive
+
 
 @pytest.mark.inv("OPS-16", "OPS-19", "EXE-13", "EXE-10")
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(one=random_flows(), begin=st.integers(0, 1))
 def test_a_random_flow_does_exactly_the_slots_that_its_model_takes(one: RandomFlow, begin: int) -> None:
     flow = one.build()
@@ -41,7 +44,7 @@ def reaches(graphs: Graphs, source: str, target: str) -> bool:
 
 
 @pytest.mark.inv("OPS-16")
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(one=random_flows())
 def test_two_steps_are_parallel_if_neither_waits_for_the_other_and_a_fork_leads_to_both(one: RandomFlow) -> None:
     graphs = lowered(one.build(), WORK).graphs

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.support.flow import copied, repeat_and_compare
+from tests.support.shares import examples
 
 from interlock.decide.condition import Compare
 from interlock.define.diagnostics import has_errors
@@ -18,6 +19,8 @@ from interlock.plan.check.validate import validate_plan
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.walk import ExecutionState
 from interlock.record.snapshot import Complete, Running
+
+pytestmark = pytest.mark.exhaustive
 
 NODES_MAX = 12
 
@@ -110,7 +113,9 @@ def workflow_of(plan: records.Plan) -> CompiledWorkflow:
     )
 
 
-@settings(deadline=None, max_examples=400, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(
+    deadline=None, max_examples=examples(400), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
 @given(graphs())
 @pytest.mark.inv("WALK-1", "WALK-9")
 def test_every_graph_ends_with_each_node_completed_or_skipped_as_the_model_says(graph: Graph) -> None:

@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 from tests.agents.agent import Agent, Task, Work
 from tests.support.plans import KNOWN, Document, workflows
+from tests.support.shares import examples
 
 from interlock.define.diagnostics import has_errors
 from interlock.define.document import WorkflowDocument
@@ -28,6 +29,8 @@ from interlock.plan.graph import Graphs
 from interlock.record.snapshot import Complete, Running, step_instance_key
 from interlock.record.tokens import StateRef
 from interlock.testing.harness import Harness, ToolResult
+
+pytestmark = pytest.mark.exhaustive
 
 unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 """Documents are large and a loaded machine is no fault of ours."""
@@ -61,7 +64,7 @@ def shuffled(value: Any, chance: random.Random) -> Any:
     return {key: shuffled(member, chance) for key, member in members}
 
 
-@settings(unhurried, max_examples=60)
+@settings(unhurried, max_examples=examples(60))
 @given(workflows(), SEEDS, st.permutations(sorted(FEATURES)))
 @pytest.mark.inv("PLAN-7")
 def test_a_document_has_one_hash_however_its_keys_and_features_are_ordered(
@@ -73,7 +76,7 @@ def test_a_document_has_one_hash_however_its_keys_and_features_are_ordered(
     assert workflow_hash(other) == workflow_hash(document)
 
 
-@settings(unhurried, max_examples=40)
+@settings(unhurried, max_examples=examples(40))
 @given(workflows(), st.data())
 def test_one_changed_character_of_a_prompt_is_another_hash(document: Document, data: st.DataObject) -> None:
     before = workflow_hash(document)
@@ -83,7 +86,7 @@ def test_one_changed_character_of_a_prompt_is_another_hash(document: Document, d
     assert workflow_hash(document) != before
 
 
-@settings(unhurried, max_examples=60)
+@settings(unhurried, max_examples=examples(60))
 @given(workflows())
 def test_what_compiles_is_a_plan_without_faults_that_reads_back_as_it_was_pinned(document: Document) -> None:
     workflow = compiled(document)
@@ -104,7 +107,7 @@ def parts_of(value: Any) -> Iterator[Document]:
 # Playing.
 
 
-@settings(unhurried, max_examples=120)
+@settings(unhurried, max_examples=examples(120))
 @given(workflows(), SEEDS, st.sampled_from([0.0, 0.5]), st.sampled_from(["structure", "text"]))
 @pytest.mark.inv("WALK-2")
 def test_an_agent_that_reads_only_answers_finishes_any_workflow(
@@ -177,7 +180,7 @@ def walk_of(harness: Harness, played: Work) -> tuple[CompiledWorkflow, list[Runn
     return plans.workflow(ref.workflow_hash), states[::-1]
 
 
-@settings(unhurried, max_examples=60)
+@settings(unhurried, max_examples=examples(60))
 @given(workflows(), SEEDS, st.data())
 def test_a_fork_from_any_earlier_step_finishes_too(document: Document, seed: int, data: st.DataObject) -> None:
     harness = Harness.in_memory(document)
@@ -198,7 +201,7 @@ def fork_of(harness: Harness, answer: ToolResult) -> ToolResult:
     return replace(answer, structure={**answer.structure, "nextCall": redone})
 
 
-@settings(unhurried, max_examples=40)
+@settings(unhurried, max_examples=examples(40))
 @given(workflows(), SEEDS, st.sampled_from([0.0, 0.5]), st.data())
 def test_looking_twice_at_any_place_says_the_same_to_the_letter(
     document: Document, seed: int, fault_rate: float, data: st.DataObject
@@ -211,7 +214,7 @@ def test_looking_twice_at_any_place_says_the_same_to_the_letter(
     assert first.text == second.text
 
 
-@settings(unhurried, max_examples=20)
+@settings(unhurried, max_examples=examples(20))
 @given(workflows(), SEEDS)
 def test_a_run_goes_on_though_every_call_meets_a_fresh_process(document: Document, seed: int) -> None:
     with tempfile.TemporaryDirectory() as root:

@@ -8,12 +8,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.support.record import SESSION, History, Sent, stamps
+from tests.support.shares import examples
 
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import NodeId, RunId, ack_attempt
 from interlock.record.events import Actor, Event, parse_event
 from interlock.views.evolution import evolve
 from interlock.views.session import Node, Session, new_session
+
+pytestmark = pytest.mark.exhaustive
 
 unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 """A loaded machine is no fault of ours."""
@@ -337,7 +340,7 @@ def test_replaying_the_stored_segments_gives_the_live_session(moves: list[Move])
 
 
 @pytest.mark.inv("READ-6", "EVT-5")
-@settings(unhurried, max_examples=50)
+@settings(unhurried, max_examples=examples(50))
 @given(MOVES)
 def test_the_same_plans_at_another_time_by_another_caller_say_the_same(moves: list[Move]) -> None:
     other = stamps("2031-12-31T23:59:59.999Z", first_id=5_000, actor=Actor(type="system", identifier="other"))

@@ -9,6 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from tests.support.crash import STEPS, apply, assert_readable, opened, session_id, start_plan
+from tests.support.shares import examples
 from tests.support.sweep import (
     DAY_S,
     HOUR_S,
@@ -25,6 +26,8 @@ from interlock.store.local import layout
 from interlock.store.ports.errors import SessionsMissingError
 from interlock.testing.power_cut import CrashDisk, InjectedFault, PowerCutError
 from interlock.views.session import Session
+
+pytestmark = pytest.mark.exhaustive
 
 NAMES = st.sampled_from("abcd")
 ARTIFACTS = st.sampled_from([None, "x", "y"])
@@ -176,4 +179,4 @@ class Retention(RuleBasedStateMachine):
 
 
 TestRetention = pytest.mark.inv("GC-1", "GC-2", "GC-8", "GC-9")(Retention.TestCase)
-TestRetention.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
+TestRetention.settings = settings(max_examples=examples(60), stateful_step_count=25, deadline=None)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 from tests.support.record import ATTEMPT, DIGEST, NODE, RUN, SESSION, WORKFLOW_HASH
+from tests.support.shares import share_of
 
 from interlock.kernel.canonical import canonical_bytes
 from interlock.kernel.errors import ErrorCode
@@ -110,17 +111,19 @@ def edits(text: str) -> set[str]:
     }
 
 
+@pytest.mark.exhaustive
 @pytest.mark.inv("TOK-2")
 @pytest.mark.parametrize("remainder", [0, 1, 2])
 @every_kind
 def test_of_all_texts_within_one_edit_of_a_token_the_token_alone_verifies(ref: TokenRef, remainder: int) -> None:
-    """Exhaustive on purpose, at each base64 remainder: stray bits hide in the last character of a part."""
+    """At each base64 remainder: stray bits hide in the last character of a part."""
     token = next(
         token
         for more in ("", "0", "00")
         if len(payload_of(token := mint(replace(ref, session=SessionId(SESSION + more)), CURRENT))) % 3 == remainder
     )
-    accepted = {edit for edit in edits(token) if not isinstance(decode_long(edit).verify([CURRENT]), TokenFault)}
+    tried = {token, *share_of(sorted(edits(token)), 5)}
+    accepted = {edit for edit in tried if not isinstance(decode_long(edit).verify([CURRENT]), TokenFault)}
     assert accepted == {token}
 
 

@@ -23,6 +23,7 @@ def patch(path: Path, old: str, new: str) -> Path:
     return path
 
 
+@pytest.mark.soak
 def test_each_mutation_is_judged_by_the_tests_of_its_rule(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     patches = [
         patch(tmp_path / "ID-5.marker.patch", "room = bytes_max - utf8_bytes(marker)", "room = bytes_max"),
