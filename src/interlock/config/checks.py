@@ -53,7 +53,7 @@ class LocalChecks:
         placed = None if pinned is None else self._pinned(pinned)
         if pinned is None or placed is None:
             return CheckFault(
-                why=f"the check `{waiting.name}` is not defined any more, or not as it was when the run began",
+                why=f"the definition of the check `{waiting.name}` has changed since the run began, or is gone",
                 fix="Tell the user: they restore its definition, or allow the project's checks again with `interlock"
                 " checks allow`. With a changed definition, a new run is needed.",
             )
