@@ -375,6 +375,13 @@ def copy_to_session(event: Event, session: SessionId) -> Event:
     return copied.model_copy(update={"dedupe_key": build_dedupe_key(copied)})
 
 
+def mark_imported(event: Event) -> Event:
+    """Return the first event of a session with the mark that an import made it; any other event unchanged."""
+    if not isinstance(event, SessionCreatedEvent):
+        return event
+    return event.model_copy(update={"data": data.SessionCreated(imported=True)})
+
+
 def is_key_event(event: Event) -> bool:
     """Return whether a duplicate of this event means that its plan is a replay.
 

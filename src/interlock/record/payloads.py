@@ -45,7 +45,12 @@ EdgeCauseKind = Literal["tip_advance", "intentional_fork", "checkpoint_created",
 
 
 class SessionCreated(Record):
-    """A session exists. Its title and content are derived from later events."""
+    """A session exists. Its title and content are derived from later events.
+
+    `imported`: an import made it from a bundle, and the bundle may name any source (WORLD-7).
+    """
+
+    imported: Literal[True] | None = None
 
 
 class Binding(Record):

@@ -6,10 +6,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, Self
 
+from interlock.channels.channel import ChannelSource
 from interlock.engine.gates import GateClaims
 from interlock.engine.outside import SourceKey
 from interlock.kernel.budgets import ARTIFACT_BYTES_MAX, SUMMARY_RUNS_MAX
-from interlock.kernel.ids import Digest, SessionId, SourceKind
+from interlock.kernel.ids import Digest, SessionId
 from interlock.kernel.progress import Progress, report_nothing
 from interlock.record.append_plan import AppendPlan, Stamps
 from interlock.record.base import SHORT, Preferences, TokenFormat, UnknownVersionError
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 class Outbox(Protocol):
     """Sends intents after they are recorded: through channels that only the user configures (WORLD-6)."""
 
-    def uncovered(self, sends: str, source: SourceKind) -> str | None:
+    def uncovered(self, sends: str, source: ChannelSource) -> str | None:
         """Return why no single channel takes intents of this kind from this kind of source; None if one does."""
         ...
 
@@ -50,7 +51,7 @@ class Outbox(Protocol):
 class NoOutbox:
     """No channel: nothing is sent, and no workflow that sends anything can start."""
 
-    def uncovered(self, sends: str, source: SourceKind) -> str | None:
+    def uncovered(self, sends: str, source: ChannelSource) -> str | None:
         """See `Outbox`."""
         return f"no channel is configured (for `{sends}`, of a workflow of the source `{source}`)"
 

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from interlock.channels.channel import ChannelConfig, Message, Result, owner_of
+from interlock.channels.channel import ChannelConfig, ChannelSource, Message, Result, owner_of
 from interlock.channels.command import end_children
 from interlock.channels.opening import open_channel
 from interlock.engine.outside import EVENT_KIND, SentEvent, parse_event_artifact
@@ -22,7 +22,7 @@ from interlock.kernel.budgets import (
     DISPATCHES_AT_ONCE,
 )
 from interlock.kernel.canonical import canonical_bytes
-from interlock.kernel.ids import IntentId, RunId, SessionId, SourceKind
+from interlock.kernel.ids import IntentId, RunId, SessionId
 from interlock.record.append_plan import AppendPlan, EventDraft
 from interlock.record.events import Actor
 from interlock.record.world import IntentSettled
@@ -31,7 +31,7 @@ from interlock.store.ports.errors import SessionBusyError, SessionUnhealthyError
 from interlock.store.ports.writer import SessionLock
 from interlock.version import VERSION
 from interlock.views.outside import Intent
-from interlock.views.session import Session
+from interlock.views.session import Run, Session
 
 SYSTEM = Actor(type="system", identifier="channels", metadata={"version": VERSION})
 """Who records what became of an intent that a server sends."""
@@ -94,7 +94,7 @@ class Sender:
             if run.ended is not None and intent.attempt == 0:
                 record_settled(self.ports, lock, intent, {"state": "cancelled"}, self.actor)
                 return Undelivered(why="its run has ended")
-            channel = owner_of(self.channels, intent.sends, run.source_kind)
+            channel = owner_of(self.channels, intent.sends, source_of(session, run))
             if isinstance(channel, str):
                 return Undelivered(why=channel)
             claim = {"state": "dispatched", "channel": channel.name, "owner": self.owner}
@@ -125,6 +125,11 @@ class Sender:
                 # A person has settled this try in the meantime, and may have begun the next one.
                 return settled_of(lock.session, intent)
             return settled_of(record_settled(self.ports, lock, claimed, fields, self.actor), intent)
+
+
+def source_of(session: Session, run: Run) -> ChannelSource:
+    """Return the source of a run for channels. What a bundle says of its runs' sources is not believed (WORLD-7)."""
+    return "imported" if session.is_imported else run.source_kind
 
 
 def settled_of(session: Session, intent: Intent) -> IntentSettled:
@@ -191,7 +196,7 @@ class Dispatcher:
     _mutex: threading.Lock = field(default_factory=threading.Lock, init=False)
     _ending: threading.Event = field(default_factory=threading.Event, init=False)
 
-    def uncovered(self, sends: str, source: SourceKind) -> str | None:
+    def uncovered(self, sends: str, source: ChannelSource) -> str | None:
         """See `Outbox`."""
         found = owner_of(self.sender.channels, sends, source)
         return found if isinstance(found, str) else None
