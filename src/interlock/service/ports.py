@@ -24,7 +24,7 @@ from interlock.store.ports.keys import KeyRingReader, KeyRingWriter
 from interlock.store.ports.reader import SessionReader
 from interlock.store.ports.workspace import NOWHERE, GitAnchors
 from interlock.store.ports.writer import SessionLock, SessionWriter
-from interlock.views.outside import Intent
+from interlock.views.outside import Intent, SigningKeys
 from interlock.views.session import BASELINE, Session
 
 if TYPE_CHECKING:
@@ -160,6 +160,11 @@ class Ports(AppendPorts):
     sources: Mapping[str, SourceKey] = field(default_factory=dict[str, SourceKey])
     config_hash: Digest | None = None
     unanswered: UnansweredStarts = field(default_factory=UnansweredStarts)
+
+    @property
+    def signing_keys(self) -> SigningKeys:
+        """The keys whose signatures count for a step that demands one (WORLD-10)."""
+        return frozenset((one.name, one.public_key) for one in self.sources.values())
 
     def for_call(self, since_s: float, progress: Progress) -> "Ports":
         """Return the ports for one call; see `ReadPorts`. Caches are shared with the other calls."""

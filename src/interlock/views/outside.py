@@ -31,6 +31,31 @@ class Received:
     data: EventReceived
 
 
+SigningKeys = frozenset[tuple[str, str]]
+"""The sources whose signatures count, each by its name and its public key."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Demand:
+    """What a step waits for: the kind of an event, and how well it must be known.
+
+    `keys` are those that a demanded signature may be of; None: each key that the log names, as in a view.
+    """
+
+    kind: str
+    assurance: Assurance
+    keys: SigningKeys | None = None
+
+    def is_met_by(self, event: EventReceived) -> bool:
+        """Say whether an event of this kind is known well enough."""
+        if ASSURANCES.index(event.assurance) < ASSURANCES.index(self.assurance):
+            return False
+        if self.assurance != "signed" or self.keys is None or event.event.startswith("wr."):
+            return True
+        # An imported log may call any event signed or executed; only a key that is known here proves it.
+        return event.signed is not None and (event.signed.source, event.signed.public_key) in self.keys
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Intent:
     """An intent as the log holds it. `attempt` counts the tries; `settled` is the last record of the last one.
@@ -76,18 +101,15 @@ class Outside:
         """Yield the events of a run and kind in log order."""
         yield from reversed([self.events[one] for one in self.by_kind.get((run, kind), List())])
 
-    def first_match(
-        self, run: RunId, kind: str, assurance: Assurance, node: NodeId, taken: "HashTrieSet[EventId]"
-    ) -> Received | None:
+    def first_match(self, run: RunId, demand: Demand, node: NodeId, taken: "HashTrieSet[EventId]") -> Received | None:
         """Return the first event in log order that a step waits for: well enough known, and not taken by its branch.
 
         A timeout that was noticed at this node counts like an event.
         """
-        least = ASSURANCES.index(assurance)
         found = [
             one
-            for one in self.received(run, kind)
-            if one.event_id not in taken and ASSURANCES.index(one.data.assurance) >= least and one.node in (None, node)
+            for one in self.received(run, demand.kind)
+            if one.event_id not in taken and one.node in (None, node) and demand.is_met_by(one.data)
         ]
         expired = [one for one in self.received(run, EXPIRED) if one.node == node]
         return min([*found[:1], *expired[:1]], key=lambda one: one.index, default=None)

@@ -301,6 +301,30 @@ def test_a_signed_event_satisfies_a_step_that_demands_it_whoever_brings_it() -> 
 
 
 @pytest.mark.inv("WORLD-10")
+def test_a_signature_whose_key_is_not_configured_here_is_not_taken_and_the_answer_names_the_key() -> None:
+    source, key = a_source("ci.finished")
+    theirs = with_sources(Harness.in_memory(waiting_for(assurance="signed")), source)
+    first = theirs.start("test.flow", goal="Ship")
+    event: dict[str, Any] = signed_event(theirs, first, key).to_json()
+    assert isinstance(sent(theirs, first, event.pop("id"), **event), EventReport)
+    mine, my_key = a_source("ci.finished")
+    here = with_sources(theirs, mine)
+    waiting = here.advance(first)
+    still = here.advance(waiting, None)
+    assert still["pending"]["stepId"] == "ci"
+    assert source.public_key in still.text
+    assert "not configured here" in still["waiting"]["how"]
+    own: dict[str, Any] = signed_event(here, first, my_key, id="mine", fields={"status": "red"}).to_json()
+    report = sent(here, first, own.pop("id"), **own)
+    assert isinstance(report, EventReport)
+    assert report.is_advanced
+    tip = session_of(here, first).runs[here.reference_of(first).run].tip
+    assert tip is not None
+    assert session_of(here, first).context(tip)["status"] == "red"
+    assert unsound(here.store) == []
+
+
+@pytest.mark.inv("WORLD-10")
 @pytest.mark.parametrize(
     "forgery", ["fields", "id", "node", "another run", "another key", "another source", "another kind"]
 )

@@ -88,6 +88,7 @@ def advance(
     """
     attempt = target.attempt
     assert attempt is not None, "an advance has an attempt"
+    target = replace(target, run_context=replace(target.run_context, signing_keys=ports.signing_keys))
     sent, request = events_in(request)
     # The keys are read before the append: after it, nothing may prevent the answer.
     ring = ports.key_ring.ensure_keys()

@@ -1,6 +1,6 @@
 """Records an event that did not come with a report, and advances the run if it waits for the event (WORLD-3)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from interlock.engine.answer.model import Answer, HumanInputRequired
 from interlock.engine.answer.structure import Warned
@@ -73,6 +73,7 @@ def advance_waiting(ports: Ports, run_context: RunContext, actor: Actor) -> bool
     Raises:
         StoreFailureError, SessionBusyError, SessionUnhealthyError, ContentDamagedError, KeyRingDamagedError: As above.
     """
+    run_context = replace(run_context, signing_keys=ports.signing_keys)
     tip = run_context.run.tip
     assert tip is not None, "a run has a root"
     node = run_context.session.nodes[tip]
