@@ -6,6 +6,7 @@ from dataclasses import replace
 from interlock.config.applied import applied_config_hash
 from interlock.config.settings import Settings, workflow_sources
 from interlock.engine.outside import SentEvent
+from interlock.kernel.errors import Refusal
 from interlock.kernel.ids import RunId, SessionId
 from interlock.service.catalog import Catalog
 from interlock.service.clock import NoTrace, StderrTrace
@@ -28,9 +29,10 @@ def local_ports(settings: Settings, *, is_server: bool = False) -> Ports:
         ReadPorts.over(store, store), trace=trace, anchors=git_anchors, token_format=settings.config.token_format
     )
 
-    def receive(session: SessionId, run: RunId, sent: SentEvent) -> None:
+    def receive(session: SessionId, run: RunId, sent: SentEvent) -> str | None:
         """Record an event that a channel answered with, and advance the run if it waits for it."""
-        send_event(ports, (session, run), sent, Arrival(via="channel", assurance="observed"), SYSTEM)
+        found = send_event(ports, (session, run), sent, Arrival(via="channel", assurance="observed"), SYSTEM)
+        return f"{found.message} {found.suggestion}" if isinstance(found, Refusal) else None
 
     sender = Sender(
         ports=AppendPorts(read=read, writer=store),

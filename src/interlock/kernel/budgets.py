@@ -298,6 +298,10 @@ CHANNEL_REPLY_BYTES_MAX = 64 * KIB
 """What is read of the answer of a channel: more than an event needs."""
 CHANNEL_NOTE_BYTES_MAX = 400
 """What is kept of why a try failed: it is shown in lists."""
+CHILD_READ_BYTES = 64 * KIB
+"""What is read at once from a child process or a receiver."""
+CHILD_POLL_S = 0.05
+"""How often the end of a child process is looked for while it writes nothing."""
 CHANNELS_MAX = 50
 """Channels, and sources, of one configuration."""
 DISPATCHES_AT_ONCE = 4
@@ -308,6 +312,10 @@ DISPATCH_TRIES_MAX = 3
 """Tries of one process to send an intent, if the channel recognises the id of what it got before."""
 PROCESS_STATUS_BYTES_MAX = 4 * KIB
 """What the operating system says of one process is a line."""
+SETTLE_WAIT_S = 60
+"""How long a sender tries to record a result while its session is locked; after that the result stays unknown."""
+CLOSE_WAIT_S = 2
+"""How long the end of a server waits for what is being sent; clients wait a little longer for a server."""
 DISPATCH_PAUSE_S = 2
 """The pause before the next try, and before the lock of a busy session is asked for again."""
 CHECKPOINTS_PER_NODE_MAX = 255

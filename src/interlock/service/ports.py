@@ -44,7 +44,7 @@ class Outbox(Protocol):
         ...
 
     def close(self) -> None:
-        """Send nothing more, and end what can be ended. Returns at once."""
+        """Wait a short time for what is being sent, then send nothing more and end what can be ended."""
         ...
 
 
