@@ -284,6 +284,8 @@ EVENT_TEXT_CHARS_MAX = 128
 """Characters of a kind, of the id that a sender gives an event, and of the name of a source or a channel."""
 EVENTS_WAITING_MAX = 64
 """Events of a run that no step has taken yet: a sender that is wrong must not fill the log."""
+CLAIMS_WAITING_MAX = 32
+"""How many of them may be claims: what is known better must always find a place."""
 EVENTS_PER_RUN_MAX = 2_000
 """Events of a run: one for each pass of the longest loop."""
 EMITS_PER_STEP_MAX = 8

@@ -270,8 +270,10 @@ class EventReceivedEvent(Envelope):
     data: world.EventReceived
 
     def dedupe_suffix(self) -> str:
-        """One event per kind and id of the sender; what comes from outside enters by its digest."""
-        return f":{self.scope.run_id}:{digest_of([self.data.event, self.data.sent_id])}"
+        """One event per kind, id of the sender, node and level; what comes from outside enters by its digest."""
+        node = f":{self.scope.node_id}" if isinstance(self.scope, NodeScope) else ""
+        sent = digest_of([self.data.event, self.data.sent_id])
+        return f":{self.scope.run_id}{node}:{self.data.assurance}:{sent}"
 
 
 class IntentRecordedEvent(Envelope):

@@ -3,7 +3,7 @@
 A part of the fold (`views.session`): immutable, and applying an event costs the same at any length of history.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from rpds import HashTrieMap, HashTrieSet, List
@@ -86,7 +86,8 @@ class Intent:
 class Outside:
     """The events and intents of a session. `by_kind` has the events of a run and kind, newest first.
 
-    `of_run` and `intents_of` count the events and the intents of a run.
+    `of_run` and `intents_of` count the events and the intents of a run; `claims_of` and `claims_taken` its claimed
+    events, and those of them that a step took.
     """
 
     events: "HashTrieMap[EventId, Received]"
@@ -96,6 +97,8 @@ class Outside:
     of_run: "HashTrieMap[RunId, int]"
     intents_of: "HashTrieMap[RunId, int]"
     taken: "HashTrieMap[RunId, HashTrieSet[EventId]]"
+    claims_of: "HashTrieMap[RunId, int]"
+    claims_taken: "HashTrieMap[RunId, int]"
 
     def received(self, run: RunId, kind: str) -> Iterator[Received]:
         """Yield the events of a run and kind in log order."""
@@ -118,6 +121,10 @@ class Outside:
         """Count the events of a run that no step of any branch has taken."""
         return self.of_run.get(run, 0) - len(self.taken.get(run, HashTrieSet()))
 
+    def waiting_claims(self, run: RunId) -> int:
+        """Count the claimed events of a run that no step of any branch has taken."""
+        return self.claims_of.get(run, 0) - self.claims_taken.get(run, 0)
+
     def of_node(self, node: NodeId) -> tuple[Intent, ...]:
         """Return the intents that the advance to a node recorded."""
         return tuple(self.intents[one] for one in self.by_node.get(node, ()))
@@ -131,6 +138,8 @@ NOTHING_OUTSIDE = Outside(
     of_run=HashTrieMap(),
     intents_of=HashTrieMap(),
     taken=HashTrieMap(),
+    claims_of=HashTrieMap(),
+    claims_taken=HashTrieMap(),
 )
 """The state before the first event."""
 
@@ -153,6 +162,7 @@ def event_received(outside: Outside, event: ev.EventReceivedEvent) -> Outside:
         events=outside.events.insert(event.event_id, received),
         by_kind=outside.by_kind.insert(key, outside.by_kind.get(key, List()).push_front(event.event_id)),
         of_run=outside.of_run.insert(run, outside.of_run.get(run, 0) + 1),
+        claims_of=outside.claims_of.insert(run, outside.claims_of.get(run, 0) + _claims([received])),
     )
 
 
@@ -165,8 +175,17 @@ def events_taken(outside: Outside, run: RunId, took: tuple[EventId, ...]) -> Out
     for one in took:
         if one not in outside.events or outside.events[one].run != run:
             raise BrokenOutsideError(f"an advance took {one}, which is no event of its run")
-    together = outside.taken.get(run, HashTrieSet()).update(took)
-    return replace(outside, taken=outside.taken.insert(run, together))
+    before = outside.taken.get(run, HashTrieSet())
+    claims = outside.claims_taken.get(run, 0) + _claims(outside.events[one] for one in took if one not in before)
+    return replace(
+        outside,
+        taken=outside.taken.insert(run, before.update(took)),
+        claims_taken=outside.claims_taken.insert(run, claims),
+    )
+
+
+def _claims(events: Iterable[Received]) -> int:
+    return sum(one.data.assurance == "claimed" for one in events)
 
 
 def intent_recorded(outside: Outside, event: ev.IntentRecordedEvent) -> Outside:

@@ -12,7 +12,7 @@ from tests.support.outside import AWAIT, WAITING, artifact, sent, waiting_for, w
 from tests.support.verify import unsound
 
 from interlock.engine.outside import SentEvent, SourceKey
-from interlock.kernel.budgets import EVENTS_WAITING_MAX
+from interlock.kernel.budgets import CLAIMS_WAITING_MAX, EVENTS_WAITING_MAX
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.record.events import AdvanceRecordedEvent
 from interlock.service.outside.signatures import decoded_key, new_source, sign_event
@@ -97,6 +97,27 @@ def test_an_event_with_the_same_kind_and_id_counts_once_and_the_first_fields_sta
     assert [one.code for one in again.warnings] == ["EVENT_CONTENT_IGNORED"]
     assert again.received.data.fields == {"status": "green"}
     assert len(events_of(harness, first, "event_received")) == 1
+
+
+@pytest.mark.inv("WORLD-2", "WORLD-4")
+def test_a_claim_does_not_take_the_id_or_the_place_of_a_signed_event() -> None:
+    source, key = a_source("ci.finished")
+    harness = with_sources(Harness.in_memory(waiting_for(assurance="signed")), source)
+    first, waiting = at_the_wait(harness)
+    harness.advance(waiting, None, output={"artifacts": [artifact("1", fields={"status": "claimed"})]})
+    for number in range(2, CLAIMS_WAITING_MAX + 1):
+        assert isinstance(sent(harness, first, str(number), assurance="claimed"), EventReport)
+    refusal = sent(harness, first, "one more", assurance="claimed")
+    assert isinstance(refusal, Refusal)
+    assert f"{CLAIMS_WAITING_MAX} claimed events" in refusal.message
+    event: dict[str, Any] = signed_event(harness, first, key).to_json()
+    report = sent(harness, first, event.pop("id"), **event)
+    assert isinstance(report, EventReport)
+    assert (report.is_new, report.is_advanced) == (True, True)
+    tip = session_of(harness, first).runs[harness.reference_of(first).run].tip
+    assert tip is not None
+    assert session_of(harness, first).context(tip)["status"] == "green"
+    assert unsound(harness.store) == []
 
 
 @pytest.mark.inv("WORLD-4")

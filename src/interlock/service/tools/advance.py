@@ -37,7 +37,7 @@ from interlock.service.outside.receive import (
     checked_event,
     content_warnings,
     expiry_of,
-    find_event,
+    find_sent,
     record_event,
 )
 from interlock.service.ports import Ports
@@ -389,7 +389,7 @@ def _warnings(request: Request, run_context: RunContext, recorded: fold_types.Ad
 def _event_warnings(run_context: RunContext, sent: tuple[SentEvent, ...]) -> Iterator[Warned]:
     """Yield what became of events that came with the call, unless they are recorded as they were sent."""
     for one in sent:
-        recorded = find_event(run_context, one.event, one.id)
+        recorded = find_sent(run_context, one)
         if recorded is None:
             message = (
                 f"The attempt is already recorded, so the event `{one.event}` was not. Send it with the next call."

@@ -49,12 +49,12 @@ def send_event(
         checked = refusal or checked_event(run_context, sent, how, ports.sources)
         if isinstance(checked, Refusal):
             return checked
-        earlier = find_event(run_context, sent.event, sent.id)
+        earlier = find_event(run_context, checked, sent.node)
         recorded = record_event(ports, lock, run_context, (checked, sent.node), actor)
         if isinstance(recorded, Refusal):
             return recorded
         run_context = run_context.at(recorded)
-    received = find_event(run_context, sent.event, sent.id)
+    received = find_event(run_context, checked, sent.node)
     assert received is not None, "it is recorded"
     return EventReport(
         label=run_context.view().label,
