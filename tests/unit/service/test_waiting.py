@@ -8,7 +8,7 @@ import pytest
 from tests.support.ends import ended_by_command
 from tests.support.flow import Document
 from tests.support.modes import NEVER_STOPS, events_of, files_below, gaps_in, session_of, status_of
-from tests.support.outside import AWAIT, WAITING, artifact, sent, waiting_for, with_sources
+from tests.support.outside import AWAIT, WAITING, artifact, into_file, sending, sent, waiting_for, with_sources
 from tests.support.verify import unsound
 
 from interlock.engine.outside import SentEvent, SourceKey
@@ -291,6 +291,63 @@ def test_an_event_that_arrived_in_time_counts_after_the_time_is_over() -> None:
     clock.skip_ms(2 * HOUR_MS)
     harness.advance(waiting, None)
     assert gaps_in(harness, first) == []
+
+
+@pytest.mark.inv("WORLD-4")
+def test_an_event_after_the_timeout_is_too_late_whoever_notices_it() -> None:
+    clock = CounterClock()
+    harness = Harness.over(MemoryStore(), waiting_for(timeout="1h"), clock=clock, keys=FixedKeyRing())
+    by_command, _ = at_the_wait(harness)
+    by_agent, waiting = at_the_wait(harness)
+    clock.skip_ms(2 * HOUR_MS)
+    report = sent(harness, by_command)
+    assert isinstance(report, EventReport)
+    assert report.is_advanced
+    harness.advance(waiting, None, output={"artifacts": [artifact()]})
+    for first in (by_command, by_agent):
+        tip = session_of(harness, first).runs[harness.reference_of(first).run].tip
+        assert tip is not None
+        assert "status" not in session_of(harness, first).context(tip)
+        assert len(gaps_in(harness, first)) == 1
+    assert unsound(harness.store) == []
+
+
+@pytest.mark.inv("WORLD-4", "WORLD-5")
+def test_a_step_whose_event_did_not_come_sends_and_mirrors_nothing() -> None:
+    clock = CounterClock()
+    emits = [{"kind": "team.notify", "fields": {"text": {"value": "green"}}, "mirror": {"status": "text"}}]
+    body = waiting_for(timeout="1h", emit=emits, set=[])
+    harness = Harness.over(MemoryStore(), body, clock=clock, keys=FixedKeyRing())
+    harness = sending(harness, into_file(Path("/nowhere")))
+    first, waiting = at_the_wait(harness)
+    clock.skip_ms(2 * HOUR_MS)
+    third = harness.advance(waiting, None)
+    assert third["pending"]["stepId"] == "b"
+    session = session_of(harness, first)
+    assert not list(session.outside.intents)
+    assert "status" not in session.context(harness.reference_of(third).node)
+    assert unsound(harness.store) == []
+
+
+@pytest.mark.inv("ING-3")
+def test_of_two_events_in_one_call_none_is_recorded_if_one_is_refused(tmp_path: Path) -> None:
+    harness = Harness.on_disk(tmp_path, WAITING)
+    _, waiting = at_the_wait(harness)
+    before = files_below(tmp_path)
+    refused = harness.advance(waiting, None, output={"artifacts": [artifact("1"), artifact("2", event="ci.no")]})
+    assert refused.code is ErrorCode.VALIDATION_ERROR
+    assert files_below(tmp_path) == before
+
+
+def test_an_event_to_a_complete_run_is_refused_and_nothing_is_recorded() -> None:
+    harness = Harness.in_memory(WAITING)
+    first, waiting = at_the_wait(harness)
+    third = harness.advance(waiting, None, output={"artifacts": [artifact()]})
+    assert harness.advance(third, "Did the last step, and all of it works.")["isComplete"]
+    refusal = sent(harness, first, "2")
+    assert isinstance(refusal, Refusal)
+    assert (refusal.code, "is complete" in refusal.message) == (ErrorCode.RUN_ENDED, True)
+    assert len(events_of(harness, first, "event_received")) == 1
 
 
 # Signatures.

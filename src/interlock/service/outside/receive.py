@@ -95,19 +95,27 @@ def record_event(
     session = run_context.session
     if find_event(run_context, data, node) is not None:
         return session
-    run = run_context.run.run
-    waiting, known = session.outside.waiting(run), session.outside.of_run.get(run, 0)
+    refusal = limit_refusal(run_context, data, 0)
+    if refusal is not None:
+        return refusal
+    plan = AppendPlan(session=session.session, drafts=(EventDraft(data=data, run=run_context.run.run, node=node),))
+    return ports.append(lock, plan, actor)
+
+
+def limit_refusal(run_context: RunContext, data: EventReceived, ahead: int) -> Refusal | None:
+    """Refuse an event if too many of its run wait for a step; `ahead` are recorded before it."""
+    session, run = run_context.session, run_context.run.run
+    waiting, known = session.outside.waiting(run) + ahead, session.outside.of_run.get(run, 0) + ahead
     waiting_max, what = EVENTS_WAITING_MAX, "events"
     if data.assurance == "claimed":
         # Claims have a share of their own, so that they cannot keep out what is known better.
-        waiting, waiting_max, what = session.outside.waiting_claims(run), CLAIMS_WAITING_MAX, "claimed events"
+        waiting, waiting_max, what = session.outside.waiting_claims(run) + ahead, CLAIMS_WAITING_MAX, "claimed events"
     if data.event != EXPIRED and (waiting >= waiting_max or known >= EVENTS_PER_RUN_MAX):
         found = f"{waiting} {what} of the run wait for a step; the limit is {waiting_max}."
         if known >= EVENTS_PER_RUN_MAX:
             found = f"The run has {known} events, which is the limit."
         return _refused(run_context, "event", found, "Send no more events to this run until it has taken some.")
-    plan = AppendPlan(session=session.session, drafts=(EventDraft(data=data, run=run, node=node),))
-    return ports.append(lock, plan, actor)
+    return None
 
 
 def content_warnings(recorded: Received, sent: SentEvent) -> Iterator[Warned]:

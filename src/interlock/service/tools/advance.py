@@ -32,12 +32,15 @@ from interlock.kernel.text import utf8_bytes
 from interlock.record.events import Actor
 from interlock.record.outcome import Blocked, Blocker, BlockerReport
 from interlock.record.payloads import WorkRecorded
+from interlock.record.world import EventReceived
 from interlock.service.outside.receive import (
     BY_CLAIM,
     checked_event,
     content_warnings,
     expiry_of,
+    find_event,
     find_sent,
+    limit_refusal,
     record_event,
 )
 from interlock.service.ports import Ports
@@ -146,19 +149,35 @@ def _record(
 def _receive(ports: Ports, lock: SessionLock, call: _Call, session: Session) -> Session | Refusal:
     """Record the events that came with the call, and that the step waited too long if it did (WORLD-3, WORLD-4)."""
     run_context = call.target.run_context.at(session)
+    checked = list[tuple[EventReceived, NodeId | None]]()
     for sent in call.sent:
-        checked = checked_event(run_context, sent, BY_CLAIM, ports.sources)
-        if isinstance(checked, Refusal):
-            return checked
-        recorded = record_event(ports, lock, run_context, (checked, sent.node), call.actor)
+        # All are checked before one is recorded: a refusal says that nothing was.
+        found = checked_event(run_context, sent, BY_CLAIM, ports.sources)
+        if not isinstance(found, Refusal) and find_event(run_context, found, sent.node) is None:
+            found = limit_refusal(run_context, found, len(checked)) or found
+        if isinstance(found, Refusal):
+            return found
+        checked.append((found, sent.node))
+    recorded = record_expiry(ports, lock, run_context, session.nodes[call.target.node.node], call.actor)
+    for event in checked:
         if isinstance(recorded, Refusal):
             return recorded
-        run_context = run_context.at(recorded)
-    node = run_context.session.nodes[call.target.node.node]
+        recorded = record_event(ports, lock, run_context.at(recorded), event, call.actor)
+    return recorded
+
+
+def record_expiry(
+    ports: Ports, lock: SessionLock, run_context: RunContext, node: Node, actor: Actor | None
+) -> Session | Refusal:
+    """Record that the step of a node waited too long, if it did: before an event that came too late (WORLD-4).
+
+    Raises:
+        StoreFailureError, ContentDamagedError: See `service.failures`.
+    """
     expired = expiry_of(run_context, node, ports.clock)
     if expired is None or awaited_event(run_context, node) is not None:
         return run_context.session
-    return record_event(ports, lock, run_context, (expired, NodeId(expired.sent_id)), call.actor)
+    return record_event(ports, lock, run_context, (expired, NodeId(expired.sent_id)), actor)
 
 
 def _context_refusal(target: Target, request: Request) -> Refusal | None:
