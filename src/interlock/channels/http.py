@@ -2,12 +2,16 @@
 
 from interlock.channels.channel import ChannelConfig, Message, Outcome, Result
 from interlock.channels.reply import parse_reply
-from interlock.kernel.budgets import CHANNEL_NOTE_BYTES_MAX, CHANNEL_REPLY_BYTES_MAX, CHILD_READ_BYTES
+from interlock.kernel.budgets import (
+    CHANNEL_CONNECT_SHARE,
+    CHANNEL_NOTE_BYTES_MAX,
+    CHANNEL_REPLY_BYTES_MAX,
+    CHILD_READ_BYTES,
+)
 from interlock.kernel.text import one_line
 
 _SUCCESS, _REFUSED = 200, 400
 _SERVER_FAULT = 500
-_CONNECT_SHARE = 0.9
 
 
 class HttpChannel:
@@ -51,7 +55,7 @@ class HttpChannel:
             "accept-encoding": "identity",
         }
         # A connection that is not there in time has failed; this is known only before the limit of the whole.
-        timeout = httpx2.Timeout(limit_s, connect=limit_s * _CONNECT_SHARE)
+        timeout = httpx2.Timeout(limit_s, connect=limit_s * CHANNEL_CONNECT_SHARE)
         with anyio.fail_after(limit_s):
             async with (
                 httpx2.AsyncClient(timeout=timeout, follow_redirects=False, trust_env=False) as client,

@@ -296,6 +296,8 @@ CHANNEL_TIMEOUT_S = 10
 """How long a channel may take for one intent if the configuration does not say it: a request to a service nearby."""
 CHANNEL_TIMEOUT_S_MAX = 300
 """The most that a configuration may set for it: a try occupies one of few senders."""
+CHANNEL_CONNECT_SHARE = 0.9
+"""The part of that time in which a receiver must accept the connection: later it is unknown what arrived."""
 CHANNEL_REPLY_BYTES_MAX = 64 * KIB
 """What is read of the answer of a channel: more than an event needs."""
 CHANNEL_NOTE_BYTES_MAX = 400

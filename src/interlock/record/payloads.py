@@ -45,10 +45,7 @@ EdgeCauseKind = Literal["tip_advance", "intentional_fork", "checkpoint_created",
 
 
 class SessionCreated(Record):
-    """A session exists. Its title and content are derived from later events.
-
-    `imported`: an import made it from a bundle, and the bundle may name any source (WORLD-7).
-    """
+    """A session exists. `imported`: an import made it, from a bundle that may name any source (WORLD-7)."""
 
     imported: Literal[True] | None = None
 
@@ -287,7 +284,6 @@ class CapabilityObserved(Record):
 
 
 GapSeverity = Literal["info", "warning", "critical"]
-
 
 UserReason = Literal[
     "needs_user_secret_or_token",

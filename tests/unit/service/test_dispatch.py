@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.flow import Document, declared, document, step
+from tests.support.flow import Document, document, step
 from tests.support.modes import session_of
 from tests.support.outside import AWAIT, STATUS, into_file, sender_of, sent
 from tests.support.verify import unsound
@@ -27,7 +27,6 @@ from interlock.testing.harness import Harness, ToolResult
 
 NOTIFY: Document = {"kind": "team.notify", "fields": {"text": {"value": "Built"}}}
 SLOW: Document = {"kind": "team.slow", "fields": {}}
-INPUTS = [STATUS, declared("told", required=False)]
 
 
 def command(code: str, **fields: Any) -> ChannelConfig:
@@ -129,7 +128,7 @@ def test_an_answer_of_a_channel_is_an_event_or_says_in_its_note_why_not(
 ) -> None:
     reply = {"kind": "wr.event", "event": "ci.finished", "id": "1", "fields": {"status": "green"}, **changes}
     asks = command(f"print({json.dumps(reply)!r})")
-    body = document({**step("a"), "emit": [SLOW]}, {**AWAIT, "assurance": "observed"}, step("b"), inputs=INPUTS)
+    body = document({**step("a"), "emit": [SLOW]}, {**AWAIT, "assurance": "observed"}, step("b"), inputs=[STATUS])
     harness, outbox = dispatching(tmp_path, body, asks)
     first = harness.start("test.flow", goal="Ship")
     waiting = harness.advance(first)
@@ -145,7 +144,7 @@ def test_an_answer_of_a_channel_is_an_event_or_says_in_its_note_why_not(
 @pytest.mark.inv("WORLD-6")
 def test_an_event_that_completes_a_waiting_step_sends_what_the_step_emits(tmp_path: Path) -> None:
     channel = into_file(tmp_path / "out")
-    body = document(step("a"), {**AWAIT, "emit": [NOTIFY]}, step("b"), inputs=INPUTS)
+    body = document(step("a"), {**AWAIT, "emit": [NOTIFY]}, step("b"), inputs=[STATUS])
     harness, outbox = dispatching(tmp_path, body, channel)
     first = harness.start("test.flow", goal="Ship")
     harness.advance(first)

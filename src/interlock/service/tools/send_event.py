@@ -23,9 +23,8 @@ from interlock.service.run.context import RunContext, load_run_context
 from interlock.service.tools.advance import advance, record_expiry
 from interlock.service.tools.end_run import refuse_ended
 from interlock.service.tools.target import Target
-from interlock.store.ports.writer import SessionLock
 from interlock.views.outside import Received
-from interlock.views.session import Session
+from interlock.views.session import Node
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +59,7 @@ def send_event(
             return checked
         earlier = find_event(run_context, checked, sent.node)
         full = limit_refusal(run_context, checked, 0) if earlier is None else None
-        recorded = full or _expire_tip(ports, lock, run_context, actor)
+        recorded = full or record_expiry(ports, lock, run_context, _tip(run_context), actor)
         if not isinstance(recorded, Refusal):
             recorded = record_event(ports, lock, run_context.at(recorded), (checked, sent.node), actor)
         if isinstance(recorded, Refusal):
@@ -77,17 +76,15 @@ def send_event(
     )
 
 
-def _expire_tip(ports: Ports, lock: SessionLock, run_context: RunContext, actor: Actor) -> Session | Refusal:
-    tip = run_context.run.tip
-    assert tip is not None, "a run has a root"
-    return record_expiry(ports, lock, run_context, run_context.session.nodes[tip], actor)
+def _tip(run_context: RunContext) -> Node:
+    assert run_context.run.tip is not None, "a run has a root"
+    return run_context.session.nodes[run_context.run.tip]
 
 
 def _refuse_complete(run_context: RunContext) -> Refusal | None:
     """Refuse an event for a run that is complete, unless another branch of it has a step to do."""
     session, view = run_context.session, run_context.view()
-    assert run_context.run.tip is not None, "a run has a root"
-    if run_context.pending(session.nodes[run_context.run.tip]) is not None:
+    if run_context.pending(_tip(run_context)) is not None:
         return None
     # Only a complete run is searched, and an event for one is a mistake of its sender.
     leaves = (one for one in session.nodes.values() if one.run == run_context.run.run and not one.children)
