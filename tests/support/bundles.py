@@ -13,6 +13,7 @@ from tests.support.modes import NEVER_STOPS, with_artifacts
 from interlock.kernel.canonical import Json, canonical_bytes, digest_of_bytes
 from interlock.kernel.errors import Refusal
 from interlock.kernel.ids import SessionId
+from interlock.record.events import mark_imported
 from interlock.service.audit.explain import explain
 from interlock.service.audit.verify import verify_session
 from interlock.service.tokens.mint import Mint
@@ -116,8 +117,11 @@ def views(harness: Harness, session: SessionId) -> dict[str, Any]:
     fold = ports.reader.load(session)
     assert fold is not None
     told: dict[str, Any] = {
-        "fold": replace(fold, session=SessionId(""), dedupe_keys=type(fold.dedupe_keys)()),
-        "history": [[_anonymous(event.to_json(), session) for event in plan] for plan in ports.reader.history(session)],
+        "fold": replace(fold, session=SessionId(""), dedupe_keys=type(fold.dedupe_keys)(), is_imported=False),
+        "history": [
+            [_anonymous(mark_imported(event).to_json(), session) for event in plan]
+            for plan in ports.reader.history(session)
+        ],
         "graphs": {run: run_graph(fold, run) for run in fold.runs},
         "sound": verify_session(ports.reader, ports.plans, session),
     }

@@ -7,10 +7,10 @@ from typing import Any
 
 from tests.support.flow import Document, declared, document, step
 
-from interlock.channels.channel import ChannelConfig, owner_of
+from interlock.channels.channel import ChannelConfig, ChannelSource, owner_of
 from interlock.engine.outside import SentEvent, SourceKey
 from interlock.kernel.errors import Refusal
-from interlock.kernel.ids import IntentId, SessionId, SourceKind
+from interlock.kernel.ids import IntentId, SessionId
 from interlock.record.events import Actor
 from interlock.record.world import Assurance, Via
 from interlock.service.outside.dispatch import Sender
@@ -66,7 +66,7 @@ class HeldOutbox:
     channels: tuple[ChannelConfig, ...]
     offered: list[tuple[SessionId, IntentId]] = field(default_factory=list[tuple[SessionId, IntentId]])
 
-    def uncovered(self, sends: str, source: SourceKind) -> str | None:
+    def uncovered(self, sends: str, source: ChannelSource) -> str | None:
         """See `Outbox`."""
         found = owner_of(self.channels, sends, source)
         return found if isinstance(found, str) else None

@@ -242,7 +242,7 @@ _DATA: dict[str, tuple[dict[str, Json] | None, str, dict[str, Json]]] = {
     ),
     "event_received": (
         NODE_SCOPE,
-        f":{RUN}:{digest_of(['ci.finished', 'build 7'])}",
+        f":{RUN}:{NODE}:signed:{digest_of(['ci.finished', 'build 7'])}",
         {
             "event": "ci.finished",
             "sentId": "build 7",

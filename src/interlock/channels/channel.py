@@ -11,7 +11,9 @@ from interlock.kernel.ids import SourceKind
 ChannelKind = Literal["command", "http", "file", "mcp"]
 Delivery = Literal["at_most_once", "at_least_once"]
 Outcome = Literal["delivered", "refused", "failed", "unknown"]
-DEFAULT_SOURCES: tuple[SourceKind, ...] = ("bundled", "user")
+ChannelSource = Literal[SourceKind, "imported"]
+"""What a channel names as a source: a kind of source of workflows, or `imported` for the runs of imported sessions."""
+DEFAULT_SOURCES: tuple[ChannelSource, ...] = ("bundled", "user")
 """The sources whose workflows reach a channel that names none: not those of a project, which others can change."""
 
 
@@ -25,7 +27,7 @@ class ChannelConfig:
     name: str
     kind: ChannelKind
     accepts: tuple[str, ...]
-    sources: tuple[SourceKind, ...] = DEFAULT_SOURCES
+    sources: tuple[ChannelSource, ...] = DEFAULT_SOURCES
     command: tuple[str, ...] = ()
     url: str | None = None
     path: str | None = None
@@ -59,7 +61,7 @@ class Channel(Protocol):
         ...
 
 
-def owner_of(channels: tuple[ChannelConfig, ...], sends: str, source: SourceKind) -> ChannelConfig | str:
+def owner_of(channels: tuple[ChannelConfig, ...], sends: str, source: ChannelSource) -> ChannelConfig | str:
     """Return the only channel that takes intents of a kind from a kind of source, or why there is none (WORLD-7)."""
     accepting = [one for one in channels if sends in one.accepts]
     if not accepting:
@@ -67,6 +69,11 @@ def owner_of(channels: tuple[ChannelConfig, ...], sends: str, source: SourceKind
     found = [one for one in accepting if source in one.sources]
     if not found:
         names = ", ".join(f"`{one.name}`" for one in accepting)
+        if source == "imported":
+            return (
+                f"{names} accepts `{sends}`, but not from imported sessions: their bundle may come from somebody else."
+                " Add `imported` to its `sources` if all your imports may send, or abandon the intent"
+            )
         return f"{names} accepts `{sends}`, but not from workflows of the source `{source}`"
     if len(found) > 1:
         return f"several channels accept `{sends}`: {', '.join(f'`{one.name}`' for one in found)}"

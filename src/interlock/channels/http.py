@@ -1,8 +1,13 @@
 """The channel `http`: one POST with the message as JSON, no redirects (WORLD-6)."""
 
-from interlock.channels.channel import ChannelConfig, Message, Result
+from interlock.channels.channel import ChannelConfig, Message, Outcome, Result
 from interlock.channels.reply import parse_reply
-from interlock.kernel.budgets import CHANNEL_NOTE_BYTES_MAX, CHANNEL_REPLY_BYTES_MAX
+from interlock.kernel.budgets import (
+    CHANNEL_CONNECT_SHARE,
+    CHANNEL_NOTE_BYTES_MAX,
+    CHANNEL_REPLY_BYTES_MAX,
+    CHILD_READ_BYTES,
+)
 from interlock.kernel.text import one_line
 
 _SUCCESS, _REFUSED = 200, 400
@@ -16,26 +21,53 @@ class HttpChannel:
         self._config = config
 
     def deliver(self, message: Message) -> Result:
-        """See `Channel`. 2xx: delivered; 4xx: refused; other answers: failed; no answer after sending: unknown."""
+        """See `Channel`. 2xx: delivered; 4xx: refused; 5xx and no whole answer: unknown; not connected: failed."""
+        import anyio  # noqa: PLC0415 — only a channel needs it in a thread
         import httpx2  # noqa: PLC0415 — it comes with the MCP SDK and is slow to import
 
-        assert self._config.url is not None, "the configuration was checked"
-        headers = {"content-type": "application/json", "idempotency-key": message.intent_id}
+        not_sent = (
+            httpx2.ConnectError,
+            httpx2.ConnectTimeout,
+            httpx2.InvalidURL,
+            httpx2.UnsupportedProtocol,
+            UnicodeError,
+        )
         try:
-            with (
-                httpx2.Client(timeout=self._config.timeout_s, follow_redirects=False, trust_env=False) as client,
+            return anyio.run(self._deliver, message)
+        except not_sent as error:
+            outcome: Outcome = "failed"
+            words = f"{type(error).__name__}: {error}"
+        except TimeoutError:
+            outcome, words = "unknown", f"There was no whole answer within {self._config.timeout_s} s."
+        except Exception as error:  # noqa: BLE001 — whatever the other side does must not reach the sender
+            outcome, words = "unknown", f"{type(error).__name__}: {error}"
+        return Result(outcome=outcome, note=one_line(words, CHANNEL_NOTE_BYTES_MAX))
+
+    async def _deliver(self, message: Message) -> Result:
+        import anyio  # noqa: PLC0415 — see above
+        import httpx2  # noqa: PLC0415 — see above
+
+        assert self._config.url is not None, "the configuration was checked"
+        limit_s = self._config.timeout_s
+        headers = {
+            "content-type": "application/json",
+            "idempotency-key": message.intent_id,
+            "accept-encoding": "identity",
+        }
+        # A connection that is not there in time has failed; this is known only before the limit of the whole.
+        timeout = httpx2.Timeout(limit_s, connect=limit_s * CHANNEL_CONNECT_SHARE)
+        with anyio.fail_after(limit_s):
+            async with (
+                httpx2.AsyncClient(timeout=timeout, follow_redirects=False, trust_env=False) as client,
                 client.stream("POST", self._config.url, content=message.body, headers=headers) as response,
             ):
-                body = b""
-                for chunk in response.iter_bytes():
+                body = bytearray()
+                # The bytes as they were sent: a compressed body could be of any size.
+                async for chunk in response.aiter_raw(CHILD_READ_BYTES):
                     body += chunk
                     if len(body) > CHANNEL_REPLY_BYTES_MAX:
                         break
-                return _result(response.status_code, body)
-        except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.InvalidURL, httpx2.UnsupportedProtocol) as error:
-            return Result(outcome="failed", note=one_line(f"{type(error).__name__}: {error}", CHANNEL_NOTE_BYTES_MAX))
-        except httpx2.HTTPError as error:
-            return Result(outcome="unknown", note=one_line(f"{type(error).__name__}: {error}", CHANNEL_NOTE_BYTES_MAX))
+                return _result(response.status_code, bytes(body))
 
 
 def _result(status: int, body: bytes) -> Result:
@@ -43,4 +75,7 @@ def _result(status: int, body: bytes) -> Result:
         return Result(outcome="delivered", reply=parse_reply(body))
     words = body[:CHANNEL_NOTE_BYTES_MAX].decode("utf-8", "replace")
     note = one_line(f"HTTP {status}: {words}", CHANNEL_NOTE_BYTES_MAX)
-    return Result(outcome="refused" if _REFUSED <= status < _SERVER_FAULT else "failed", note=note)
+    if status >= _SERVER_FAULT:
+        # A gateway answers so after it passed the message on.
+        return Result(outcome="unknown", note=note)
+    return Result(outcome="refused" if status >= _REFUSED else "failed", note=note)

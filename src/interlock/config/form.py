@@ -14,7 +14,7 @@ from typing import Annotated, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from interlock.channels.channel import DEFAULT_SOURCES, ChannelConfig, ChannelKind, Delivery
+from interlock.channels.channel import DEFAULT_SOURCES, ChannelConfig, ChannelKind, ChannelSource, Delivery
 from interlock.channels.check import CheckConfig
 from interlock.config.bounds import find_costly
 from interlock.config.model import Config, ConfigFault
@@ -39,7 +39,6 @@ from interlock.kernel.budgets import (
     RETENTION_DAYS_MAX,
 )
 from interlock.kernel.canonical import Json
-from interlock.kernel.ids import SourceKind
 from interlock.record.base import Autonomy, Preferences, RiskPolicy, TokenFormat
 from interlock.record.world import OutsideKind
 
@@ -148,9 +147,10 @@ class ChannelForm(_Form):
 
     kind: ChannelKind = Field(description="`command`, `http`, `file` or `mcp`")
     accepts: Annotated[_Kinds, Field(min_length=1)] = Field(description="the kinds of intents that it sends")
-    sources: Annotated[list[SourceKind], Field(min_length=1)] = Field(
+    sources: Annotated[list[ChannelSource], Field(min_length=1)] = Field(
         default=list(DEFAULT_SOURCES),
-        description="the sources whose workflows reach it; name `project` only if you trust the files of your projects",
+        description="the sources whose workflows reach it; name `project` only if you trust the files of your"
+        " projects, and `imported` only if every session that you import may send",
     )
     command: _Argv | None = Field(
         default=None, description="of `command` and `mcp`: the program and its arguments; there is no shell"

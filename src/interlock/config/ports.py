@@ -7,6 +7,7 @@ from interlock.config.applied import applied_config_hash
 from interlock.config.checks import LocalChecks
 from interlock.config.settings import Settings, workflow_sources
 from interlock.engine.outside import SentEvent
+from interlock.kernel.errors import Refusal
 from interlock.kernel.ids import RunId, SessionId
 from interlock.service.catalog import Catalog
 from interlock.service.clock import NoTrace, StderrTrace
@@ -30,9 +31,10 @@ def local_ports(settings: Settings, *, is_server: bool = False) -> Ports:
         ReadPorts.over(store, store), trace=trace, anchors=git_anchors, token_format=settings.config.token_format
     )
 
-    def receive(session: SessionId, run: RunId, sent: SentEvent) -> None:
+    def receive(session: SessionId, run: RunId, sent: SentEvent) -> str | None:
         """Record an event that a channel answered with, and advance the run if it waits for it."""
-        send_event(ports, (session, run), sent, Arrival(via="channel", assurance="observed"), SYSTEM)
+        found = send_event(ports, (session, run), sent, Arrival(via="channel", assurance="observed"), SYSTEM)
+        return f"{found.message} {found.suggestion}" if isinstance(found, Refusal) else None
 
     appending = AppendPorts(read=read, writer=store)
 

@@ -155,7 +155,9 @@ def _outcome(attempt: Attempt, state: Running, held: HeldContext) -> "_Transitio
     if violations.is_refused():
         return violations.findings
     evidence = {**judgement.values, **_outside_values(attempt, node)}
-    done = run_step_pass(workflow, node, ConditionInputs(context=seen, evidence=evidence), context)
+    inputs = ConditionInputs(context=seen, evidence=evidence)
+    is_expired = attempt.event is not None and attempt.event.is_expired
+    done = run_step_pass(workflow, node, inputs, context, is_expired=is_expired)
     step = done.captured
     violations.findings += done.findings
     if violations.is_refused():

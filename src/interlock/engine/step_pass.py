@@ -34,9 +34,12 @@ class EvaluatedStep:
 
 
 def run_step_pass(
-    workflow: CompiledWorkflow, node: PlanNode, inputs: ConditionInputs, context: Context
+    workflow: CompiledWorkflow, node: PlanNode, inputs: ConditionInputs, context: Context, *, is_expired: bool = False
 ) -> EvaluatedStep:
-    """Evaluate what a step sets and sends. `context` has no variables of loops; the effects change it."""
+    """Evaluate what a step sets and sends. `context` has no variables of loops; the effects change it.
+
+    A step whose event did not come (`is_expired`) sends and mirrors nothing.
+    """
     assert node.task is not None, "only a task sets anything"
     if not node.task.sets and not node.task.emits:
         return EvaluatedStep()
@@ -55,15 +58,19 @@ def run_step_pass(
     findings += [
         _finding_of_emit(node, title, action, outcomes[emit_name(number)])
         for number, action in enumerate(node.task.emits)
-        if outcomes[emit_name(number)].why is not None
+        if outcomes[emit_name(number)].why is not None and not is_expired
     ]
+    intents, mirrored = done.intents, frozenset[str]()
+    if is_expired:
+        outcomes |= {emit_name(number): Outcome(kind="skipped") for number in range(len(node.task.emits))}
+        intents, mirrored = (), frozenset(key for one in node.task.emits for key in one.mirror)
     captured = StepPass(
         read=done.read,
         triggers={one: None if isinstance(emitted, Undecided) else emitted for one, emitted in done.triggers.items()},
         outcomes=outcomes,
-        effects={effect.key: effect.value for effect in done.effects},
-        intents={emit_name(one.number): one for one in done.intents},
-        mirrored=frozenset(emit_name(one.number) for one in done.intents if node.task.emits[one.number].mirror),
+        effects={effect.key: effect.value for effect in done.effects if effect.key not in mirrored},
+        intents={emit_name(one.number): one for one in intents},
+        mirrored=frozenset(emit_name(one.number) for one in intents if node.task.emits[one.number].mirror),
     )
     captured = _fitting(captured, context, findings)
     return EvaluatedStep(evaluated=done, captured=captured, findings=tuple(findings))

@@ -294,6 +294,8 @@ EVENT_TEXT_CHARS_MAX = 128
 """Characters of a kind, of the id that a sender gives an event, and of the name of a source or a channel."""
 EVENTS_WAITING_MAX = 64
 """Events of a run that no step has taken yet: a sender that is wrong must not fill the log."""
+CLAIMS_WAITING_MAX = 32
+"""How many of them may be claims: what is known better must always find a place."""
 EVENTS_PER_RUN_MAX = 2_000
 """Events of a run: one for each pass of the longest loop."""
 EMITS_PER_STEP_MAX = 8
@@ -304,6 +306,8 @@ CHANNEL_TIMEOUT_S = 10
 """How long a channel may take for one intent if the configuration does not say it: a request to a service nearby."""
 CHANNEL_TIMEOUT_S_MAX = 300
 """The most that a configuration may set for it: a try occupies one of few senders."""
+CHANNEL_CONNECT_SHARE = 0.9
+"""The part of that time in which a receiver must accept the connection: later it is unknown what arrived."""
 CHANNEL_REPLY_BYTES_MAX = 64 * KIB
 """What is read of the answer of a channel: more than an event needs."""
 CHANNEL_NOTE_BYTES_MAX = 400
@@ -336,6 +340,10 @@ PROTECTED_FILES_MAX = 2_000
 """Files that the `protect` patterns of one check may match: each is read twice in a run."""
 PROTECTED_BYTES_MAX = 64_000_000
 """Their bytes together, for the same reason."""
+CHILD_READ_BYTES = 64 * KIB
+"""What is read at once from a child process or a receiver."""
+CHILD_POLL_S = 0.05
+"""How often the end of a child process is looked for while it writes nothing."""
 CHANNELS_MAX = 50
 """Channels, and sources, of one configuration."""
 DISPATCHES_AT_ONCE = 4
@@ -346,6 +354,10 @@ DISPATCH_TRIES_MAX = 3
 """Tries of one process to send an intent, if the channel recognises the id of what it got before."""
 PROCESS_STATUS_BYTES_MAX = 4 * KIB
 """What the operating system says of one process is a line."""
+SETTLE_WAIT_S = 60
+"""How long a sender tries to record a result while its session is locked; after that the result stays unknown."""
+CLOSE_WAIT_S = 2
+"""How long the end of a server waits for what is being sent; clients wait a little longer for a server."""
 DISPATCH_PAUSE_S = 2
 """The pause before the next try, and before the lock of a busy session is asked for again."""
 CHECKPOINTS_PER_NODE_MAX = 255

@@ -270,8 +270,10 @@ class EventReceivedEvent(Envelope):
     data: world.EventReceived
 
     def dedupe_suffix(self) -> str:
-        """One event per kind and id of the sender; what comes from outside enters by its digest."""
-        return f":{self.scope.run_id}:{digest_of([self.data.event, self.data.sent_id])}"
+        """One event per kind, id of the sender, node and level; what comes from outside enters by its digest."""
+        node = f":{self.scope.node_id}" if isinstance(self.scope, NodeScope) else ""
+        sent = digest_of([self.data.event, self.data.sent_id])
+        return f":{self.scope.run_id}{node}:{self.data.assurance}:{sent}"
 
 
 class IntentRecordedEvent(Envelope):
@@ -373,6 +375,13 @@ def copy_to_session(event: Event, session: SessionId) -> Event:
     """Return the event with another session id, in the envelope and in the dedupe key. Nothing else changes."""
     copied = event.model_copy(update={"session_id": session})
     return copied.model_copy(update={"dedupe_key": build_dedupe_key(copied)})
+
+
+def mark_imported(event: Event) -> Event:
+    """Return the first event of a session with the mark that an import made it; any other event unchanged."""
+    if not isinstance(event, SessionCreatedEvent):
+        return event
+    return event.model_copy(update={"data": data.SessionCreated(imported=True)})
 
 
 def is_key_event(event: Event) -> bool:

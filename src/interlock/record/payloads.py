@@ -46,7 +46,9 @@ EdgeCauseKind = Literal["tip_advance", "intentional_fork", "checkpoint_created",
 
 
 class SessionCreated(Record):
-    """A session exists. Its title and content are derived from later events."""
+    """A session exists. `imported`: an import made it, from a bundle that may name any source (WORLD-7)."""
+
+    imported: Literal[True] | None = None
 
 
 class Binding(Record):
@@ -281,7 +283,6 @@ class CapabilityObserved(Record):
 
 
 GapSeverity = Literal["info", "warning", "critical"]
-
 
 UserReason = Literal[
     "needs_user_secret_or_token",

@@ -53,7 +53,9 @@ class PinnedCheck(Record):
 
 
 class EventReceived(Record):
-    """Something happened outside. `sentId` is the sender's id: an event with the same kind and id counts once.
+    """Something happened outside. `sentId` is the sender's id: with the same kind, id, node and level it counts once.
+
+    So a claim does not take the place of the signed event with its id.
 
     It never advances a run: the ack of a step that waits for it does (WORLD-3).
     """

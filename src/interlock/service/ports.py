@@ -6,11 +6,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, Self
 
+from interlock.channels.channel import ChannelSource
 from interlock.channels.check import CheckFault, PlacedCheck
 from interlock.engine.gates import GateClaims
 from interlock.engine.outside import SourceKey
 from interlock.kernel.budgets import ARTIFACT_BYTES_MAX, SUMMARY_RUNS_MAX
-from interlock.kernel.ids import Digest, NodeId, RunId, SessionId, SourceKind
+from interlock.kernel.ids import Digest, NodeId, RunId, SessionId
 from interlock.kernel.progress import Progress, report_nothing
 from interlock.record.append_plan import AppendPlan, Stamps
 from interlock.record.base import SHORT, Preferences, TokenFormat, UnknownVersionError
@@ -26,7 +27,7 @@ from interlock.store.ports.keys import KeyRingReader, KeyRingWriter
 from interlock.store.ports.reader import SessionReader
 from interlock.store.ports.workspace import NOWHERE, GitAnchors
 from interlock.store.ports.writer import SessionLock, SessionWriter
-from interlock.views.outside import Intent
+from interlock.views.outside import Intent, SigningKeys
 from interlock.views.session import BASELINE, Session
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 class Outbox(Protocol):
     """Sends intents after they are recorded: through channels that only the user configures (WORLD-6)."""
 
-    def uncovered(self, sends: str, source: SourceKind) -> str | None:
+    def uncovered(self, sends: str, source: ChannelSource) -> str | None:
         """Return why no single channel takes intents of this kind from this kind of source; None if one does."""
         ...
 
@@ -46,14 +47,14 @@ class Outbox(Protocol):
         ...
 
     def close(self) -> None:
-        """Send nothing more, and end what can be ended. Returns at once."""
+        """Wait a short time for what is being sent, then send nothing more and end what can be ended."""
         ...
 
 
 class NoOutbox:
     """No channel: nothing is sent, and no workflow that sends anything can start."""
 
-    def uncovered(self, sends: str, source: SourceKind) -> str | None:
+    def uncovered(self, sends: str, source: ChannelSource) -> str | None:
         """See `Outbox`."""
         return f"no channel is configured (for `{sends}`, of a workflow of the source `{source}`)"
 
@@ -252,6 +253,11 @@ class Ports(AppendPorts):
     sources: Mapping[str, SourceKey] = field(default_factory=dict[str, SourceKey])
     config_hash: Digest | None = None
     unanswered: UnansweredStarts = field(default_factory=UnansweredStarts)
+
+    @property
+    def signing_keys(self) -> SigningKeys:
+        """The keys whose signatures count for a step that demands one (WORLD-10)."""
+        return frozenset((one.name, one.public_key) for one in self.sources.values())
 
     def for_call(self, since_s: float, progress: Progress) -> "Ports":
         """Return the ports for one call; see `ReadPorts`. Caches are shared with the other calls."""

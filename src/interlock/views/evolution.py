@@ -142,7 +142,9 @@ def _apply(session: Session, event: ev.Event) -> Session:  # noqa: C901, PLR0911
         case ev.ExecutionClaimedEvent():
             _check_binding(session, event.data.binding)
             return replace(session, claims=(*session.claims, Claim(index=event.event_index, data=event.data)))
-        case ev.SessionCreatedEvent() | ev.DivergenceRecordedEvent():
+        case ev.SessionCreatedEvent():
+            return replace(session, is_imported=event.data.imported is not None)
+        case ev.DivergenceRecordedEvent():
             return session
         case _:
             assert_never(event)

@@ -3,7 +3,7 @@
 A part of the fold (`views.session`): immutable, and applying an event costs the same at any length of history.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from rpds import HashTrieMap, HashTrieSet, List
@@ -43,6 +43,31 @@ class Received:
     data: EventReceived
 
 
+SigningKeys = frozenset[tuple[str, str]]
+"""The sources whose signatures count, each by its name and its public key."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Demand:
+    """What a step waits for: the kind of an event, and how well it must be known.
+
+    `keys` are those that a demanded signature may be of; None: each key that the log names, as in a view.
+    """
+
+    kind: str
+    assurance: Assurance
+    keys: SigningKeys | None = None
+
+    def is_met_by(self, event: EventReceived) -> bool:
+        """Say whether an event of this kind is known well enough."""
+        if ASSURANCES.index(event.assurance) < ASSURANCES.index(self.assurance):
+            return False
+        if self.assurance != "signed" or self.keys is None or event.event.startswith("wr."):
+            return True
+        # An imported log may call any event signed or executed; only a key that is known here proves it.
+        return event.signed is not None and (event.signed.source, event.signed.public_key) in self.keys
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Intent:
     """An intent as the log holds it. `attempt` counts the tries; `settled` is the last record of the last one.
@@ -73,7 +98,8 @@ class Intent:
 class Outside:
     """The events and intents of a session. `by_kind` has the events of a run and kind, newest first.
 
-    `of_run` and `intents_of` count the events and the intents of a run.
+    `of_run` and `intents_of` count the events and the intents of a run; `claims_of` and `claims_taken` its claimed
+    events, and those of them that a step took.
     """
 
     events: "HashTrieMap[EventId, Received]"
@@ -83,32 +109,35 @@ class Outside:
     of_run: "HashTrieMap[RunId, int]"
     intents_of: "HashTrieMap[RunId, int]"
     taken: "HashTrieMap[RunId, HashTrieSet[EventId]]"
+    claims_of: "HashTrieMap[RunId, int]"
+    claims_taken: "HashTrieMap[RunId, int]"
 
     def received(self, run: RunId, kind: str) -> Iterator[Received]:
         """Yield the events of a run and kind in log order."""
         yield from reversed([self.events[one] for one in self.by_kind.get((run, kind), List())])
 
-    def first_match(
-        self, run: RunId, kind: str, assurance: Assurance, node: NodeId, taken: "HashTrieSet[EventId]"
-    ) -> Received | None:
+    def first_match(self, run: RunId, demand: Demand, node: NodeId, taken: "HashTrieSet[EventId]") -> Received | None:
         """Return the first event in log order that a step waits for: well enough known, and not taken by its branch.
 
         A timeout that was noticed at this node counts like an event. An event of Interlock's own is about one node,
         and a later one replaces it.
         """
-        least = ASSURANCES.index(assurance)
         found = [
             one
-            for one in self.received(run, kind)
-            if one.event_id not in taken and ASSURANCES.index(one.data.assurance) >= least and one.node in (None, node)
+            for one in self.received(run, demand.kind)
+            if one.event_id not in taken and one.node in (None, node) and demand.is_met_by(one.data)
         ]
         expired = [one for one in self.received(run, EXPIRED) if one.node == node]
-        found = [one for one in found if one.node == node][-1:] if kind in OWN_KINDS else found[:1]
+        found = [one for one in found if one.node == node][-1:] if demand.kind in OWN_KINDS else found[:1]
         return min([*found, *expired[:1]], key=lambda one: one.index, default=None)
 
     def waiting(self, run: RunId) -> int:
         """Count the events of a run that no step of any branch has taken."""
         return self.of_run.get(run, 0) - len(self.taken.get(run, HashTrieSet()))
+
+    def waiting_claims(self, run: RunId) -> int:
+        """Count the claimed events of a run that no step of any branch has taken."""
+        return self.claims_of.get(run, 0) - self.claims_taken.get(run, 0)
 
     def of_node(self, node: NodeId) -> tuple[Intent, ...]:
         """Return the intents that the advance to a node recorded."""
@@ -123,6 +152,8 @@ NOTHING_OUTSIDE = Outside(
     of_run=HashTrieMap(),
     intents_of=HashTrieMap(),
     taken=HashTrieMap(),
+    claims_of=HashTrieMap(),
+    claims_taken=HashTrieMap(),
 )
 """The state before the first event."""
 
@@ -145,6 +176,7 @@ def event_received(outside: Outside, event: ev.EventReceivedEvent) -> Outside:
         events=outside.events.insert(event.event_id, received),
         by_kind=outside.by_kind.insert(key, outside.by_kind.get(key, List()).push_front(event.event_id)),
         of_run=outside.of_run.insert(run, outside.of_run.get(run, 0) + 1),
+        claims_of=outside.claims_of.insert(run, outside.claims_of.get(run, 0) + _claims([received])),
     )
 
 
@@ -157,8 +189,17 @@ def events_taken(outside: Outside, run: RunId, took: tuple[EventId, ...]) -> Out
     for one in took:
         if one not in outside.events or outside.events[one].run != run:
             raise BrokenOutsideError(f"an advance took {one}, which is no event of its run")
-    together = outside.taken.get(run, HashTrieSet()).update(took)
-    return replace(outside, taken=outside.taken.insert(run, together))
+    before = outside.taken.get(run, HashTrieSet())
+    claims = outside.claims_taken.get(run, 0) + _claims(outside.events[one] for one in took if one not in before)
+    return replace(
+        outside,
+        taken=outside.taken.insert(run, before.update(took)),
+        claims_taken=outside.claims_taken.insert(run, claims),
+    )
+
+
+def _claims(events: Iterable[Received]) -> int:
+    return sum(one.data.assurance == "claimed" for one in events)
 
 
 def intent_recorded(outside: Outside, event: ev.IntentRecordedEvent) -> Outside:

@@ -172,7 +172,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """The state of a session: all that later calls need from its log."""
+    """The state of a session: all that later calls need from its log. `is_imported`: it was made from a bundle."""
 
     session: SessionId
     next_index: int
@@ -187,6 +187,7 @@ class Session:
     tags: "HashTrieMap[str, NodeId]"
     dedupe_keys: "HashTrieMap[str, int]"
     outside: Outside = NOTHING_OUTSIDE
+    is_imported: bool = False
     newest: Advance | None = None
     contracts: tuple[data.ContractBound, ...] = ()
     claims: tuple[Claim, ...] = ()

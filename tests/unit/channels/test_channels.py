@@ -1,11 +1,14 @@
 """Each kind of channel: what it sends, and what it says of the outcome."""
 
+import gzip
 import json
 import os
+import socket
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +16,7 @@ import pytest
 from tests.support.receiver import Receiver, receiving
 
 from interlock.channels.channel import ChannelConfig, Message
-from interlock.channels.command import end_children
+from interlock.channels.child import ChildResult, end_children, run_child
 from interlock.channels.opening import open_channel
 from interlock.kernel.budgets import CHANNEL_REPLY_BYTES_MAX
 from interlock.kernel.descent import DESCENDANT
@@ -94,7 +97,82 @@ def test_a_command_answers_with_a_json_object_or_with_nothing_that_counts() -> N
         assert (result.outcome, result.reply) == ("delivered", None)
 
 
+def test_a_process_that_left_the_group_and_keeps_the_output_open_does_not_hold_the_try() -> None:
+    code = "import subprocess, sys; subprocess.Popen(['sleep', '30'], start_new_session=True); print('{}')"
+    began = time.perf_counter()
+    result = python(code, timeout_s=20).deliver(MESSAGE)
+    assert (result.outcome, result.reply) == ("delivered", {})
+    assert time.perf_counter() - began < 10
+
+
+def test_of_a_long_output_only_the_allowed_bytes_are_kept() -> None:
+    ended = run_child(
+        (
+            sys.executable,
+            "-c",
+            "import sys; sys.stderr.write('x' * 1_000_000 + 'end'); sys.stdout.write('y' * 1_000_000)",
+        ),
+        b"",
+        {},
+        20,
+        1_000,
+    )
+    assert isinstance(ended, ChildResult)
+    assert (ended.code, len(ended.out), len(ended.err), ended.err[-3:]) == (0, 1_001, 1_000, b"end")
+
+
+def test_a_nul_in_a_command_has_failed() -> None:
+    assert channel("command", command=("echo", "a\0b")).deliver(MESSAGE).outcome == "failed"
+
+
 # http
+
+
+@contextmanager
+def answering(write: Callable[[socket.socket], None]) -> Generator[str]:
+    """Listen on the loopback interface, and write an answer by hand."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            with suppress(OSError):
+                connection, _ = server.accept()
+                with connection:
+                    connection.recv(65_536)
+                    write(connection)
+
+        threading.Thread(target=serve, daemon=True).start()
+        yield f"http://127.0.0.1:{server.getsockname()[1]}/"
+
+
+@pytest.mark.parametrize("where", [b"x-a: 1\r\n", b"content-length: 9000\r\n\r\n"], ids=["head", "body"])
+def test_an_answer_that_trickles_ends_at_the_limit_of_the_whole_try(where: bytes) -> None:
+    def trickle(connection: socket.socket) -> None:
+        connection.sendall(b"HTTP/1.1 200 OK\r\n" + where)
+        while True:
+            connection.sendall(b"x-a: 1\r\n")
+            time.sleep(0.2)
+
+    began = time.perf_counter()
+    with answering(trickle) as url:
+        result = channel("http", url=url, timeout_s=1).deliver(MESSAGE)
+    assert (result.outcome, result.note) == ("unknown", "There was no whole answer within 1 s.")
+    assert time.perf_counter() - began < 5
+
+
+def test_a_compressed_answer_is_not_decoded() -> None:
+    data = gzip.compress(b"\0" * 50_000_000)
+
+    def bomb(connection: socket.socket) -> None:
+        head = f"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: {len(data)}\r\n\r\n"
+        connection.sendall(head.encode() + data)
+
+    with answering(bomb) as url:
+        result = channel("http", url=url, timeout_s=5).deliver(MESSAGE)
+    assert (result.outcome, result.reply) == ("delivered", None)
+
+
+def test_a_malformed_host_has_failed() -> None:
+    assert channel("http", url="http://a..b/").deliver(MESSAGE).outcome == "failed"
 
 
 @pytest.fixture
@@ -104,7 +182,7 @@ def receiver() -> Iterator[Receiver]:
 
 
 @pytest.mark.parametrize(
-    ("status", "outcome"), [(200, "delivered"), (204, "delivered"), (302, "failed"), (404, "refused"), (500, "failed")]
+    ("status", "outcome"), [(200, "delivered"), (204, "delivered"), (302, "failed"), (404, "refused"), (503, "unknown")]
 )
 def test_a_post_is_sent_once_and_its_status_is_the_outcome(receiver: Receiver, status: int, outcome: str) -> None:
     receiver.status = status

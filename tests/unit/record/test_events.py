@@ -135,6 +135,8 @@ def with_value(kind: str, path: Path, value: Json) -> dict[str, Json]:
 def without(kind: str, path: Path) -> dict[str, Json]:
     event = sample(kind)
     del cast("Container", found_at(event, path[:-1]))[path[-1]]
+    if (kind, path[-1]) == ("event_received", "nodeId"):
+        event["dedupeKey"] = str(event["dedupeKey"]).replace(f":{NODE}", "")
     return event
 
 
@@ -279,7 +281,7 @@ KEYS = {
     "divergence_recorded": f"divergence_recorded:{SESSION}:{numbered('div', 1)}",
     "decision_trace_appended": f"decision_trace_appended:{SESSION}:{numbered('trace', 1)}",
     "work_recorded": f"work_recorded:{SESSION}:{RUN}",
-    "event_received": f"event_received:{SESSION}:{RUN}:"
+    "event_received": f"event_received:{SESSION}:{RUN}:{NODE}:signed:"
     "sha256:25b799a105bd7fecd33e662a615ee75819010fd02fab54dfcb7d845f6d176490",
     "intent_recorded": f"intent_recorded:{SESSION}:{numbered('intent', 1)}",
     "intent_settled": f"intent_settled:{SESSION}:{numbered('intent', 1)}:1:claim",

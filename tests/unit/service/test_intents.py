@@ -344,6 +344,47 @@ def test_a_copy_of_a_session_sends_nothing_and_lists_what_was_not_sent(tmp_path:
     assert lines(tmp_path / "out") == []
 
 
+@pytest.mark.inv("WORLD-7")
+def test_a_run_of_an_imported_session_reaches_a_channel_only_if_it_names_imports(tmp_path: Path) -> None:
+    theirs = served(tmp_path, NOTIFY)
+    first = theirs.start("test.flow", goal="Ship", context={"room": "ops"})
+    mine = into_file(tmp_path / "out", sources=("user", "project", "bundled"))
+    harness = sending(Harness.on_disk(tmp_path / "copy", emitting(NOTIFY)), mine)
+    made = imported(harness, exported(theirs, theirs.session_of(first)).data).restored
+    harness.follow(harness.call("continue_workflow", made.ways_on[0].next_call.arguments), "Did a here, with care.")
+    session = harness.store.load(made.session)
+    assert session is not None
+    [intent] = session.outside.intents.values()
+    found = sender_of(harness, mine).send(made.session, intent.intent_id, 0)
+    assert isinstance(found, Undelivered)
+    assert "`imported`" in found.why
+    assert lines(tmp_path / "out") == []
+    [shown] = shown_intents(session, (mine,))
+    assert (shown.state, "`imported`" in (shown.why or "")) == ("undelivered", True)
+    joined = harness.start("test.flow", goal="Ship", sessionId=made.session)
+    assert joined.code is ErrorCode.EFFECT_UNCOVERED
+    assert unsound(harness.store) == []
+    believing = into_file(tmp_path / "out", sources=("imported",))
+    assert isinstance(sender_of(harness, believing).send(made.session, intent.intent_id, 0), IntentSettled)
+    assert len(lines(tmp_path / "out")) == 1
+
+
+@pytest.mark.damages
+@pytest.mark.inv("WORLD-7")
+def test_the_mark_of_an_import_stays_in_a_repaired_and_in_a_further_copy(tmp_path: Path) -> None:
+    theirs = served(tmp_path, NOTIFY)
+    first = theirs.start("test.flow", goal="Ship", context={"room": "ops"})
+    theirs.advance(first)
+    harness = served(tmp_path / "there", NOTIFY)
+    harness.start("test.flow", goal="Takes the first id", context={"room": "ops"})
+    copy = imported(harness, exported(theirs, theirs.session_of(first)).data).restored.session
+    again = imported(theirs, exported(harness, copy).data).restored.session
+    max((tmp_path / "there" / "data" / "sessions" / copy / "events").iterdir()).unlink()
+    whole = repaired(harness, copy).restored.session
+    found = [theirs.store.load(theirs.session_of(first)), theirs.store.load(again), harness.store.load(whole)]
+    assert [one is not None and one.is_imported for one in found] == [False, True, True]
+
+
 def test_an_abandoned_intent_is_not_delivered(tmp_path: Path) -> None:
     harness = served(tmp_path, NOTIFY)
     first = harness.start("test.flow", goal="Ship", context={"room": "ops"})

@@ -8,11 +8,11 @@ import pytest
 from tests.support.ends import ended_by_command
 from tests.support.flow import Document
 from tests.support.modes import NEVER_STOPS, events_of, files_below, gaps_in, session_of, status_of
-from tests.support.outside import AWAIT, WAITING, artifact, sent, waiting_for, with_sources
+from tests.support.outside import AWAIT, WAITING, artifact, into_file, sending, sent, waiting_for, with_sources
 from tests.support.verify import unsound
 
 from interlock.engine.outside import SentEvent, SourceKey
-from interlock.kernel.budgets import EVENTS_WAITING_MAX
+from interlock.kernel.budgets import CLAIMS_WAITING_MAX, EVENTS_WAITING_MAX
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.record.events import AdvanceRecordedEvent
 from interlock.service.outside.signatures import decoded_key, new_source, sign_event
@@ -97,6 +97,27 @@ def test_an_event_with_the_same_kind_and_id_counts_once_and_the_first_fields_sta
     assert [one.code for one in again.warnings] == ["EVENT_CONTENT_IGNORED"]
     assert again.received.data.fields == {"status": "green"}
     assert len(events_of(harness, first, "event_received")) == 1
+
+
+@pytest.mark.inv("WORLD-2", "WORLD-4")
+def test_a_claim_does_not_take_the_id_or_the_place_of_a_signed_event() -> None:
+    source, key = a_source("ci.finished")
+    harness = with_sources(Harness.in_memory(waiting_for(assurance="signed")), source)
+    first, waiting = at_the_wait(harness)
+    harness.advance(waiting, None, output={"artifacts": [artifact("1", fields={"status": "claimed"})]})
+    for number in range(2, CLAIMS_WAITING_MAX + 1):
+        assert isinstance(sent(harness, first, str(number), assurance="claimed"), EventReport)
+    refusal = sent(harness, first, "one more", assurance="claimed")
+    assert isinstance(refusal, Refusal)
+    assert f"{CLAIMS_WAITING_MAX} claimed events" in refusal.message
+    event: dict[str, Any] = signed_event(harness, first, key).to_json()
+    report = sent(harness, first, event.pop("id"), **event)
+    assert isinstance(report, EventReport)
+    assert (report.is_new, report.is_advanced) == (True, True)
+    tip = session_of(harness, first).runs[harness.reference_of(first).run].tip
+    assert tip is not None
+    assert session_of(harness, first).context(tip)["status"] == "green"
+    assert unsound(harness.store) == []
 
 
 @pytest.mark.inv("WORLD-4")
@@ -272,6 +293,63 @@ def test_an_event_that_arrived_in_time_counts_after_the_time_is_over() -> None:
     assert gaps_in(harness, first) == []
 
 
+@pytest.mark.inv("WORLD-4")
+def test_an_event_after_the_timeout_is_too_late_whoever_notices_it() -> None:
+    clock = CounterClock()
+    harness = Harness.over(MemoryStore(), waiting_for(timeout="1h"), clock=clock, keys=FixedKeyRing())
+    by_command, _ = at_the_wait(harness)
+    by_agent, waiting = at_the_wait(harness)
+    clock.skip_ms(2 * HOUR_MS)
+    report = sent(harness, by_command)
+    assert isinstance(report, EventReport)
+    assert report.is_advanced
+    harness.advance(waiting, None, output={"artifacts": [artifact()]})
+    for first in (by_command, by_agent):
+        tip = session_of(harness, first).runs[harness.reference_of(first).run].tip
+        assert tip is not None
+        assert "status" not in session_of(harness, first).context(tip)
+        assert len(gaps_in(harness, first)) == 1
+    assert unsound(harness.store) == []
+
+
+@pytest.mark.inv("WORLD-4", "WORLD-5")
+def test_a_step_whose_event_did_not_come_sends_and_mirrors_nothing() -> None:
+    clock = CounterClock()
+    emits = [{"kind": "team.notify", "fields": {"text": {"value": "green"}}, "mirror": {"status": "text"}}]
+    body = waiting_for(timeout="1h", emit=emits, set=[])
+    harness = Harness.over(MemoryStore(), body, clock=clock, keys=FixedKeyRing())
+    harness = sending(harness, into_file(Path("/nowhere")))
+    first, waiting = at_the_wait(harness)
+    clock.skip_ms(2 * HOUR_MS)
+    third = harness.advance(waiting, None)
+    assert third["pending"]["stepId"] == "b"
+    session = session_of(harness, first)
+    assert not list(session.outside.intents)
+    assert "status" not in session.context(harness.reference_of(third).node)
+    assert unsound(harness.store) == []
+
+
+@pytest.mark.inv("ING-3")
+def test_of_two_events_in_one_call_none_is_recorded_if_one_is_refused(tmp_path: Path) -> None:
+    harness = Harness.on_disk(tmp_path, WAITING)
+    _, waiting = at_the_wait(harness)
+    before = files_below(tmp_path)
+    refused = harness.advance(waiting, None, output={"artifacts": [artifact("1"), artifact("2", event="ci.no")]})
+    assert refused.code is ErrorCode.VALIDATION_ERROR
+    assert files_below(tmp_path) == before
+
+
+def test_an_event_to_a_complete_run_is_refused_and_nothing_is_recorded() -> None:
+    harness = Harness.in_memory(WAITING)
+    first, waiting = at_the_wait(harness)
+    third = harness.advance(waiting, None, output={"artifacts": [artifact()]})
+    assert harness.advance(third, "Did the last step, and all of it works.")["isComplete"]
+    refusal = sent(harness, first, "2")
+    assert isinstance(refusal, Refusal)
+    assert (refusal.code, "is complete" in refusal.message) == (ErrorCode.RUN_ENDED, True)
+    assert len(events_of(harness, first, "event_received")) == 1
+
+
 # Signatures.
 
 
@@ -298,6 +376,30 @@ def test_a_signed_event_satisfies_a_step_that_demands_it_whoever_brings_it() -> 
     [recorded] = events_of(harness, first, "event_received")
     assert cast("Any", recorded).data.signed.source == "ci"
     assert unsound(harness.store) == []
+
+
+@pytest.mark.inv("WORLD-10")
+def test_a_signature_whose_key_is_not_configured_here_is_not_taken_and_the_answer_names_the_key() -> None:
+    source, key = a_source("ci.finished")
+    theirs = with_sources(Harness.in_memory(waiting_for(assurance="signed")), source)
+    first = theirs.start("test.flow", goal="Ship")
+    event: dict[str, Any] = signed_event(theirs, first, key).to_json()
+    assert isinstance(sent(theirs, first, event.pop("id"), **event), EventReport)
+    mine, my_key = a_source("ci.finished")
+    here = with_sources(theirs, mine)
+    waiting = here.advance(first)
+    still = here.advance(waiting, None)
+    assert still["pending"]["stepId"] == "ci"
+    assert source.public_key in still.text
+    assert "not configured here" in still["waiting"]["how"]
+    own: dict[str, Any] = signed_event(here, first, my_key, id="mine", fields={"status": "red"}).to_json()
+    report = sent(here, first, own.pop("id"), **own)
+    assert isinstance(report, EventReport)
+    assert report.is_advanced
+    tip = session_of(here, first).runs[here.reference_of(first).run].tip
+    assert tip is not None
+    assert session_of(here, first).context(tip)["status"] == "red"
+    assert unsound(here.store) == []
 
 
 @pytest.mark.inv("WORLD-10")

@@ -20,6 +20,8 @@ _KINDS_WITH_WORDS = frozenset({"advance_recorded", "gap_recorded", "decision_tra
 _WORD_MEMBERS = frozenset({"message", "suggestedFix", "summary"})
 """Members of those kinds that only describe other members in words; a later release may use other words."""
 _COMPARED_APART = frozenset({"requestDigest", "captureRef"})
+_NOT_DERIVED: Mapping[str, frozenset[str]] = {"session_created": frozenset({"imported"})}
+"""Members that no decision gives: an import sets the mark of the session that it makes."""
 _DECISIONS = frozenset(
     {"run_started", "advance_recorded", "node_created", "edge_created", "decision_trace_appended", "work_recorded"}
 )
@@ -116,7 +118,9 @@ def _stamp(derived: AppendPlan, recorded: Sequence[Event]) -> tuple[Event, ...]:
 def _comparable(event: Event) -> dict[str, Json]:
     """Return the facts of an event: without descriptions, and without members that are compared separately."""
     body = event.to_json()
-    left_out = _COMPARED_APART | _WORD_MEMBERS if event.kind in _KINDS_WITH_WORDS else frozenset[str]()
+    left_out = _NOT_DERIVED.get(event.kind, frozenset())
+    if event.kind in _KINDS_WITH_WORDS:
+        left_out = _COMPARED_APART | _WORD_MEMBERS
     return {"kind": event.kind, "scope": body.get("scope"), "data": _without(body["data"], left_out)}
 
 

@@ -23,6 +23,7 @@ from interlock.service.run.attempts import answered_at, attempt_on, brought_by, 
 from interlock.service.run.context import load_run_context
 from interlock.service.run.plans import Plans
 from interlock.store.ports.reader import SessionReader
+from interlock.views.outside import SigningKeys
 from interlock.views.session import BASELINE, Advance, Session
 
 KeyEvent = ev.RunStartedEvent | ev.AdvanceRecordedEvent
@@ -171,6 +172,7 @@ def _replay_advance(
 ) -> AppendPlan | str:
     child, before = recorded.after.nodes[recorded.node], recorded.before
     node, run_context = before.nodes[key.scope.node_id], load_run_context(before, before.runs[child.run], plans)
+    run_context = replace(run_context, signing_keys=_taken_keys(before, key))
     if run_context.pending(node) is None:
         raise BrokenChainError(key, "the run is already complete at its node")
     evidence, answered = brought_by(reader, child), answered_at(reader, child)
@@ -194,6 +196,13 @@ def _replay_advance(
     if isinstance(decision, Waiting):
         return "the event that the step waits for is not in the log"
     return decision.plan if isinstance(decision, Advanced | Refused) else decision.blockers[0].message
+
+
+def _taken_keys(before: Session, key: ev.AdvanceRecordedEvent) -> SigningKeys:
+    """Return the key of the signature that the step took: events of other keys before it did not count there."""
+    taken = (before.outside.events.get(one) for one in key.data.took or ())
+    signed = (one.data.signed for one in taken if one is not None)
+    return frozenset((one.source, one.public_key) for one in signed if one is not None)
 
 
 def _was_declined(key: ev.AdvanceRecordedEvent) -> bool:

@@ -8,21 +8,27 @@ between leaves a claim without a result: whether it was sent is unknown, and not
 import logging
 import queue
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
-from interlock.channels.channel import ChannelConfig, Message, Result, owner_of
-from interlock.channels.command import end_children
+from interlock.channels.channel import ChannelConfig, ChannelSource, Message, Result, owner_of
+from interlock.channels.child import end_children
 from interlock.channels.opening import open_channel
-from interlock.engine.outside import EVENT_KIND, SentEvent, parse_event_artifact
+from interlock.engine.outside import EVENT_KIND, EventFault, SentEvent, parse_event_artifact
 from interlock.kernel.budgets import (
+    CHANNEL_NOTE_BYTES_MAX,
+    CLOSE_WAIT_S,
     DISPATCH_PAUSE_S,
     DISPATCH_QUEUE_MAX,
     DISPATCH_TRIES_MAX,
     DISPATCHES_AT_ONCE,
+    SETTLE_WAIT_S,
 )
 from interlock.kernel.canonical import canonical_bytes
-from interlock.kernel.ids import IntentId, RunId, SessionId, SourceKind
+from interlock.kernel.ids import IntentId, RunId, SessionId
+from interlock.kernel.text import one_line
 from interlock.record.append_plan import AppendPlan, EventDraft
 from interlock.record.events import Actor
 from interlock.record.world import IntentSettled
@@ -31,12 +37,12 @@ from interlock.store.ports.errors import SessionBusyError, SessionUnhealthyError
 from interlock.store.ports.writer import SessionLock
 from interlock.version import VERSION
 from interlock.views.outside import Intent
-from interlock.views.session import Session
+from interlock.views.session import Run, Session
 
 SYSTEM = Actor(type="system", identifier="channels", metadata={"version": VERSION})
 """Who records what became of an intent that a server sends."""
-OnEvent = Callable[[SessionId, RunId, SentEvent], None]
-"""Receives an event that a channel answered with."""
+OnEvent = Callable[[SessionId, RunId, SentEvent], str | None]
+"""Records an event that a channel answered with; returns why it is refused."""
 _log = logging.getLogger(__name__)
 
 
@@ -68,11 +74,25 @@ class Sender:
             return claimed
         intent, channel, message = claimed
         result = open_channel(channel).deliver(message)
-        settled = self.settle(session_id, intent, channel, result)
+        refused = self._receive_answer(session_id, intent, result)
+        if refused is not None:
+            words = f"{result.note} {refused}" if result.note else refused
+            result = replace(result, note=one_line(words, CHANNEL_NOTE_BYTES_MAX))
+        return _while_busy(lambda: self.settle(session_id, intent, channel, result))
+
+    def _receive_answer(self, session_id: SessionId, intent: Intent, result: Result) -> str | None:
+        """Record the event that a channel answered with, if it did; return why it is not recorded."""
         event = event_in(result)
-        if event is not None and self.on_event is not None:
-            self.on_event(session_id, intent.run, event)
-        return settled
+        if event is None or self.on_event is None:
+            return None
+        if isinstance(event, EventFault):
+            return f"The event of the answer is not recorded: {event.member}: {event.found}"
+        receive = self.on_event
+        try:
+            why = _while_busy(lambda: receive(session_id, intent.run, event))
+        except (SessionBusyError, SessionUnhealthyError, StoreFailureError) as error:
+            why = str(error)
+        return f"The event of the answer is not recorded: {why}" if why is not None else None
 
     def claim(
         self, session_id: SessionId, intent_id: IntentId, expected: int
@@ -94,7 +114,7 @@ class Sender:
             if run.ended is not None and intent.attempt == 0:
                 record_settled(self.ports, lock, intent, {"state": "cancelled"}, self.actor)
                 return Undelivered(why="its run has ended")
-            channel = owner_of(self.channels, intent.sends, run.source_kind)
+            channel = owner_of(self.channels, intent.sends, source_of(session, run))
             if isinstance(channel, str):
                 return Undelivered(why=channel)
             claim = {"state": "dispatched", "channel": channel.name, "owner": self.owner}
@@ -125,6 +145,11 @@ class Sender:
                 # A person has settled this try in the meantime, and may have begun the next one.
                 return settled_of(lock.session, intent)
             return settled_of(record_settled(self.ports, lock, claimed, fields, self.actor), intent)
+
+
+def source_of(session: Session, run: Run) -> ChannelSource:
+    """Return the source of a run for channels. What a bundle says of its runs' sources is not believed (WORLD-7)."""
+    return "imported" if session.is_imported else run.source_kind
 
 
 def settled_of(session: Session, intent: Intent) -> IntentSettled:
@@ -168,19 +193,36 @@ def message_of(session: Session, intent: Intent, attempt: int) -> Message:
     return Message(intent_id=intent.intent_id, body=body)
 
 
-def event_in(result: Result) -> SentEvent | None:
+def event_in(result: Result) -> SentEvent | EventFault | None:
     """Return the event that a channel answered with: a `wr.event` artifact; None if the answer is none."""
     if result.reply is None or result.reply.get("kind") != EVENT_KIND:
         return None
-    event = parse_event_artifact(result.reply)
-    return event if isinstance(event, SentEvent) else None
+    return parse_event_artifact(result.reply)
+
+
+T = TypeVar("T")
+
+
+def _while_busy(record: Callable[[], T]) -> T:
+    """Record something; while its session is busy, try again within a bound: each try waits for the lock itself.
+
+    Raises:
+        SessionBusyError: It was busy for the whole time.
+    """
+    until_s = time.monotonic() + SETTLE_WAIT_S
+    while True:
+        try:
+            return record()
+        except SessionBusyError:
+            if time.monotonic() >= until_s:
+                raise
 
 
 @dataclass(slots=True, kw_only=True)
 class Dispatcher:
     """Sends the intents that this process records, in threads of its own (`Outbox`).
 
-    The threads never hold the end of the process. What is left in the queue then stays undelivered.
+    The end of the process waits for them a short time (`close`). What is left in the queue then stays undelivered.
     """
 
     sender: Sender
@@ -188,10 +230,11 @@ class Dispatcher:
         default_factory=lambda: queue.Queue(DISPATCH_QUEUE_MAX), init=False
     )
     _threads: list[threading.Thread] = field(default_factory=list[threading.Thread], init=False)
-    _mutex: threading.Lock = field(default_factory=threading.Lock, init=False)
+    _mutex: threading.Condition = field(default_factory=threading.Condition, init=False)
+    _unsent: int = field(default=0, init=False)
     _ending: threading.Event = field(default_factory=threading.Event, init=False)
 
-    def uncovered(self, sends: str, source: SourceKind) -> str | None:
+    def uncovered(self, sends: str, source: ChannelSource) -> str | None:
         """See `Outbox`."""
         found = owner_of(self.sender.channels, sends, source)
         return found if isinstance(found, str) else None
@@ -201,19 +244,27 @@ class Dispatcher:
         for intent in intents:
             if intent.attempt > 0:
                 continue
+            with self._mutex:
+                self._unsent += 1
             try:
                 self._queue.put_nowait((session, intent.intent_id))
             except queue.Full:
+                self._note_sent()
                 _log.warning("%s stays undelivered: too many intents wait", intent.intent_id)
             self._start_thread()
 
     def drain(self) -> None:
-        """Send in this thread what is left in the queue, for a process that ends after one call."""
-        while not self._queue.empty():
-            self._send(*self._queue.get_nowait())
+        """Wait until all that was offered is sent or given up, for a process that ends after one call.
+
+        Each try has a time limit, so this ends.
+        """
+        with self._mutex:
+            self._mutex.wait_for(lambda: self._unsent == 0)
 
     def close(self) -> None:
-        """See `Outbox`. A try that is being made may end or not: its result stays unknown."""
+        """See `Outbox`. What is being sent gets a short time; after it, the result of a try stays unknown."""
+        with self._mutex:
+            self._mutex.wait_for(lambda: self._unsent == 0, CLOSE_WAIT_S)
         self._ending.set()
         end_children()
 
@@ -234,6 +285,13 @@ class Dispatcher:
                 self._send(session, intent_id)
             except Exception:  # noqa: BLE001 — the outermost edge of the thread: the next intent must still be sent
                 _log.exception("%s: its result is not recorded", intent_id)
+            finally:
+                self._note_sent()
+
+    def _note_sent(self) -> None:
+        with self._mutex:
+            self._unsent -= 1
+            self._mutex.notify_all()
 
     def _send(self, session: SessionId, intent_id: IntentId) -> None:
         """Try to send an intent; again if its session is busy or, with a channel that allows it, after a failure."""

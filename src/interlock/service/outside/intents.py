@@ -9,7 +9,7 @@ from interlock.kernel.canonical import Json
 from interlock.kernel.ids import IntentId, SessionId
 from interlock.record.events import Actor
 from interlock.record.world import IntentSettled
-from interlock.service.outside.dispatch import Sender, Undelivered, may_repeat, record_settled, settled_of
+from interlock.service.outside.dispatch import Sender, Undelivered, may_repeat, record_settled, settled_of, source_of
 from interlock.service.ports import AppendPorts
 from interlock.views.outside import Intent
 from interlock.views.session import Session
@@ -61,7 +61,7 @@ def _state(session: Session, intent: Intent, channels: tuple[ChannelConfig, ...]
         run = session.runs[intent.run]
         if run.ended is not None:
             return "cancelled", "its run has ended"
-        owner = owner_of(channels, intent.sends, run.source_kind)
+        owner = owner_of(channels, intent.sends, source_of(session, run))
         return "undelivered", f"uncovered: {owner}" if isinstance(owner, str) else "nobody has tried to send it"
     if intent.settled.state == "dispatched":
         return "unknown", "it was claimed, and no result is recorded"

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from interlock.engine.answer.structure import Warned
 from interlock.engine.outside import SentEvent, SourceKey, declared_fault
-from interlock.kernel.budgets import EVENTS_PER_RUN_MAX, EVENTS_WAITING_MAX
+from interlock.kernel.budgets import CLAIMS_WAITING_MAX, EVENTS_PER_RUN_MAX, EVENTS_WAITING_MAX
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import NodeId
 from interlock.record.append_plan import AppendPlan, EventDraft
@@ -64,10 +64,19 @@ def checked_event(
     )
 
 
-def find_event(run_context: RunContext, event: str, sent_id: str) -> Received | None:
-    """Return the event of a run with this kind and id, if it is recorded."""
-    recorded = run_context.session.outside.received(run_context.run.run, event)
-    return next((one for one in recorded if one.data.sent_id == sent_id), None)
+def find_event(run_context: RunContext, event: EventReceived, node: NodeId | None) -> Received | None:
+    """Return the event of a run with the same kind, id, node and level, if it is recorded (WORLD-2)."""
+    recorded = run_context.session.outside.received(run_context.run.run, event.event)
+    same = (one for one in recorded if one.node == node and one.data.assurance == event.assurance)
+    return next((one for one in same if one.data.sent_id == event.sent_id), None)
+
+
+def find_sent(run_context: RunContext, sent: SentEvent) -> Received | None:
+    """Return the recorded event that an agent sent: with its signature, or else as a claim."""
+    recorded = run_context.session.outside.received(run_context.run.run, sent.event)
+    level = "claimed" if sent.signed is None else "signed"
+    same = (one for one in recorded if one.node == sent.node and one.data.assurance == level)
+    return next((one for one in same if one.data.sent_id == sent.id), None)
 
 
 def record_event(
@@ -84,17 +93,29 @@ def record_event(
     """
     data, node = event
     session = run_context.session
-    if find_event(run_context, data.event, data.sent_id) is not None:
+    if find_event(run_context, data, node) is not None:
         return session
-    run = run_context.run.run
-    waiting, known = session.outside.waiting(run), session.outside.of_run.get(run, 0)
-    if data.event not in {EXPIRED, *OWN_KINDS} and (waiting >= EVENTS_WAITING_MAX or known >= EVENTS_PER_RUN_MAX):
-        found = f"{waiting} events of the run wait for a step; the limit is {EVENTS_WAITING_MAX}."
+    refusal = limit_refusal(run_context, data, 0)
+    if refusal is not None:
+        return refusal
+    plan = AppendPlan(session=session.session, drafts=(EventDraft(data=data, run=run_context.run.run, node=node),))
+    return ports.append(lock, plan, actor)
+
+
+def limit_refusal(run_context: RunContext, data: EventReceived, ahead: int) -> Refusal | None:
+    """Refuse an event if too many of its run wait for a step; `ahead` are recorded before it."""
+    session, run = run_context.session, run_context.run.run
+    waiting, known = session.outside.waiting(run) + ahead, session.outside.of_run.get(run, 0) + ahead
+    waiting_max, what = EVENTS_WAITING_MAX, "events"
+    if data.assurance == "claimed":
+        # Claims have a share of their own, so that they cannot keep out what is known better.
+        waiting, waiting_max, what = session.outside.waiting_claims(run) + ahead, CLAIMS_WAITING_MAX, "claimed events"
+    if data.event not in {EXPIRED, *OWN_KINDS} and (waiting >= waiting_max or known >= EVENTS_PER_RUN_MAX):
+        found = f"{waiting} {what} of the run wait for a step; the limit is {waiting_max}."
         if known >= EVENTS_PER_RUN_MAX:
             found = f"The run has {known} events, which is the limit."
         return _refused(run_context, "event", found, "Send no more events to this run until it has taken some.")
-    plan = AppendPlan(session=session.session, drafts=(EventDraft(data=data, run=run, node=node),))
-    return ports.append(lock, plan, actor)
+    return None
 
 
 def content_warnings(recorded: Received, sent: SentEvent) -> Iterator[Warned]:

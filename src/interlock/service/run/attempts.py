@@ -24,11 +24,12 @@ from interlock.kernel.ids import AttemptId, Digest, ack_attempt, derived_id
 from interlock.plan.records import Task
 from interlock.record.events import Actor
 from interlock.record.payloads import ArtifactPayload, GapRecorded, NotesPayload, WorkRecorded
-from interlock.record.world import EXPIRED
+from interlock.record.world import EXPIRED, Signed
 from interlock.service.run.context import RunContext
 from interlock.store.ports.errors import ContentDamagedError
 from interlock.store.ports.reader import SessionReader
 from interlock.views.node_position import attempts_on, chain_head
+from interlock.views.outside import Demand
 from interlock.views.recap import notes_of_attempt
 from interlock.views.session import Node, Session
 
@@ -78,7 +79,8 @@ def awaited_event(run_context: RunContext, node: Node) -> AwaitedEvent | None:
         return None
     here = chain_head(run_context.session, node).node
     outside = run_context.session.outside
-    found = outside.first_match(node.run, awaits.event, awaits.assurance, here, node.taken)
+    demand = Demand(kind=awaits.event, assurance=awaits.assurance, keys=run_context.signing_keys)
+    found = outside.first_match(node.run, demand, here, node.taken)
     if found is None:
         return None
     data = found.data
@@ -88,6 +90,17 @@ def awaited_event(run_context: RunContext, node: Node) -> AwaitedEvent | None:
     is_decided = awaits.approval is None or data.via != "clock" or is_expired
     is_met = awaits.must is None or fields.get(awaits.must) is True
     return AwaitedEvent(event_id=found.event_id, fields=fields, is_expired=is_expired, is_met=is_met and is_decided)
+
+
+def unknown_signer(run_context: RunContext, node: Node) -> Signed | None:
+    """Return the signature for whose key alone the step of a node still waits: it is not configured here (WORLD-10)."""
+    awaits = pending_task(run_context, node).awaits
+    if awaits is None or awaits.assurance != "signed" or run_context.signing_keys is None:
+        return None
+    here = chain_head(run_context.session, node).node
+    demand = Demand(kind=awaits.event, assurance=awaits.assurance)
+    found = run_context.session.outside.first_match(node.run, demand, here, node.taken)
+    return found.data.signed if found is not None else None
 
 
 def _emitted(run_context: RunContext, node: Node) -> frozenset[int]:

@@ -17,6 +17,7 @@ from interlock.record.snapshot import (
 )
 from interlock.service.run.plans import Plans
 from interlock.store.ports.errors import ContentDamagedError
+from interlock.views.outside import SigningKeys
 from interlock.views.session import Node, Run, Session
 
 
@@ -31,12 +32,17 @@ class StepLabel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunContext:
-    """A run, its session and its pinned workflow: the source of every answer about the run."""
+    """A run, its session and its pinned workflow: the source of every answer about the run.
+
+    `signing_keys` are those that count for a step that demands a signature. None, as in a view: each that the log
+    names.
+    """
 
     session: Session
     run: Run
     workflow: CompiledWorkflow
     plans: Plans
+    signing_keys: SigningKeys | None = None
 
     def at(self, session: Session) -> "RunContext":
         """Return the same run in another state of its session."""

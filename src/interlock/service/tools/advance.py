@@ -32,6 +32,7 @@ from interlock.kernel.text import utf8_bytes
 from interlock.record.events import Actor
 from interlock.record.outcome import Blocked, Blocker, BlockerReport
 from interlock.record.payloads import WorkRecorded
+from interlock.record.world import EventReceived
 from interlock.service.outside.approvals import answer_in, open_approval, question_of
 from interlock.service.outside.receive import (
     BY_CLAIM,
@@ -39,6 +40,8 @@ from interlock.service.outside.receive import (
     content_warnings,
     expiry_of,
     find_event,
+    find_sent,
+    limit_refusal,
     record_event,
 )
 from interlock.service.ports import Ports
@@ -89,6 +92,7 @@ def advance(
     """
     attempt = target.attempt
     assert attempt is not None, "an advance has an attempt"
+    target = replace(target, run_context=replace(target.run_context, signing_keys=ports.signing_keys))
     sent, request = events_in(request)
     # The keys are read before the append: after it, nothing may prevent the answer.
     ring = ports.key_ring.ensure_keys()
@@ -146,22 +150,38 @@ def _record(
 def _receive(ports: Ports, lock: SessionLock, call: _Call, session: Session) -> Session | Refusal:
     """Record the events that came with the call, and that the step waited too long if it did (WORLD-3, WORLD-4)."""
     run_context = call.target.run_context.at(session)
+    checked = list[tuple[EventReceived, NodeId | None]]()
     for sent in call.sent:
-        checked = checked_event(run_context, sent, BY_CLAIM, ports.sources)
-        if isinstance(checked, Refusal):
-            return checked
-        recorded = record_event(ports, lock, run_context, (checked, sent.node), call.actor)
+        # All are checked before one is recorded: a refusal says that nothing was.
+        found = checked_event(run_context, sent, BY_CLAIM, ports.sources)
+        if not isinstance(found, Refusal) and find_event(run_context, found, sent.node) is None:
+            found = limit_refusal(run_context, found, len(checked)) or found
+        if isinstance(found, Refusal):
+            return found
+        checked.append((found, sent.node))
+    recorded = record_expiry(ports, lock, run_context, session.nodes[call.target.node.node], call.actor)
+    for event in checked:
         if isinstance(recorded, Refusal):
             return recorded
-        run_context = run_context.at(recorded)
-    node = run_context.session.nodes[call.target.node.node]
-    answered = _receive_answer(ports, lock, call, run_context)
-    if answered is not None:
-        return answered
+        recorded = record_event(ports, lock, run_context.at(recorded), event, call.actor)
+    if isinstance(recorded, Refusal):
+        return recorded
+    answered = _receive_answer(ports, lock, call, run_context.at(recorded))
+    return recorded if answered is None else answered
+
+
+def record_expiry(
+    ports: Ports, lock: SessionLock, run_context: RunContext, node: Node, actor: Actor | None
+) -> Session | Refusal:
+    """Record that the step of a node waited too long, if it did: before an event that came too late (WORLD-4).
+
+    Raises:
+        StoreFailureError, ContentDamagedError: See `service.failures`.
+    """
     expired = expiry_of(run_context, node, ports.clock)
     if expired is None or awaited_event(run_context, node) is not None:
         return run_context.session
-    return record_event(ports, lock, run_context, (expired, NodeId(expired.sent_id)), call.actor)
+    return record_event(ports, lock, run_context, (expired, NodeId(expired.sent_id)), actor)
 
 
 def _receive_answer(ports: Ports, lock: SessionLock, call: _Call, run_context: RunContext) -> Session | Refusal | None:
@@ -417,7 +437,7 @@ def _warnings(request: Request, run_context: RunContext, recorded: fold_types.Ad
 def _event_warnings(run_context: RunContext, sent: tuple[SentEvent, ...]) -> Iterator[Warned]:
     """Yield what became of events that came with the call, unless they are recorded as they were sent."""
     for one in sent:
-        recorded = find_event(run_context, one.event, one.id)
+        recorded = find_sent(run_context, one)
         if recorded is None:
             message = (
                 f"The attempt is already recorded, so the event `{one.event}` was not. Send it with the next call."

@@ -25,6 +25,7 @@ from interlock.record.context import Context
 from interlock.record.snapshot import LoopFrame
 from interlock.record.world import APPROVAL
 from interlock.service.outside.checks import results_at
+from interlock.service.run.attempts import unknown_signer
 from interlock.service.run.context import RunContext
 from interlock.views.node_position import chain_head
 from interlock.views.session import Node
@@ -122,6 +123,12 @@ def _waiting(run_context: RunContext, node: Node, task: Task) -> WaitingOut | No
         how += f" If you know that it happened, add the artifact {json.dumps(sent)} to the call."
     if awaits.timeout_s is not None:
         how += f" It waits at most {awaits.timeout_s} seconds."
+    signer = unknown_signer(run_context, node)
+    if signer is not None:
+        how += (
+            f" An event that {json.dumps(signer.source)} signed is recorded, but its key {signer.public_key} is not"
+            " configured here. Only the user can add it to `config.toml`, if the user trusts it."
+        )
     return WaitingOut(for_="event", event=awaits.event, since=since, how=how)
 
 

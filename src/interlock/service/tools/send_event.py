@@ -1,22 +1,30 @@
 """Records an event that did not come with a report, and advances the run if it waits for the event (WORLD-3)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from interlock.engine.answer.model import Answer, HumanInputRequired
 from interlock.engine.answer.structure import Warned
 from interlock.engine.outside import SentEvent
 from interlock.engine.request import Request
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import RunId, SessionId, ack_attempt
 from interlock.record.events import Actor
-from interlock.service.outside.receive import Arrival, checked_event, content_warnings, find_event, record_event
+from interlock.record.outcome import AdvancedTo
+from interlock.service.outside.receive import (
+    Arrival,
+    checked_event,
+    content_warnings,
+    find_event,
+    limit_refusal,
+    record_event,
+)
 from interlock.service.ports import Ports
 from interlock.service.run.attempts import awaited_event
 from interlock.service.run.context import RunContext, load_run_context
-from interlock.service.tools.advance import advance
+from interlock.service.tools.advance import advance, record_expiry
 from interlock.service.tools.end_run import refuse_ended
 from interlock.service.tools.target import Target
 from interlock.views.outside import Received
+from interlock.views.session import Node
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,16 +53,19 @@ def send_event(
         if session is None or run_id not in session.runs:
             return _no_run()
         run_context = load_run_context(session, session.runs[run_id], ports.read.plans)
-        refusal = refuse_ended(run_context)
+        refusal = refuse_ended(run_context) or _refuse_complete(run_context)
         checked = refusal or checked_event(run_context, sent, how, ports.sources)
         if isinstance(checked, Refusal):
             return checked
-        earlier = find_event(run_context, sent.event, sent.id)
-        recorded = record_event(ports, lock, run_context, (checked, sent.node), actor)
+        earlier = find_event(run_context, checked, sent.node)
+        full = limit_refusal(run_context, checked, 0) if earlier is None else None
+        recorded = full or record_expiry(ports, lock, run_context, _tip(run_context), actor)
+        if not isinstance(recorded, Refusal):
+            recorded = record_event(ports, lock, run_context.at(recorded), (checked, sent.node), actor)
         if isinstance(recorded, Refusal):
             return recorded
         run_context = run_context.at(recorded)
-    received = find_event(run_context, sent.event, sent.id)
+    received = find_event(run_context, checked, sent.node)
     assert received is not None, "it is recorded"
     return EventReport(
         label=run_context.view().label,
@@ -62,6 +73,29 @@ def send_event(
         is_new=earlier is None,
         is_advanced=advance_waiting(ports, run_context, actor),
         warnings=tuple(content_warnings(earlier, sent)) if earlier is not None else (),
+    )
+
+
+def _tip(run_context: RunContext) -> Node:
+    assert run_context.run.tip is not None, "a run has a root"
+    return run_context.session.nodes[run_context.run.tip]
+
+
+def _refuse_complete(run_context: RunContext) -> Refusal | None:
+    """Refuse an event for a run that is complete, unless another branch of it has a step to do."""
+    session, view = run_context.session, run_context.view()
+    if run_context.pending(_tip(run_context)) is not None:
+        return None
+    # Only a complete run is searched, and an event for one is a mistake of its sender.
+    leaves = (one for one in session.nodes.values() if one.run == run_context.run.run and not one.children)
+    if any(one.kind != "checkpoint" and run_context.pending(one) is not None for one in leaves):
+        return None
+    return Refusal(
+        code=ErrorCode.RUN_ENDED,
+        message=f"Run `{view.label}` ({view.workflow_id}) is complete: no step of it waits for an event. Nothing was"
+        " recorded.",
+        suggestion="Send the event to another run: `interlock session list` lists them.",
+        details={"run": view.to_json()},
     )
 
 
@@ -73,6 +107,7 @@ def advance_waiting(ports: Ports, run_context: RunContext, actor: Actor) -> bool
     Raises:
         StoreFailureError, SessionBusyError, SessionUnhealthyError, ContentDamagedError, KeyRingDamagedError: As above.
     """
+    run_context = replace(run_context, signing_keys=ports.signing_keys)
     tip = run_context.run.tip
     assert tip is not None, "a run has a root"
     node = run_context.session.nodes[tip]
@@ -81,8 +116,11 @@ def advance_waiting(ports: Ports, run_context: RunContext, actor: Actor) -> bool
     if event is None or not (event.is_met or node.preferences.never_stops):
         return False
     target = Target(run_context=run_context, node=node, attempt=ack_attempt(tip))
-    outcome = advance(ports, target, Request(), actor)
-    return isinstance(outcome, Answer) and not isinstance(outcome, HumanInputRequired)
+    advance(ports, target, Request(), actor)
+    # The outcome says less than the log: a refused attempt is an answer, too.
+    session = ports.read.load(run_context.session.session)
+    recorded = session.advance(tip, ack_attempt(tip)) if session is not None else None
+    return recorded is not None and isinstance(recorded.outcome, AdvancedTo)
 
 
 def _no_run() -> Refusal:

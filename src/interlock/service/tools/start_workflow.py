@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from interlock.channels.channel import ChannelSource
 from interlock.define.declared import TypeMismatch, declared_blank
 from interlock.define.parts import ContextInput, ProducedKey
 from interlock.engine.answer.model import (
@@ -78,14 +79,14 @@ def start_workflow(ports: Ports, command: StartCommand) -> Answer | Refusal | Hu
         return found
     entry, pinned = found
     refusal = context_refusal({}, command.request.context) or inputs_refusal(pinned.workflow, command.request.context)
-    refusal = refusal or _coverage_refusal(ports, entry, pinned.workflow)
+    refusal = refusal or _coverage_refusal(ports, pinned.workflow, entry.source.kind)
     if refusal is not None:
         return refusal
     key = (command.workflow_id, command.workspace, command.session, command.request.digest())
     earlier = _find_earlier_start(ports, key, command.request.asking)
     if isinstance(earlier, Answer):
         return earlier
-    joined = _load_joined(ports, command.session)
+    joined = _load_joined(ports, command.session, pinned.workflow)
     if isinstance(joined, Refusal):
         return joined
     ids = earlier or StartIds(key=key, session=command.session or mint_session(ports.clock), run=mint_run(ports.clock))
@@ -104,9 +105,9 @@ def start_workflow(ports: Ports, command: StartCommand) -> Answer | Refusal | Hu
     return outcome
 
 
-def _coverage_refusal(ports: Ports, entry: Entry, workflow: CompiledWorkflow) -> Refusal | None:
+def _coverage_refusal(ports: Ports, workflow: CompiledWorkflow, source: ChannelSource) -> Refusal | None:
     """Refuse a workflow that sends something which no single channel of the user takes (WORLD-7)."""
-    found = {sends: ports.outbox.uncovered(sends, entry.source.kind) for sends in workflow.sends}
+    found = {sends: ports.outbox.uncovered(sends, source) for sends in workflow.sends}
     lacks = {sends: why for sends, why in found.items() if why is not None}
     if not lacks:
         return None
@@ -114,8 +115,8 @@ def _coverage_refusal(ports: Ports, entry: Entry, workflow: CompiledWorkflow) ->
         code=ErrorCode.EFFECT_UNCOVERED,
         message=f"`{workflow.workflow_id}` cannot start: {'; '.join(lacks.values())}.",
         suggestion="Only the user can change this: exactly one channel in `config.toml` must accept each kind, with the"
-        f" source `{entry.source.kind}` among its `sources`. `interlock config show` prints them. Tell the user.",
-        details={"sends": list[Json](sorted(lacks)), "source": entry.source.kind},
+        f" source `{source}` among its `sources`. `interlock config show` prints them. Tell the user.",
+        details={"sends": list[Json](sorted(lacks)), "source": source},
     )
 
 
@@ -190,11 +191,15 @@ def _begin(
     return _render_begun(ports, ring, session, session.runs[ids.run], command.request.asking)
 
 
-def _load_joined(ports: Ports, session: SessionId | None) -> Session | Refusal | None:
-    """Load the session that a run joins; None for a new session."""
+def _load_joined(ports: Ports, session: SessionId | None, workflow: CompiledWorkflow) -> Session | Refusal | None:
+    """Load the session that a run joins; None for a new session. An imported one may reach fewer channels."""
     if session is None:
         return None
-    return ports.read.load(session) or _no_session(session)
+    joined = ports.read.load(session)
+    if joined is None:
+        return _no_session(session)
+    refusal = _coverage_refusal(ports, workflow, "imported") if joined.is_imported else None
+    return refusal or joined
 
 
 @after_append()

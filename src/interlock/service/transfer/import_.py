@@ -7,6 +7,7 @@ from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import SessionId
 from interlock.kernel.text import one_line
 from interlock.record.bundle import BundleError, SalvageBanner
+from interlock.record.events import mark_imported
 from interlock.service.transfer.bundle_check import checked_bundle
 from interlock.service.transfer.restore import Restored, Restoring
 
@@ -31,6 +32,8 @@ class Imported:
 def import_session(ports: Restoring, data: bytes) -> Imported | Refusal:
     """Make a session from the bytes of a bundle. All of it is checked before any of it is stored.
 
+    The session is marked as imported: its runs reach no channel that does not name this source (WORLD-7).
+
     Raises:
         SessionBusyError, StoreFailureError, KeyRingDamagedError: See `service.failures`; nothing was recorded.
         UnansweredError: The session may be recorded.
@@ -39,7 +42,8 @@ def import_session(ports: Restoring, data: bytes) -> Imported | Refusal:
         bundle = checked_bundle(data)
     except BundleError as error:
         return _refused(error)
-    restored = ports.restored(bundle.session, bundle.history, bundle.contents)
+    history = [[mark_imported(event) for event in events] for events in bundle.history]
+    restored = ports.restored(bundle.session, history, bundle.contents)
     return Imported(restored=restored, source=bundle.session, banner=bundle.banner)
 
 
