@@ -19,7 +19,7 @@ from interlock.console.reading import RefusedPageError, Sources
 from interlock.console.templates import Templates
 from interlock.console.views import Pages
 from interlock.kernel.console_budgets import CONSOLE_TARGET_BYTES_MAX
-from interlock.service.failures import EXPECTED_ERRORS, refusal_of
+from interlock.service.failures import EXPECTED_ERRORS, command_refusal
 
 _log = logging.getLogger(__name__)
 _STATIC = Path(__file__).parent / "static"
@@ -62,7 +62,7 @@ def _failed(templates: Templates, request: Request, error: Exception) -> Respons
     if isinstance(error, HTTPException):
         return templates.message(request, error.status_code, error.detail, "Begin with the list of all runs.")
     if isinstance(error, EXPECTED_ERRORS):
-        refusal = refusal_of(error)
+        refusal = command_refusal(error)
         return templates.message(request, 503, f"{refusal.code}: {refusal.message}", refusal.suggestion)
     _log.error("A page failed", exc_info=error)
     fix = "Reload the page. If it fails again, report it with what this process printed."

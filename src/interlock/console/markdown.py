@@ -24,7 +24,7 @@ _SCHEMES = {"http", "https"}
 
 
 class _Renderer(RendererHTML):
-    """Renders a picture as a link to it, so that nothing is loaded."""
+    """Renders a picture as a link to it, so that a browser loads nothing."""
 
     def image(
         self,

@@ -114,7 +114,7 @@ class Pages:
     def node(self, request: Request) -> Response:
         """Show one step: its task, the evidence, what it changed, and refused attempts.
 
-        A step that was redone has several results: that of the preferred branch, or the one that `via` names.
+        A step that was redone has several results: that of the preferred branch, or that of the child `via`.
         """
         session, node_id = request.path_params["session"], request.path_params["node"]
         viewed = self.sources.branch(session, node_id)

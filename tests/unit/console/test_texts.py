@@ -113,7 +113,10 @@ def faults(page: str, *, is_whole: bool = True) -> list[str]:
 
 def is_own(tag: str, address: str | None) -> bool:
     """Say whether an address is one of ours; a link of notes may lead to a site, and does so only if followed."""
-    return SCHEMES.match(address or "") is not None and (tag == "a" or not (address or "").startswith("http"))
+    return (SCHEMES.match(address or "") is not None and (tag == "a" or not (address or "").startswith("http"))) or (
+        tag,
+        address,
+    ) == ("link", "data:,")
 
 
 @pytest.mark.inv("CON-5")

@@ -5,10 +5,10 @@ from typing import TypeVar
 
 from interlock.cli.screen import RefusedError
 from interlock.cli.session.chosen import SelectedSession
-from interlock.cli.store import command_refusal
 from interlock.kernel.errors import Refusal
 from interlock.service.audit.damage import Damage, Viewed
 from interlock.service.audit.damage import view_session as view_any_session
+from interlock.service.failures import command_refusal
 from interlock.service.run.history import History
 from interlock.service.run.plans import Plans
 from interlock.store.ports.errors import SessionUnhealthyError
