@@ -13,9 +13,9 @@ help: ## print this list
 	@awk -F ':.* ## ' '/^[a-z-]+:.* ## / {printf "%-13s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 # The second install line gives the package itself; its requirements came, hashed, with the first.
-$(VENV)/run.stamp: requirements/run.txt pyproject.toml
+$(VENV)/run.stamp: requirements/console.txt pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --require-hashes -r requirements/run.txt
+	$(BIN)/python -m pip install --quiet --require-hashes -r requirements/console.txt
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	touch $@
 

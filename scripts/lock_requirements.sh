@@ -7,6 +7,8 @@ lock() { uv pip compile --quiet --universal --generate-hashes --python-version 3
 printf 'hatchling>=1.27\neditables>=0.5\n' > requirements/build.in
 lock pyproject.toml requirements/build.in --output-file requirements/run.txt
 lock pyproject.toml requirements/build.in --extra drive --constraint requirements/run.txt --output-file requirements/drive.txt
-lock pyproject.toml requirements/build.in --extra drive --extra dev --constraint requirements/drive.txt \
+lock pyproject.toml requirements/build.in --extra console --constraint requirements/run.txt --output-file requirements/console.txt
+lock pyproject.toml requirements/build.in --extra drive --extra console --extra dev --constraint requirements/drive.txt \
+  --constraint requirements/console.txt \
   --output-file requirements/dev.txt
 rm requirements/build.in

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from interlock.config.form import config_schema
 from interlock.define.native.forms import WorkflowForm
-from interlock.kernel import budgets, drive_budgets, operations_budgets, workflow_budgets
+from interlock.kernel import budgets, console_budgets, drive_budgets, operations_budgets, workflow_budgets
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import CODES, CodeRule
 from interlock.plan.compiled import CompiledWorkflow
@@ -126,7 +126,7 @@ def _retry(rule: CodeRule) -> str:
 def _limits() -> str:
     values: Mapping[str, object] = {
         name: value
-        for module in (budgets, workflow_budgets, operations_budgets, drive_budgets)
+        for module in (budgets, workflow_budgets, operations_budgets, drive_budgets, console_budgets)
         for name, value in vars(module).items()
     }
     rows = [

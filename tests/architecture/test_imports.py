@@ -43,13 +43,14 @@ def imported(path: Path) -> set[str]:
         ),
         ("config", {"git", "opening", "regular_file", "workflow_files"}),
         ("server", {"ports.errors", "ports.keys"}),
+        ("console", {"ports.errors", "ports.reader", "ports.store"}),
         (
             "cli",
             {"git", "opening", "ports.definitions", "ports.errors", "ports.keys", "ports.maintenance", "ports.store"}
             | {"regular_file", "retention", "workflow_files"},
         ),
     ],
-    ids=["service", "config", "server", "cli"],
+    ids=["service", "config", "server", "console", "cli"],
 )
 def test_a_room_imports_no_more_of_a_store_than_the_ports_of_its_role_and_what_opens_one(
     room: str, expected: set[str]
@@ -112,7 +113,7 @@ WRITING_PORTS = {
 @pytest.mark.inv("HOUSE-2", "READ-1")
 def test_a_port_that_writes_is_imported_only_where_something_is_written() -> None:
     found: dict[str, set[str]] = {name: set() for name in WRITING_PORTS}
-    for room in ("service", "config", "server", "cli"):
+    for room in ("service", "config", "server", "console", "cli"):
         for path in (SRC / room).rglob("*.py"):
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
                 if isinstance(node, ast.ImportFrom):

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from interlock.kernel import budgets, drive_budgets, operations_budgets, workflow_budgets
+from interlock.kernel import budgets, console_budgets, drive_budgets, operations_budgets, workflow_budgets
 
 TESTS = Path(__file__).parent.parent
 SRC = TESTS.parent / "src" / "interlock"
 BUDGETS = {
     SRC / "kernel" / f"{module.__name__.rpartition('.')[2]}.py": module
-    for module in (budgets, drive_budgets, operations_budgets, workflow_budgets)
+    for module in (budgets, console_budgets, drive_budgets, operations_budgets, workflow_budgets)
 }
 FORMAT = "part of a format: another number is another format"
 MEASURED = "measured on the engine, which fixes it"
@@ -32,6 +32,7 @@ NO_LIMIT = {
     "cli/session/list.py": {"_MINUTE": UNIT},
     "cli/upkeep/keys.py": {"PRIVATE_FILE": CODE, "PRIVATE_DIRECTORY": CODE},
     "cli/workflow/validate.py": {"_BAR_WIDTH": "a drawing: it holds any number of files"},
+    "console/live.py": {"_POLL_SHARE": RULE},
     "decide/pattern_size.py": dict.fromkeys(
         ["_FRAME", "_CATEGORY", "_SET", "_CHAR", "_CHAR_FOLDED", "_WIDE", "_WIDE_FOLDED"], MEASURED
     ),

@@ -210,6 +210,7 @@ Exit codes: 0 success, 1 faults found, 2 wrong command line.""",
 COMMANDS: tuple[Command | Group, ...] = (
     Command("serve", "serve MCP over stdin and stdout", "top.serve"),
     Command("drive", "work a run to its end with a model, without a client", "drive.drive"),
+    Command("console", "open pages in a browser that show runs, and prove them", "top.console"),
     AGENT,
     Command("demo", "play a run that survives kill -9 of its server, then fork and verify it", "top.demo"),
     WORKFLOW,

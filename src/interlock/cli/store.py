@@ -3,13 +3,11 @@
 import argparse
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import replace
 
 from interlock.cli.options import checked_settings, chosen_data_dir
 from interlock.cli.screen import RefusedError
 from interlock.config.settings import check_data_dir
-from interlock.kernel.errors import ErrorCode, Refusal
-from interlock.service.failures import EXPECTED_ERRORS, refusal_of
+from interlock.service.failures import EXPECTED_ERRORS, command_refusal
 from interlock.store.opening import open_store
 from interlock.store.ports.store import Store, StoreReader
 
@@ -46,14 +44,3 @@ def answered_by_store() -> Generator[None]:
         yield
     except EXPECTED_ERRORS as error:
         raise RefusedError(command_refusal(error)) from error
-
-
-def command_refusal(error: Exception) -> Refusal:
-    """Return the refusal of an expected error for a command: a locked session that no token named has another code."""
-    refusal = refusal_of(error)
-    if refusal.code is not ErrorCode.TOKEN_SESSION_LOCKED:
-        return refusal
-    fix = (
-        "Run the command again in a second. If the error repeats, another Interlock process is stuck: end that process."
-    )
-    return replace(refusal, code=ErrorCode.SESSION_LOCKED, suggestion=fix)

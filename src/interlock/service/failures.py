@@ -191,3 +191,12 @@ def _damaged(where: str, found: str, fix: str, details: dict[str, Json]) -> Refu
         " begin a new run with `start_workflow`.",
         details={**details, "blockers": [blocker.to_json() for blocker in blockers_of([corrupted(where, found)])]},
     )
+
+
+def command_refusal(error: Exception) -> Refusal:
+    """Return the refusal of an expected error for a person: a locked session that no token named has another code."""
+    refusal = refusal_of(error)
+    if refusal.code is not ErrorCode.TOKEN_SESSION_LOCKED:
+        return refusal
+    fix = "Try again in a second. If the error repeats, another Interlock process is stuck: end that process."
+    return replace(refusal, code=ErrorCode.SESSION_LOCKED, suggestion=fix)

@@ -2,15 +2,15 @@
 
 import argparse
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from interlock.cli.options import place_arguments
 from interlock.cli.screen import StopError
-from interlock.kernel.budgets import PROJECT_DIGEST_CHARS
 from interlock.kernel.ids import Digest
+from interlock.service.report.run_list import is_source_visible, project_of
 from interlock.service.run.observations import repo_root_hash
 from interlock.store.git import git_anchors
 from interlock.views.summary import Drift, RunSummary
@@ -39,18 +39,14 @@ class Place:
 
     def project_of(self, run: RunSummary) -> str:
         """Return the name of a run's project: of this one, or as recorded, else a few digits; empty if unknown."""
-        if run.repo is None:
-            return ""
-        root = self.root if run.repo == self.repo else run.repo_root
-        return Path(root).name if root else "#" + run.repo.removeprefix("sha256:")[:PROJECT_DIGEST_CHARS]
+        return project_of(replace(run, repo_root=self.root) if run.repo == self.repo else run)
 
     def drift_of(self, run: RunSummary) -> Drift | None:
         """Return whether the workflow of an open run changed since it began.
 
         None for a run of another project, whose files are not visible from here.
         """
-        is_visible = run.source_kind != "project" or (run.repo is not None and run.repo == self.repo)
-        if run.is_complete or run.is_ended or not is_visible or self._catalog is None:
+        if not is_source_visible(run, self.repo) or self._catalog is None:
             return None
         return self._catalog.drift_of(run)
 

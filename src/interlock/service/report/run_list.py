@@ -1,10 +1,12 @@
 """The rows of run lists: which runs match a filter, and in which order."""
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from interlock.kernel.ids import SessionId
+from interlock.kernel.budgets import PROJECT_DIGEST_CHARS
+from interlock.kernel.ids import Digest, SessionId
 from interlock.kernel.matching import Closeness, Words, match_texts
 from interlock.views.status import RunStatus
 from interlock.views.summary import RunSummary, SessionSummary
@@ -47,6 +49,24 @@ class ListFilter:
 def rows_of(summary: SessionSummary) -> tuple[Row, ...]:
     """Return the rows of a session, one for each run."""
     return tuple(Row(session=summary.session, run=run) for run in summary.runs)
+
+
+def project_of(run: RunSummary) -> str:
+    """Return the name of the project in which a run began: of its recorded root, or a few digits; empty if unknown."""
+    if run.repo is None:
+        return ""
+    root = (run.repo_root or "").rstrip("/\\")
+    return re.split(r"[/\\]", root)[-1] or "#" + run.repo.removeprefix("sha256:")[:PROJECT_DIGEST_CHARS]
+
+
+def is_source_visible(run: RunSummary, repo: Digest | None) -> bool:
+    """Say whether a change of a run's workflow is visible from a repository, and matters: the run is open.
+
+    The files of another project are not visible.
+    """
+    if run.is_complete or run.is_ended:
+        return False
+    return run.source_kind != "project" or (run.repo is not None and run.repo == repo)
 
 
 def newest_first(rows: Iterable[Row]) -> list[Row]:

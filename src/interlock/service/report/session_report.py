@@ -19,6 +19,8 @@ from interlock.service.run.summaries import summary_of
 from interlock.service.run.verdicts import verdicts_at
 from interlock.store.ports.reader import SessionReader
 from interlock.views.node_position import PathStep, path_to, refusal_of
+from interlock.views.picture.chart import Chart
+from interlock.views.picture.run_picture import NodeText, run_chart
 from interlock.views.run_graph import GraphNode, leaves, run_graph
 from interlock.views.session import Node, RunEnd
 from interlock.views.status import open_gaps, remedy
@@ -244,6 +246,20 @@ class SessionReporter:
             if value is not None:
                 observed[key] = value
         return observed
+
+
+def draw_chart(run_context: RunContext, graph: GraphNode) -> Chart:
+    """Return the graph of a run as a chart."""
+    view = run_context.view()
+    goal = f" · {view.goal}" if view.goal is not None else ""
+    return run_chart(graph, f"{view.workflow_name} · run {view.label}{goal}", lambda node: _text(run_context, node))
+
+
+def _text(run_context: RunContext, node: Node) -> NodeText:
+    place = run_context.place(node)
+    if place is None:
+        return NodeText(title="complete", is_end=True)
+    return NodeText(title=f"{place.number}. {place.title}", loop=place.loop.loop_id if place.loop is not None else None)
 
 
 def _not_done(run_context: RunContext, path: Sequence[PathStep]) -> Iterator[StepNotDone]:

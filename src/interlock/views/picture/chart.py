@@ -11,11 +11,12 @@ BoxKind = Literal["step", "decision", "barrier", "loop", "end", "refused", "curr
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Box:
-    """A box with its lines of text. `steps` is how many steps it is for."""
+    """A box with its lines of text. `steps` is how many steps it is for; `node` the node of a run that it shows."""
 
     kind: BoxKind
     lines: tuple[str, ...]
     steps: int = 1
+    node: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -66,4 +66,5 @@ def _part(here: GraphNode, text_of: TextOf, built: Mapping[NodeId, tuple[ChartPa
     if text.is_end:
         kind = "end"
     branches = tuple(Lane(label="redone", parts=built[fork.node.node]) for fork in forks)
-    return ChartPart(box=Box(kind=kind, lines=tuple(lines), steps=0 if text.is_end else 1), branches=branches)
+    box = Box(kind=kind, lines=tuple(lines), steps=0 if text.is_end else 1, node=here.node.node)
+    return ChartPart(box=box, branches=branches)

@@ -1,6 +1,6 @@
-"""A placed chart as SVG: shapes and escaped text, without scripts, styles, links or fonts of its own."""
+"""A placed chart as SVG: shapes and escaped text, without scripts, styles or fonts of its own."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from html import escape
 
 from interlock.views.picture.chart import BoxKind, Chart
@@ -21,30 +21,43 @@ _TIP = 4
 """Half the width of an arrow's tip."""
 
 
-def render_svg(chart: Chart, *, is_embedded: bool = False) -> str:
+LinkOf = Callable[[str], str]
+"""Returns the address of a node of a run."""
+
+
+def render_svg(chart: Chart, *, is_embedded: bool = False, link_of: LinkOf | None = None) -> str:
     """Return a chart as one SVG element; the same chart gives the same text.
 
     Embedded in a page, it has the page's colours; alone, it has a white background, so that it is readable anywhere.
+    With `link_of`, each box of a node is a link.
     """
     placed = place_chart(chart)
     colour = "currentColor" if is_embedded else "#1f2328"
     title = escape(placed.title)
     size = f'width="{placed.width}" height="{placed.height}" viewBox="0 0 {placed.width} {placed.height}"'
-    root = f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-label="{title}"'
+    # What is within an image cannot be followed from a keyboard.
+    role = "img" if link_of is None else "group"
+    root = f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="{role}" aria-label="{title}"'
     lines = [f'{root} fill="{colour}" font-family="system-ui, sans-serif" font-size="12">', f"<title>{title}</title>"]
     if not is_embedded:
         lines.append(f'<rect width="{placed.width}" height="{placed.height}" fill="#ffffff"/>')
-    return "\n".join([*lines, *_shapes(placed, colour), "</svg>"])
+    return "\n".join([*lines, *_shapes(placed, colour, link_of), "</svg>"])
 
 
-def _shapes(placed: Placed, colour: str) -> Iterator[str]:
+def _shapes(placed: Placed, colour: str, link_of: LinkOf | None) -> Iterator[str]:
     for frame in placed.frames:
         place = f'x="{frame.x}" y="{frame.y}" width="{frame.width}" height="{frame.height}" rx="8"'
         yield f'<rect {place} fill="#8250df" fill-opacity="0.05" stroke="#8250df" stroke-dasharray="4 3"/>'
     for arrow in placed.arrows:
         yield from _arrow(arrow, colour)
     for box in placed.boxes:
-        yield from _box(box, colour)
+        if link_of is not None and box.box.node is not None:
+            node, label = escape(box.box.node), escape(" ".join(box.lines))
+            yield f'<a href="{escape(link_of(box.box.node))}" data-node="{node}" aria-label="{label}">'
+            yield from _box(box, colour)
+            yield "</a>"
+        else:
+            yield from _box(box, colour)
     for text in placed.texts:
         yield f'<text x="{text.x}" y="{text.y}" font-size="11">{escape(text.text)}</text>'
 

@@ -1,89 +1,22 @@
-"""Views of a damaged session: its sound beginning, or all of a sound log, under a banner that says what is lost."""
+"""Views of the session that a command line names, of its sound beginning if it is damaged (HIS-8)."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from typing import Generic, TypeVar
+from collections.abc import Callable
+from typing import TypeVar
 
 from interlock.cli.screen import RefusedError
-from interlock.cli.session.chosen import SelectedSession, read_history
-from interlock.cli.store import command_refusal
-from interlock.kernel.budgets import NAMED_MAX
-from interlock.kernel.canonical import Json
+from interlock.cli.session.chosen import SelectedSession
 from interlock.kernel.errors import Refusal
-from interlock.record.bundle import SalvageBanner
-from interlock.service.audit.verify import Mismatch, verify_session
-from interlock.service.report.document import Block, Bullets, Line, Paragraph, UntrustedText
-from interlock.service.run.advice import advise
+from interlock.service.audit.damage import Damage, Viewed
+from interlock.service.audit.damage import view_session as view_any_session
+from interlock.service.failures import command_refusal
 from interlock.service.run.history import History
 from interlock.service.run.plans import Plans
-from interlock.service.transfer.salvage import SoundPrefix, left_out_words, sound_prefix
-from interlock.store.ports.errors import ContentDamagedError, SessionUnhealthyError
+from interlock.store.ports.errors import SessionUnhealthyError
 from interlock.store.ports.store import StoreReader
-from interlock.views.evolution import evolve
-from interlock.views.session import new_session
+
+__all__ = ["Damage", "Viewed", "view_session"]
 
 _View = TypeVar("_View")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Damage:
-    """What is lost of a session. Unless `is_log_shown`, the view ends where the banner says; `found` is of `verify`."""
-
-    banner: SalvageBanner
-    is_log_shown: bool
-    found: tuple[Mismatch, ...]
-    advice: str
-
-    def lines(self) -> Iterator[Line]:
-        """Yield what is lost, and what to do. The first line names the code."""
-        banner = self.banner
-        if self.is_log_shown:
-            yield (f"{banner.code}: damaged. Every event is shown, but what some refer to cannot be read.",)
-        else:
-            yield (f"{banner.code}: damaged. Only what was recorded before the damage is shown.",)
-            yield "left out: ", UntrustedText(left_out_words(banner))
-        for one in self.found[:NAMED_MAX]:
-            yield (
-                f"{one.code} at {one.node or 'the session'}, ",
-                UntrustedText(one.where),
-                ": ",
-                UntrustedText(one.found),
-            )
-        if len(self.found) > NAMED_MAX:
-            yield (f"{len(self.found) - NAMED_MAX} more; `interlock session verify` lists them.",)
-        yield (f"Nothing of it can be continued. {self.advice}",)
-
-    def blocks(self) -> tuple[Block, ...]:
-        """Return the banner as blocks of a page."""
-        first, *rest = self.lines()
-        return Paragraph(first), Bullets(tuple(rest))
-
-    def to_json(self) -> dict[str, Json]:
-        """Return the banner as `--json` prints it."""
-        found: list[Json] = [one.to_json() for one in self.found]
-        return {**self.banner.to_json(), "isLogShown": self.is_log_shown, "mismatches": found}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Viewed(Generic[_View]):
-    """A view of a session, and what is lost of the session; None if nothing is."""
-
-    view: _View
-    damage: Damage | None
-
-    @property
-    def exit_code(self) -> int:
-        """The exit code of a command that shows it."""
-        return 0 if self.damage is None else 1
-
-    @property
-    def banner(self) -> tuple[Block, ...]:
-        """The banner of a damaged session as blocks of a page."""
-        return self.damage.blocks() if self.damage is not None else ()
-
-    def with_damage(self, value: dict[str, Json]) -> dict[str, Json]:
-        """Return the view as JSON, with what is lost."""
-        return value if self.damage is None else {**value, "damage": self.damage.to_json()}
 
 
 def view_session(
@@ -96,26 +29,9 @@ def view_session(
         StoreFailureError, UnknownVersionError: See `answered_by_store`.
     """
     try:
-        prefix = sound_prefix(store, chosen.session)
+        viewed = view_any_session(store, plans, chosen.session, view)
     except SessionUnhealthyError as damage:
         raise RefusedError(command_refusal(damage)) from damage
-    if isinstance(prefix, Refusal):
-        what = "The stored session is damaged. " if "salvage" in prefix.details else ""
-        details = {"sessionId": chosen.session, **prefix.details}
-        raise RefusedError(replace(prefix, message=f"{what}{prefix.message}", details=details))
-    if prefix.banner is None:
-        return Viewed(view=view(read_history(store, chosen)), damage=None)
-    found = verify_session(store, plans, chosen.session)
-    advice = advise(chosen.session, has_sound_part=True)
-    damage = Damage(banner=prefix.banner, is_log_shown=True, found=found, advice=advice)
-    try:
-        # Lost artifacts are reported where they belong, so the rest of the run can be shown.
-        return Viewed(view=view(read_history(store, chosen)), damage=damage)
-    except (SessionUnhealthyError, ContentDamagedError):
-        cut = Damage(banner=prefix.banner, is_log_shown=False, found=found, advice=advice)
-        return Viewed(view=view(_history(prefix)), damage=cut)
-
-
-def _history(prefix: SoundPrefix) -> History:
-    events = [event for appended in prefix.history for event in appended]
-    return History(session=evolve(new_session(prefix.session), *events), appended=prefix.history)
+    if isinstance(viewed, Refusal):
+        raise RefusedError(viewed)
+    return viewed

@@ -26,11 +26,11 @@ from interlock.kernel.text import one_line
 from interlock.plan.records import NodeKind as Shape
 from interlock.record.payloads import NodeKind
 from interlock.service.report.document import Picture
+from interlock.service.report.session_report import draw_chart
 from interlock.service.run.context import RunContext, load_run_context
 from interlock.service.run.history import History
 from interlock.service.run.plans import Plans
 from interlock.views.picture.chart import Chart
-from interlock.views.picture.run_picture import NodeText, run_chart
 from interlock.views.picture.svg import render_svg
 from interlock.views.run_graph import GraphNode, run_graph, split_children, walk
 from interlock.views.session import Node
@@ -110,15 +110,10 @@ def drawn_text(run_context: RunContext) -> str:
 
 
 def _load_drawing(run_context: RunContext, graph: GraphNode | None = None) -> _Drawing:
-    graph, view = graph or run_graph(run_context.session, run_context.run.run), run_context.view()
-    goal = f" · {view.goal}" if view.goal is not None else ""
-    name = f"{view.workflow_name} · run {view.label}{goal}"
-    return _Drawing(
-        name=name,
-        graph=graph,
-        titles={here.node.node: _title(run_context, here.node) for here in walk(graph)},
-        chart=run_chart(graph, name, lambda node: _text(run_context, node)),
-    )
+    graph = graph or run_graph(run_context.session, run_context.run.run)
+    chart = draw_chart(run_context, graph)
+    titles: dict[str, str] = {here.node.node: _title(run_context, here.node) for here in walk(graph)}
+    return _Drawing(name=chart.title, graph=graph, titles=titles, chart=chart)
 
 
 def picture_of(run_context: RunContext, graph: GraphNode) -> Picture:
@@ -126,13 +121,6 @@ def picture_of(run_context: RunContext, graph: GraphNode) -> Picture:
     one = _load_drawing(run_context, graph)
     tree = _render_tree(draw_run(one.graph, one.name, one.title_of))
     return Picture(svg=render_svg(one.chart, is_embedded=True), text=tree)
-
-
-def _text(run_context: RunContext, node: Node) -> NodeText:
-    place = run_context.place(node)
-    if place is None:
-        return NodeText(title="complete", is_end=True)
-    return NodeText(title=f"{place.number}. {place.title}", loop=place.loop.loop_id if place.loop is not None else None)
 
 
 def _title(run_context: RunContext, node: Node) -> str:

@@ -5,13 +5,13 @@ import sys
 from pathlib import Path
 
 from interlock.cli.options import add_store_options
-from interlock.cli.render.html import as_html
 from interlock.cli.screen import StopError, printable_line, say, say_json
 from interlock.cli.session.chosen import add_session_argument
 from interlock.cli.session.evidence.damage import Viewed
 from interlock.cli.session.evidence.graph import picture_of
 from interlock.cli.session.evidence.show import account_of
 from interlock.cli.store import open_chosen_reader
+from interlock.service.report.html import as_html
 from interlock.service.report.markdown import as_markdown
 from interlock.service.report.review import ReviewOptions, review_page
 from interlock.service.report.session_report import SessionReport

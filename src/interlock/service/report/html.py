@@ -1,6 +1,6 @@
-"""Render a page as one HTML file: without scripts, with its style inside, with every text escaped."""
+"""Render a page as HTML, with every text escaped: as one file with its style inside, or as a part of another page."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from html import escape
 from typing import assert_never
 
@@ -56,47 +56,60 @@ _HEAD = """<!DOCTYPE html>
 """
 
 
+RenderNotes = Callable[[str], str]
+"""Returns untrusted Markdown as HTML in which nothing acts."""
+
+
 def as_html(page: Page) -> str:
     """Return a page as one HTML document; its title is that of its first heading."""
     title = next((_plain(block.line) for block in page if isinstance(block, Heading)), "Interlock")
-    body = "\n".join(_block(block) for block in page)
-    return f"{_HEAD.format(title=escape(title), style=_STYLE)}{body}\n</body>\n</html>\n"
+    return f"{_HEAD.format(title=escape(title), style=_STYLE)}{blocks_html(page)}\n</body>\n</html>\n"
 
 
-def _block(block: Block) -> str:  # noqa: C901, PLR0911 — one for each kind
+def render_notes(text: str) -> str:
+    """Return notes as the few kinds of part that a file without scripts shows."""
+    return _notes(parse_notes(text))
+
+
+def blocks_html(blocks: Iterable[Block], notes: RenderNotes = render_notes) -> str:
+    """Return blocks as HTML; `notes` renders the notes of agents."""
+    return "\n".join(_block(block, notes) for block in blocks)
+
+
+def line_html(line: Line) -> str:
+    """Return a line as HTML; the direction of untrusted text cannot affect ours."""
+    return "".join(map(_part, line))
+
+
+def _block(block: Block, notes: RenderNotes) -> str:  # noqa: C901, PLR0911 — one for each kind
     match block:
         case Heading():
-            return f"<h{block.level}>{_line(block.line)}</h{block.level}>"
+            return f"<h{block.level}>{line_html(block.line)}</h{block.level}>"
         case Properties():
-            rows = "\n".join(f"<dt>{escape(name)}</dt><dd>{_line(line)}</dd>" for name, line in block.rows)
+            rows = "\n".join(f"<dt>{escape(name)}</dt><dd>{line_html(line)}</dd>" for name, line in block.rows)
             return f"<dl>\n{rows}\n</dl>"
         case Bullets():
-            items = "\n".join(f"<li>{_line(line)}</li>" for line in block.items)
+            items = "\n".join(f"<li>{line_html(line)}</li>" for line in block.items)
             return f"<ul>\n{items}\n</ul>"
         case Paragraph():
-            return f"<p>{_line(block.line)}</p>"
+            return f"<p>{line_html(block.line)}</p>"
         case Quote():
             # A newline that directly follows the tag would be dropped.
             return f'<pre class="said" dir="auto">\n{escape(printable(block.text))}</pre>'
         case Drawing():
             return f"<pre>\n{escape(printable(block.text))}</pre>"
         case Notes():
-            return f'<blockquote dir="auto">{_notes(parse_notes(block.text))}</blockquote>'
+            return f'<blockquote dir="auto">{notes(block.text)}</blockquote>'
         case Table():
             heads = "".join(f"<th>{_part(head)}</th>" for head in block.heads)
-            rows = "\n".join(f"<tr>{''.join(f'<td>{_line(cell)}</td>' for cell in row)}</tr>" for row in block.rows)
+            rows = "\n".join(f"<tr>{''.join(f'<td>{line_html(cell)}</td>' for cell in row)}</tr>" for row in block.rows)
             return f"<table>\n<tr>{heads}</tr>\n{rows}\n</table>"
         case Picture():
             return f"<figure>{block.svg}</figure>"
         case Fold():
-            inner = "\n".join(_block(one) for one in block.blocks)
-            return f"<details><summary>{escape(block.label)}</summary>\n{inner}\n</details>"
+            return f"<details><summary>{escape(block.label)}</summary>\n{blocks_html(block.blocks, notes)}\n</details>"
         case _:
             assert_never(block)
-
-
-def _line(line: Line) -> str:
-    return "".join(map(_part, line))
 
 
 def _part(part: Part) -> str:

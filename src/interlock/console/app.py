@@ -1,0 +1,93 @@
+"""The application of the console: its addresses, and what it answers when something fails."""
+
+import logging
+from pathlib import Path
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import FileResponse, Response
+from starlette.routing import Route
+from starlette.types import ExceptionHandler
+
+from interlock.console.access import Access
+from interlock.console.guard import Guard
+from interlock.console.live import Watcher
+from interlock.console.reading import RefusedPageError, Sources
+from interlock.console.templates import Templates
+from interlock.console.views import Pages
+from interlock.kernel.console_budgets import CONSOLE_TARGET_BYTES_MAX
+from interlock.service.failures import EXPECTED_ERRORS, command_refusal
+
+_log = logging.getLogger(__name__)
+_STATIC = Path(__file__).parent / "static"
+_FILES = {"console.css": "text/css", "console.js": "text/javascript"}
+
+
+def build_app(sources: Sources, access: Access) -> Starlette:
+    """Return the application. Every request passes the guard first; every handler only reads."""
+    templates = Templates()
+    pages, enter = Pages(sources=sources, templates=templates), _Entrance(sources, access)
+    routes = [
+        Route("/", pages.now, name="now"),
+        Route("/enter", enter.exchange, methods=["POST"]),
+        Route("/live", Watcher(sources).stream),
+        Route("/static/{name}", _static),
+        Route("/compare", pages.compare),
+        Route("/workflows", pages.workflows),
+        Route("/workflows/{workflow}", pages.workflow),
+        Route("/sessions/{session}", pages.session),
+        Route("/sessions/{session}/prove", pages.prove),
+        Route("/sessions/{session}/nodes/{node}", pages.node),
+        Route("/sessions/{session}/runs/{run}", pages.run),
+    ]
+
+    def fail(request: Request, error: Exception) -> Response:
+        return _failed(templates, request, error)
+
+    handlers: dict[int | type[Exception], ExceptionHandler] = dict.fromkeys(
+        (*EXPECTED_ERRORS, RefusedPageError, HTTPException, Exception), fail
+    )
+    guard = Middleware(Guard, access=access, templates=templates)
+    return Starlette(routes=routes, middleware=[guard], exception_handlers=handlers)
+
+
+def _failed(templates: Templates, request: Request, error: Exception) -> Response:
+    """Return the page of an error: what was found and what to do, never a traceback."""
+    if isinstance(error, RefusedPageError):
+        refusal = error.refusal
+        return templates.message(request, error.status, f"{refusal.code}: {refusal.message}", refusal.suggestion)
+    if isinstance(error, HTTPException):
+        return templates.message(request, error.status_code, error.detail, "Begin with the list of all runs.")
+    if isinstance(error, EXPECTED_ERRORS):
+        refusal = command_refusal(error)
+        return templates.message(request, 503, f"{refusal.code}: {refusal.message}", refusal.suggestion)
+    _log.error("A page failed", exc_info=error)
+    fix = "Reload the page. If it fails again, report it with what this process printed."
+    return templates.message(request, 500, "This page failed because of a fault of Interlock.", fix)
+
+
+class _Entrance:
+    def __init__(self, sources: Sources, access: Access) -> None:
+        self._sources, self._access = sources, access
+
+    async def exchange(self, request: Request) -> Response:
+        """Exchange the secret of a link for the cookie of this browser."""
+        secret = (await request.body()).decode("ascii", "replace")
+        ring = await run_in_threadpool(self._sources.store.keys, fresh=True)
+        keys = ring.keys() if ring is not None else ()
+        browser = self._access.admit(secret, keys) if len(secret) < CONSOLE_TARGET_BYTES_MAX else None
+        if browser is None:
+            return Response("This link was used, has expired, or is of another start.", 403)
+        response = Response("", 204)
+        response.set_cookie(self._access.cookie, browser, httponly=True, samesite="strict", path="/")
+        return response
+
+
+def _static(request: Request) -> Response:
+    name: str = request.path_params["name"]
+    if name not in _FILES:
+        raise HTTPException(404)
+    return FileResponse(_STATIC / name, media_type=_FILES[name])

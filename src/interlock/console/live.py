@@ -1,0 +1,71 @@
+"""Live updates: one reader looks whether sessions changed, however many pages are open (CON-7)."""
+
+import time
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass, field
+
+import anyio
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from interlock.console.reading import Sources
+from interlock.kernel.console_budgets import CONSOLE_BEAT_S, CONSOLE_POLL_S, CONSOLE_STREAMS_MAX
+from interlock.kernel.ids import SessionId
+from interlock.store.ports.errors import StoreFailureError
+from interlock.store.ports.reader import LogVersion
+
+_POLL_SHARE = 10
+"""A look takes at most one part of so many of the time: a large data directory is looked at less often."""
+
+
+@dataclass(slots=True)
+class Watcher:
+    """Reads the versions of all logs for every stream; the first that finds them too old reads them again."""
+
+    sources: Sources
+    _versions: Mapping[SessionId, LogVersion] = field(default_factory=dict[SessionId, LogVersion], init=False)
+    _next_s: float = field(default=0.0, init=False)
+    _reading: anyio.Lock = field(default_factory=anyio.Lock, init=False)
+    streams: int = field(default=0, init=False)
+
+    async def version(self, session: str) -> object:
+        """Return a value that changes whenever the session, or for `*` any session, changes."""
+        async with self._reading:
+            began = time.monotonic()
+            if began >= self._next_s:
+                try:
+                    self._versions = await anyio.to_thread.run_sync(self.sources.store.log_versions)
+                except StoreFailureError as error:
+                    return str(error)
+                ended = time.monotonic()
+                self._next_s = ended + max(CONSOLE_POLL_S, _POLL_SHARE * (ended - began))
+        return hash(frozenset(self._versions.items())) if session == "*" else self._versions.get(SessionId(session))
+
+    def expire(self) -> None:
+        """Let the next look read the logs again, however recent the last one was."""
+        self._next_s = 0.0
+
+    async def events(self, session: str) -> AsyncGenerator[str]:
+        """Yield an event for each change, and a comment when nothing has changed for a while."""
+        self.streams += 1
+        try:
+            known, beat = await self.version(session), time.monotonic()
+            yield "retry: 2000\n\n"
+            while True:
+                await anyio.sleep(CONSOLE_POLL_S)
+                found = await self.version(session)
+                if found != known:
+                    known, beat = found, time.monotonic()
+                    yield "event: changed\ndata:\n\n"
+                elif time.monotonic() - beat > CONSOLE_BEAT_S:
+                    beat = time.monotonic()
+                    yield ": no change\n\n"
+        finally:
+            self.streams -= 1
+
+    async def stream(self, request: Request) -> Response:
+        """Answer with a stream of server-sent events about the session that the query names."""
+        if self.streams >= CONSOLE_STREAMS_MAX:
+            return Response("Too many pages are live. Close some of them.", 503)
+        session = request.query_params.get("session", "*")
+        return StreamingResponse(self.events(session), media_type="text/event-stream")

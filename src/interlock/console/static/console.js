@@ -1,0 +1,80 @@
+// The few lines that a page needs: admission, live updates, relative times, one selection. Pages work without them.
+"use strict";
+(() => {
+  const state = document.getElementById("state");
+
+  const ago = (time) => {
+    const at = Date.parse(time.dateTime), past = (Date.now() - at) / 1000;
+    if (Number.isNaN(at) || past < -60) return;
+    const units = [[86400, "day"], [3600, "hour"], [60, "minute"]];
+    const [size, unit] = units.find(([seconds]) => past >= seconds) || [0, ""];
+    time.title = time.dateTime;
+    time.textContent = size ? new Intl.RelativeTimeFormat("en", { numeric: "auto" }).format(-Math.floor(past / size), unit) : "just now";
+  };
+  const times = () => document.querySelectorAll("time[datetime]").forEach(ago);
+
+  const select = () => {
+    const node = location.hash.slice(1) || location.pathname.split("/nodes/")[1] || "";
+    document.querySelectorAll(".picture a[data-node]").forEach((box) => box.classList.toggle("chosen", box.dataset.node === node));
+  };
+
+  // A box of the picture selects the step on the same page, if it is shown there; else the link leads to its own page.
+  document.addEventListener("click", (event) => {
+    const box = event.target instanceof Element && event.target.closest(".picture a[data-node]");
+    if (!box || event.metaKey || event.ctrlKey || !document.getElementById(box.dataset.node)) return;
+    event.preventDefault();
+    location.hash = box.dataset.node;
+  });
+
+  const enter = async () => {
+    const secret = location.hash.slice(1), words = document.getElementById("enter");
+    if (!secret) return;
+    history.replaceState(null, "", location.pathname + location.search);
+    const answer = await fetch("/enter", { method: "POST", body: secret });
+    if (answer.ok) location.reload();
+    else words.textContent = await answer.text() + " To get another one, run:";
+  };
+
+  const refresh = async () => {
+    const answer = await fetch(location.href, { headers: { accept: "text/html" } });
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const fresh = page.getElementById("live") || page.getElementById("main");
+    const shown = document.getElementById("live");
+    const open = [...shown.querySelectorAll("details")].map((one) => one.open);
+    const focused = document.activeElement && document.activeElement.getAttribute("href");
+    const held = document.createElement("div");
+    held.id = "live";
+    held.append(...fresh.childNodes);
+    held.querySelectorAll("details").forEach((one, at) => { one.open = one.open || Boolean(open[at]); });
+    shown.replaceWith(held);
+    if (focused) [...held.querySelectorAll("a[href]")].find((one) => one.getAttribute("href") === focused)?.focus();
+    times();
+    select();
+  };
+
+  let stream = null;
+  const live = () => {
+    const session = document.body.dataset.live;
+    if (!session || !document.getElementById("live")) return;
+    if (document.hidden) { stream?.close(); stream = null; return; }
+    if (stream) return;
+    let wasLost = false;
+    stream = new EventSource("/live?session=" + encodeURIComponent(session));
+    stream.addEventListener("changed", () => refresh().catch(() => {}));
+    stream.onopen = () => { state.textContent = ""; if (wasLost) refresh().catch(() => {}); wasLost = false; };
+    stream.onerror = () => {
+      wasLost = true;
+      state.textContent = stream && stream.readyState === EventSource.CLOSED
+        ? "The console was started again. Run `interlock console --link` and open the link."
+        : "The console does not answer. This page tries again.";
+    };
+  };
+
+  if (document.querySelector("[data-enter]")) enter();
+  times();
+  select();
+  live();
+  window.addEventListener("hashchange", () => (document.querySelector("[data-enter]") ? enter() : select()));
+  document.addEventListener("visibilitychange", () => { if (!document.hidden && stream === null) refresh().catch(() => {}); live(); });
+  setInterval(times, 60000);
+})();

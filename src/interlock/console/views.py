@@ -1,0 +1,267 @@
+"""The pages: each reads a view that some command prints too, and renders it. Nothing here writes (CON-1, CON-6)."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from interlock.console.reading import RefusedPageError, Sources, missing
+from interlock.console.step_blocks import step_details, step_summary
+from interlock.console.templates import Templates, safe
+from interlock.kernel.console_budgets import CONSOLE_MATCHES_SHOWN, CONSOLE_RUNS_SHOWN, CONSOLE_STEPS_SHOWN
+from interlock.kernel.errors import ErrorCode, Refusal
+from interlock.kernel.ids import NodeId, SessionId
+from interlock.service.audit.verify import unfinished_note, verify_session
+from interlock.service.catalog import Entry, Pinnable, RefusedFile
+from interlock.service.report.difference import compare_branches
+from interlock.service.report.lines import blocker_line, branch_line, gap_line, verdict_line
+from interlock.service.report.run_list import ListFilter, Row, best_matches, newest_first, project_of, rows_of, texts_of
+from interlock.service.report.session_report import RunReport, draw_chart
+from interlock.service.report.step_report import StepReport
+from interlock.service.run.advice import advise_by_health
+from interlock.service.run.context import RunContext
+from interlock.views.picture.plan_picture import plan_chart
+from interlock.views.picture.svg import render_svg
+from interlock.views.run_graph import GraphNode, split_children
+from interlock.views.session import Node
+from interlock.views.status import RunStatus
+
+_STATUSES: tuple[RunStatus, ...] = get_args(RunStatus)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pages:
+    """The handlers of all pages. Each runs in a worker thread."""
+
+    sources: Sources
+    templates: Templates
+
+    def now(self, request: Request) -> Response:
+        """Show the runs that match a search, by project, newest first; and sessions that cannot be read."""
+        query, wanted = request.query_params.get("q", ""), request.query_params.getlist("status")
+        statuses: frozenset[RunStatus] = frozenset(one for one in _STATUSES if one in wanted)
+        listed = self.sources.listing()
+        every = [row for session in listed.sessions for row in rows_of(session)]
+        fitting = newest_first(row for row in every if ListFilter(statuses=statuses).fits(row.run))
+        if query.strip():
+            fitting, _ = best_matches(fitting, map(texts_of, fitting), query)
+        page = _number(request, "page", 1)
+        first = (page - 1) * CONSOLE_RUNS_SHOWN
+        shown = fitting[first : first + CONSOLE_RUNS_SHOWN]
+        values = {
+            "title": "Now",
+            "groups": self._groups(shown),
+            "query": query,
+            "statuses": [(one, one.replace("_", " "), one in statuses) for one in _STATUSES],
+            "total": len(every),
+            "fitting": len(fitting),
+            "open": sum(_needs_somebody(row) for row in every),
+            "page": page,
+            "has_more": first + len(shown) < len(fitting),
+            "unreadable": [(one, advise_by_health(one.session, one.health)) for one in listed.unreadable],
+            "live": "*",
+        }
+        return self.templates.page(request, "now.html", values)
+
+    def _groups(self, rows: list[Row]) -> list[tuple[str, list[dict[str, Any]]]]:
+        view = self.sources.view() if rows else None
+        groups: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
+        for row in rows:
+            drift = self.sources.drift_of(row.run, view) if view is not None else None
+            groups[project_of(row.run)].append({"row": row, "drift": drift, "waits": _needs_somebody(row)})
+        return list(groups.items())
+
+    def session(self, request: Request) -> Response:
+        """Lead to the newest run of a session."""
+        session: str = request.path_params["session"]
+        viewed = self.sources.view_session(session, lambda history: history.session)
+        runs = sorted(viewed.view.runs.values(), key=lambda run: run.index)
+        if not runs:
+            raise RefusedPageError(missing("run", session), 404)
+        return RedirectResponse(f"/sessions/{session}/runs/{runs[-1].run}", 303)
+
+    def run(self, request: Request) -> Response:
+        """Show a run: its picture and its newest steps, or the steps before those."""
+        session, run_id = request.path_params["session"], request.path_params["run"]
+        after = _number(request, "after", 0, least=0)
+        viewed = self.sources.report(session, run_id, (CONSOLE_STEPS_SHOWN, after))
+        (run,) = viewed.view.runs
+        graph = draw_chart(run.run_context, run.graph)
+        steps = [_step_row(session, step) for step in reversed(run.steps)]
+        values = {
+            "title": f"{run.summary.workflow_name}: run {run.summary.label}",
+            "session": session,
+            "run": run,
+            "events": viewed.view.events,
+            "damage": viewed.damage,
+            "blockers": [blocker_line(one) for one in run.blockers],
+            "gaps": [gap_line(one) for one in run.gaps],
+            "verdicts": [verdict_line(one) for one in run.verdicts if one.is_in_effect],
+            "branches": [(one, branch_line(one)) for one in run.branches] if len(run.branches) > 1 else [],
+            "picture": safe(render_svg(graph, is_embedded=True, link_of=lambda node: _node_address(session, node))),
+            "tree": _tree(run, session),
+            "steps": steps,
+            "after": after,
+            "older": after + CONSOLE_STEPS_SHOWN if run.left_out else None,
+            "drift": self.sources.drift_of(run.summary, self.sources.view()),
+            "live": session,
+        }
+        return self.templates.page(request, "run.html", values)
+
+    def node(self, request: Request) -> Response:
+        """Show one step: its task, the evidence, what it changed, and refused attempts.
+
+        A step that was redone has several results: that of the preferred branch, or that of the child `via`.
+        """
+        session, node_id = request.path_params["session"], request.path_params["node"]
+        viewed = self.sources.branch(session, node_id)
+        reporter, run_context, node = viewed.view
+        via = request.query_params.get("via")
+        begin = run_context.session.nodes[NodeId(via)] if via is not None and via in node.children else node
+        steps = reporter.branch(run_context, _end_of(run_context, begin))
+        step = next((one for one in steps if node.node in (one.node, *(attempt.node for attempt in one.refused))), None)
+        values = {
+            "title": step.place.title if step is not None else "Complete",
+            "session": session,
+            "run": run_context.view(node),
+            "node": node,
+            "others": node.children if len(node.children) > 1 else (),
+            "step": step,
+            "blocks": tuple(step_details(step)) if step is not None else (),
+            "damage": viewed.damage,
+            "live": session,
+        }
+        return self.templates.page(request, "node.html", values)
+
+    def prove(self, request: Request) -> Response:
+        """Compute every recorded decision of a session again, now, and show what differs."""
+        session: str = request.path_params["session"]
+        if SessionId(session) not in self.sources.store.sessions():
+            raise RefusedPageError(missing("record here", session), 404)
+        found = verify_session(self.sources.store, self.sources.plans, SessionId(session))
+        values = {
+            "title": f"Proof of {session}",
+            "session": session,
+            "found": found,
+            "note": unfinished_note(self.sources.store, SessionId(session)),
+        }
+        return self.templates.page(request, "prove.html", values)
+
+    def compare(self, request: Request) -> Response:
+        """Compare two branches, aligned by step. A branch is named by its session and the node at its end."""
+        names = [request.query_params.get(side, "") for side in ("a", "b")]
+        if not all(names):
+            return self.templates.page(request, "compare.html", {"title": "Compare", "names": names, "found": None})
+        branches = [self._branch(name) for name in names]
+        (first, first_context, first_view), (second, second_context, second_view) = branches
+        found = compare_branches(first, second, (first_context, second_context))
+        values = {
+            "title": "Compare",
+            "names": names,
+            "found": found,
+            "steps": found.steps[:CONSOLE_MATCHES_SHOWN],
+            "left_out": max(0, len(found.steps) - CONSOLE_MATCHES_SHOWN),
+            "views": (first_view, second_view),
+        }
+        return self.templates.page(request, "compare.html", values)
+
+    def _branch(self, name: str) -> tuple[tuple[StepReport, ...], Mapping[str, Any], Any]:
+        session, _, node_id = name.strip().partition(":")
+        if not node_id:
+            fix = "Name a session and a node with a colon between them, as the links of a run do."
+            refusal = Refusal(code=ErrorCode.VALIDATION_ERROR, message="A branch is not complete.", suggestion=fix)
+            raise RefusedPageError(refusal, 400)
+        reporter, run_context, node = self.sources.branch(session, node_id).view
+        return reporter.branch(run_context, node), run_context.session.context(node.node), run_context.view(node)
+
+    def workflows(self, request: Request) -> Response:
+        """List the workflows that agents can start, and the files that have faults."""
+        view = self.sources.view()
+        entries = [entry for _, entry in sorted(view.entries.items())]
+        values = {"title": "Workflows", "entries": entries, "refused": view.refused, "suggested": view.suggested}
+        return self.templates.page(request, "workflows.html", values)
+
+    def workflow(self, request: Request) -> Response:
+        """Show a workflow: its plan drawn, its source, and the runs that pinned it."""
+        view, workflow_id = self.sources.view(), request.path_params["workflow"]
+        found = view.entries.get(workflow_id) or view.refused_of(workflow_id)
+        if found is None:
+            message = "There is no workflow with this id."
+            refusal = Refusal(code=ErrorCode.WORKFLOW_NOT_FOUND, message=message, suggestion="Choose one of the list.")
+            raise RefusedPageError(refusal, 404)
+        compiled = found.compiled if isinstance(found, Entry) else found
+        rows = [row for one in self.sources.listing().sessions for row in rows_of(one)]
+        runs = newest_first(row for row in rows if row.run.workflow_id == workflow_id)[:CONSOLE_RUNS_SHOWN]
+        values = {
+            "title": workflow_id,
+            "workflow_id": workflow_id,
+            "source": found.source,
+            "text": found.source.data.decode("utf-8", "replace"),
+            "entry": found if isinstance(found, Entry) else None,
+            "pinned": compiled if isinstance(compiled, Pinnable) else None,
+            "diagnostics": compiled.diagnostics if isinstance(compiled, RefusedFile) else compiled.warnings,
+            "picture": safe(render_svg(plan_chart(compiled.workflow), is_embedded=True))
+            if isinstance(compiled, Pinnable)
+            else None,
+            "runs": runs,
+        }
+        return self.templates.page(request, "workflow.html", values)
+
+
+def _end_of(run_context: RunContext, begin: Node) -> Node:
+    """Return the end of the branch through a node: the preferred one, or else the newest."""
+    nodes, preferred, above = run_context.session.nodes, set[NodeId](), run_context.run.tip
+    while above is not None and above not in preferred:
+        preferred.add(above)
+        above = nodes[above].parent
+    here = begin
+    while here.children:
+        here = nodes[next((one for one in here.children if one in preferred), here.children[-1])]
+    return here
+
+
+def _needs_somebody(row: Row) -> bool:
+    return row.run.status == "blocked" or row.run.waiting is not None
+
+
+def _number(request: Request, name: str, default: int, *, least: int = 1) -> int:
+    """Return a number of a query; the default if it is missing or no number."""
+    text = request.query_params.get(name, "")
+    is_number = text.isascii() and text.isdecimal() and len(text) <= len(str(10**9))
+    return max(least, int(text)) if is_number else default
+
+
+def _node_address(session: str, node: str) -> str:
+    return f"/sessions/{session}/nodes/{node}"
+
+
+def _step_row(session: str, step: StepReport) -> dict[str, Any]:
+    return {"step": step, "blocks": tuple(step_summary(step)), "address": _node_address(session, step.node)}
+
+
+def _tree(run: RunReport, session: str) -> list[dict[str, Any]]:
+    """Return the newest nodes of a run as rows: forks are one level below the node at which they began."""
+    rows: list[dict[str, Any]] = []
+    begins: list[tuple[GraphNode, int]] = [(run.graph, 0)]
+    while begins:
+        start, depth = begins.pop()
+        here: GraphNode | None = start
+        while here is not None:
+            place = run.run_context.place(here.node)
+            rows.append(
+                {
+                    "title": f"{place.number}. {place.title}" if place is not None else "complete",
+                    "kind": here.node.kind,
+                    "is_tip": here.is_tip,
+                    "is_fork": here is start and depth > 0,
+                    "depth": min(depth, 5),
+                    "checkpoints": len(here.checkpoints),
+                    "address": _node_address(session, here.node.node),
+                }
+            )
+            here, forks = split_children(here)
+            begins += [(fork, depth + 1) for fork in forks]
+    return rows[-CONSOLE_RUNS_SHOWN:]

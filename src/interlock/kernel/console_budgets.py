@@ -1,0 +1,35 @@
+"""Limits of the console, each with its reason and its unit, as in `budgets`: a server for agents needs none of them."""
+
+from interlock.kernel.budgets import KIB
+
+# Access to the console (CON-2, CON-3, CON-4).
+CONSOLE_PORT = 7517
+"""The port unless another is named: an address of a page that was sent stays valid."""
+CONSOLE_PORT_MAX = 65_535
+"""The largest port of TCP; part of its specification."""
+CONSOLE_LINK_MS = 600_000
+"""How long a one-time link can be opened: ten minutes to change to a browser."""
+CONSOLE_SECRET_BYTES = 32
+"""Random bytes of a secret: nobody guesses 256 bits."""
+CONSOLE_BROWSERS_MAX = 64
+"""Browsers that are admitted at a time: the earliest has to open another link. More is no person."""
+CONSOLE_BODY_BYTES_MAX = 16 * KIB
+"""Body of one request: a form with a note. Nothing of a page needs more."""
+CONSOLE_TARGET_BYTES_MAX = 4 * KIB
+"""Path and query of one request: two names of nodes and the words of a search."""
+
+# Pages (CON-6).
+CONSOLE_RUNS_SHOWN = 50
+"""Runs on one page: about two screens."""
+CONSOLE_STEPS_SHOWN = 20
+"""Steps on one page of a run, the newest first: at any length of a run a page has a bounded number of elements."""
+CONSOLE_MATCHES_SHOWN = 200
+"""Steps of two branches on one page of a comparison."""
+
+# Live updates (CON-7).
+CONSOLE_POLL_S = 0.5
+"""The pause between two looks whether a session changed: a page shows an event within a second."""
+CONSOLE_STREAMS_MAX = 100
+"""Pages that are updated at a time; a further page is not live. Each holds a connection."""
+CONSOLE_BEAT_S = 15.0
+"""The pause after which a stream without news sends a comment, so that a dead connection is noticed."""

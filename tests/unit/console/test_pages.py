@@ -1,0 +1,168 @@
+"""What the pages show of a data directory, and that they write nothing to it."""
+
+import asyncio
+import re
+from pathlib import Path
+
+import pytest
+from tests.support.console import Browser, console_of, entered
+from tests.support.history import MovingClock, Place, damage, redone
+from tests.support.server import tree
+
+from interlock.cli.main import main
+from interlock.console.live import Watcher
+from interlock.console.reading import Sources
+from interlock.kernel.console_budgets import CONSOLE_STEPS_SHOWN
+from interlock.testing.harness import Harness, linear_workflow
+
+SHIP = linear_workflow("team.ship", "a", "b", "c")
+
+
+@pytest.fixture
+def place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Place:
+    return Place(root=tmp_path / "data", clock=MovingClock(), capsys=capsys)
+
+
+def links(page: str, begin: str) -> list[str]:
+    return [one.replace("&amp;", "&") for one in re.findall(r'href="([^"]*)"', page) if one.startswith(begin)]
+
+
+@pytest.mark.inv("CON-6")
+def test_an_empty_console_says_what_to_do_first() -> None:
+    page = entered(Harness.in_memory()).get("/").text
+    assert "Nothing is recorded yet" in page
+    assert "interlock serve" in page
+
+
+@pytest.mark.inv("CON-1", "CON-6")
+def test_every_page_of_a_run_is_shown_and_writes_nothing(place: Place) -> None:
+    harness = place.serving(SHIP)
+    began = harness.start("team.ship", goal="Ship the box")
+    harness.advance(harness.advance(began, "**Built** it."), "Tried it.")
+    redone(harness, began, "Built it otherwise.")
+    before = tree(place.root)
+    browser = entered(harness)
+    now = browser.get("/").text
+    assert "Ship the box" in now
+    (run,) = links(now, "/sessions/")
+    page = browser.get(run).text
+    assert "<strong>Built</strong> it." not in page, "the newest branch is preferred"
+    assert "Built it otherwise." in page
+    (compare,) = links(page, "/compare?")
+    compared = browser.get(compare).text
+    assert "-**Built** it." in compared
+    assert "+Built it otherwise." in compared
+    nodes = dict.fromkeys(links(page, f"/sessions/{harness.session_of(began)}/nodes/"))
+    shown = [browser.get(node) for node in nodes]
+    assert {one.status_code for one in shown} == {200}
+    redone_step = next(one for one in shown if "done more than once" in one.text)
+    results = [browser.get(f"{redone_step.url.path}{link}").text for link in links(redone_step.text, "?via=")]
+    assert ["<strong>Built</strong> it." in result for result in results] == [True, False]
+    assert "Proven" in browser.get(f"/sessions/{harness.session_of(began)}/prove").text
+    assert "<svg" in browser.get("/workflows/team.ship").text
+    assert tree(place.root) == before
+
+
+@pytest.mark.inv("CON-6")
+def test_runs_are_found_by_words_and_by_status() -> None:
+    harness = Harness.in_memory(SHIP)
+    harness.start("team.ship", goal="Paint the fence")
+    done = harness.start("team.ship", goal="Ship the box")
+    for _ in range(3):
+        done = harness.advance(done)
+    browser = entered(harness)
+    found = {path: "Paint" in browser.get(path).text for path in ("/?q=fence", "/?q=box", "/?status=in_progress")}
+    assert found == {"/?q=fence": True, "/?q=box": False, "/?status=in_progress": True}
+    assert "Ship the box" not in browser.get("/?status=in_progress").text
+    assert "None of the 2 runs matches" in browser.get("/?status=failed").text
+
+
+@pytest.mark.inv("CON-6")
+def test_a_page_shows_a_bounded_number_of_steps_and_leads_to_the_older_ones() -> None:
+    steps = [f"s{number}" for number in range(CONSOLE_STEPS_SHOWN + 5)]
+    harness = Harness.in_memory(linear_workflow("team.long", *steps))
+    answer = began = harness.start("team.long")
+    for number in range(CONSOLE_STEPS_SHOWN + 4):
+        answer = harness.advance(answer, f"Finished part {number}.")
+    browser = entered(harness)
+    page = browser.get(f"/sessions/{harness.session_of(began)}")
+    assert page.text.count("<article") == CONSOLE_STEPS_SHOWN
+    assert "Finished part 0." not in page.text
+    older = browser.get(f"{page.url.path}?after={CONSOLE_STEPS_SHOWN}").text
+    assert (older.count("<article"), "Finished part 0." in older) == (5, True)
+
+
+@pytest.mark.inv("CON-6")
+@pytest.mark.damages
+def test_a_damaged_session_is_shown_up_to_its_damage_and_is_not_proven(place: Place) -> None:
+    harness = place.serving(SHIP)
+    began = harness.start("team.ship", goal="Ship the box")
+    harness.advance(harness.advance(began, "Built it."), "Tried it.")
+    session = harness.session_of(began)
+    damage(place.root, str(session))
+    browser = entered(place.serving(SHIP))
+    assert "Cannot be read: 1" in browser.get("/").text
+    page = browser.get(f"/sessions/{session}").text
+    assert "This session is damaged" in page
+    assert "Built it." in page
+    assert "interlock session repair" in page
+    proof = browser.get(f"/sessions/{session}/prove").text
+    assert "Not proven: 1 mismatch" in proof
+
+
+@pytest.mark.inv("CON-6")
+def test_a_page_of_something_that_does_not_exist_says_so() -> None:
+    browser = entered(Harness.in_memory(SHIP))
+    for path in ("/sessions/sess_x", "/sessions/sess_x/prove", "/workflows/team.none", "/compare?a=x:y&b=z:w"):
+        answer = browser.get(path)
+        assert (answer.status_code, "NOT_FOUND" in answer.text) == (404, True), path
+    assert browser.get("/compare?a=x&b=y").status_code == 400
+
+
+@pytest.mark.inv("CON-6")
+def test_a_data_directory_that_disappears_empties_the_pages_and_comes_back(place: Place) -> None:
+    harness = place.serving(SHIP)
+    harness.start("team.ship", goal="Ship the box")
+    browser = entered(harness)
+    assert "Ship the box" in browser.get("/").text
+    hidden = place.root.rename(place.root.with_name("hidden"))
+    assert "Nothing is recorded yet" in browser.get("/").text
+    hidden.rename(place.root)
+    assert "Ship the box" in browser.get("/").text
+
+
+@pytest.mark.inv("CON-7")
+def test_a_stream_reports_a_change_of_its_session_and_of_no_other() -> None:
+    harness = Harness.in_memory(SHIP)
+    mine, other = harness.start("team.ship"), harness.start("team.ship")
+    app, _ = console_of(harness)
+    sources = Sources(
+        store=harness.store, catalog=harness.ports.catalog, workspace=None, repo=None, clock=harness.ports.clock
+    )
+
+    async def changes() -> list[bool]:
+        watcher, found = Watcher(sources), list[bool]()
+        known = await watcher.version(str(harness.session_of(mine)))
+        for answer in (other, mine):
+            harness.advance(answer)
+            watcher.expire()
+            found.append(await watcher.version(str(harness.session_of(mine))) != known)
+        return found
+
+    assert asyncio.run(changes()) == [False, True]
+    assert Browser(app).get("/live").status_code == 200, "a stranger gets the page of admission"
+
+
+@pytest.mark.parametrize("port", ["0", "70000", "-1"])
+def test_the_command_refuses_a_port_that_does_not_exist(port: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["console", "--port", port, "--no-open"]) == 2
+    assert "is not a port" in capsys.readouterr().err
+
+
+@pytest.mark.inv("CON-4")
+def test_the_command_prints_a_link_only_if_there_is_a_key_to_sign_it(place: Place) -> None:
+    assert main(["console", "--link", "--data-dir", str(place.root)]) == 1
+    place.serving(SHIP).start("team.ship")
+    place.capsys.readouterr()
+    assert main(["console", "--link", "--port", "7600", "--data-dir", str(place.root)]) == 0
+    assert place.capsys.readouterr().out.startswith("http://127.0.0.1:7600/#")

