@@ -6,6 +6,8 @@ JOBS ?= auto
 CLIENTS := $(or $(INTERLOCK_CLIENTS),.clients)
 EVAL := $(or $(INTERLOCK_EVAL),.eval)
 RUNS ?= 1
+# Where it is set, each process that a test starts would compile every module again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help demo test clients lock-clients check bench eval soak coverage format generate requirements clean
 
