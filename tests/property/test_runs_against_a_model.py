@@ -441,6 +441,10 @@ class RunsAgainstAModel(RuleBasedStateMachine):
         assert sorted(opened) == sorted(node.gaps.values())
 
 
+UNCHANGED = "The prompt of this step is the same as in the answer"
+"""How a refusal says that it does not repeat a long prompt (ANS-27)."""
+
+
 def hold_pending(answer: ToolResult, node: Node) -> None:
     assert answer["isComplete"] == (node.step is None)
     pending = answer["pending"]
@@ -451,7 +455,7 @@ def hold_pending(answer: ToolResult, node: Node) -> None:
     loop = node.loop
     place = (pending["loop"]["loopId"], pending["loop"]["pass"]) if "loop" in pending else None
     assert place == ((loop.loop["loopId"], loop.number + 1) if loop is not None else None)
-    if "prompt" in node.step:
+    if "prompt" in node.step and not (node.kind == "blocked_attempt" and pending["prompt"].startswith(UNCHANGED)):
         assert rendered(node.step["prompt"], node.seen) in pending["prompt"]
 
 
