@@ -1,6 +1,7 @@
 """A run that a person ended is unchanged: nothing more is recorded, and what was recorded is answered as before."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -421,7 +422,7 @@ def test_an_ended_run_is_exported_and_imported_with_its_end_and_the_answer(
     first = recorded(harness, in_chat=in_chat)
     there = Harness.on_disk(tmp_path / "there", STEPS)
     imported(there, exported(harness, harness.session_of(first)).data)
-    assert session_of(there, first) == session_of(harness, first)
+    assert session_of(there, first) == replace(session_of(harness, first), is_imported=True)
     assert status_of(there, first) == "cancelled"
     assert unsound(there.store) == []
 
