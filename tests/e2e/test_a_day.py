@@ -42,6 +42,9 @@ def command(data_dir: Path, *arguments: str, code: int = 0) -> Any:
 def views(data_dir: Path, session: str) -> dict[str, Any]:
     """Return what people see of a session, each view as it is printed."""
     seen = {name: command(data_dir, "session", name, session) for name in ("show", "timeline", "graph")}
+    for entry in seen["timeline"]["entries"]:
+        for event in entry["events"]:
+            event["data"].pop("imported", None)  # an import says that it is one
     return seen | {"gaps": command(data_dir, "session", "open-gaps", session)}
 
 

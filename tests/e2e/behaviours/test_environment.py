@@ -122,6 +122,7 @@ def test_a_data_directory_that_is_missing_is_made_and_one_that_cannot_be_is_told
         assert server.follow(server.start())["pending"]["stepId"] == "b"
     # A server refuses to begin below a file; this one came later.
     with Server(tmp_path / "file" / "data", space, "auto") as server:
+        assert not server.call("list_workflows").is_error
         (tmp_path / "file").write_text("mine")
         refused = server.start()
         assert refused.code is ErrorCode.STORE_FAILED
