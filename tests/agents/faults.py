@@ -86,7 +86,7 @@ def retype_token(arguments: Arguments, _: Remembered, chance: random.Random) -> 
 
 
 def forget_notes(arguments: Arguments, _: Remembered, chance: random.Random) -> Arguments | None:
-    output = arguments.get("output") or {}
+    output: Arguments = arguments.get("output") or {}
     if "notesMarkdown" not in output:
         return None
     rest = {name: value for name, value in output.items() if name != "notesMarkdown"}
@@ -95,7 +95,7 @@ def forget_notes(arguments: Arguments, _: Remembered, chance: random.Random) -> 
 
 def wrong_artifact(arguments: Arguments, _: Remembered, chance: random.Random) -> Arguments | None:
     """Send no artifact, one of another kind, or one with a value that it does not accept."""
-    output = arguments.get("output") or {}
+    output: Arguments = arguments.get("output") or {}
     artifacts = cast("list[Arguments]", output.get("artifacts", []))
     if not artifacts:
         return None
@@ -119,7 +119,7 @@ def report_nothing(arguments: Arguments, _: Remembered, __: random.Random) -> Ar
 
 
 def garbage_in_artifact(arguments: Arguments, _: Remembered, chance: random.Random) -> Arguments | None:
-    output = arguments.get("output") or {}
+    output: Arguments = arguments.get("output") or {}
     artifacts = [
         {key: value if key == "kind" else chance.choice(_GARBAGE) for key, value in artifact.items()}
         for artifact in cast("list[Arguments]", output.get("artifacts", []))
