@@ -39,7 +39,7 @@ async def _answers(version: str) -> dict[str, str]:
     found: dict[str, str] = {}
     to_server, inbox = anyio.create_memory_object_stream[SessionMessage | Exception](math.inf)
     outbox, from_server = anyio.create_memory_object_stream[SessionMessage](math.inf)
-    async with anyio.create_task_group() as tasks:
+    async with to_server, inbox, outbox, from_server, anyio.create_task_group() as tasks:
         tasks.start_soon(server.run, inbox, outbox, server.create_initialization_options())
         for method in ("initialize", *METHODS) if is_handshake else METHODS:
             params = _params(method, version, is_handshake=is_handshake)
@@ -52,7 +52,6 @@ async def _answers(version: str) -> dict[str, str]:
             if method == "initialize":
                 note = JSONRPCNotification(jsonrpc="2.0", method="notifications/initialized")
                 await to_server.send(SessionMessage(note))
-        to_server.close()
         tasks.cancel_scope.cancel()
     return found
 
