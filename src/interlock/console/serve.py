@@ -6,6 +6,7 @@ import uvicorn
 
 from interlock.console.access import Access
 from interlock.console.app import build_app
+from interlock.console.decisions import Decisions
 from interlock.console.reading import Sources
 
 LOOPBACK = "127.0.0.1"
@@ -27,10 +28,10 @@ def bind_port(port: int) -> socket.socket:
     return listening
 
 
-def serve_console(listening: socket.socket, sources: Sources, access: Access) -> None:
-    """Serve until a signal arrives. Open streams end with the process."""
+def serve_console(listening: socket.socket, sources: Sources, decisions: Decisions, access: Access) -> None:
+    """Serve until a signal arrives. Open streams end with the process; what is being sent gets a short time."""
     config = uvicorn.Config(
-        build_app(sources, access),
+        build_app(sources, decisions, access),
         log_level="warning",
         access_log=False,
         server_header=False,
@@ -38,4 +39,7 @@ def serve_console(listening: socket.socket, sources: Sources, access: Access) ->
         lifespan="off",
         ws="none",
     )
-    uvicorn.Server(config).run(sockets=[listening])
+    try:
+        uvicorn.Server(config).run(sockets=[listening])
+    finally:
+        decisions.ports.outbox.close()

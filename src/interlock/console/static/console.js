@@ -1,4 +1,4 @@
-// The few lines that a page needs: admission, live updates, relative times, one selection. Pages work without them.
+// The few lines that a page needs: admission, forms, live updates, relative times, one selection.
 "use strict";
 (() => {
   const state = document.getElementById("state");
@@ -42,6 +42,7 @@
     const shown = document.getElementById("live");
     const open = [...shown.querySelectorAll("details")].map((one) => one.open);
     const focused = document.activeElement && document.activeElement.getAttribute("href");
+    if (shown.contains(document.activeElement) && document.activeElement.matches("textarea, input")) return;
     const held = document.createElement("div");
     held.id = "live";
     held.append(...fresh.childNodes);
@@ -51,6 +52,26 @@
     times();
     select();
   };
+
+  // A form decides something: it is sent with the token of its page, and the answer takes the place of the content.
+  document.addEventListener("submit", async (event) => {
+    const form = event.target;
+    if (form.method !== "post") return;
+    event.preventDefault();
+    const buttons = form.querySelectorAll("button"), body = new URLSearchParams(new FormData(form, event.submitter));
+    buttons.forEach((one) => { one.disabled = true; });
+    try {
+      const token = document.querySelector("meta[name=interlock-token]").content;
+      const answer = await fetch(form.action, { method: "POST", headers: { "x-interlock-token": token }, body });
+      const page = new DOMParser().parseFromString(await answer.text(), "text/html"), main = document.getElementById("main");
+      main.replaceChildren(...page.getElementById("main").childNodes);
+      document.title = page.title;
+      main.focus();
+    } catch {
+      state.textContent = "The console does not answer. It is not known whether the answer was recorded: reload the page.";
+      buttons.forEach((one) => { one.disabled = false; });
+    }
+  });
 
   let stream = null;
   const live = () => {

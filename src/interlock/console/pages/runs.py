@@ -9,8 +9,8 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from interlock.console.reading import RefusedPageError, Sources, missing
-from interlock.console.step_blocks import step_details, step_summary
-from interlock.console.templates import Templates, safe
+from interlock.console.rendering.step_blocks import step_details, step_summary
+from interlock.console.rendering.templates import Templates, safe
 from interlock.kernel.console_budgets import CONSOLE_MATCHES_SHOWN, CONSOLE_RUNS_SHOWN, CONSOLE_STEPS_SHOWN
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import NodeId, SessionId
