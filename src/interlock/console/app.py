@@ -2,6 +2,7 @@
 
 import logging
 from pathlib import Path
+from threading import Event
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -29,8 +30,11 @@ _STATIC = Path(__file__).parent / "static"
 _FILES = {"console.css": "text/css", "console.js": "text/javascript"}
 
 
-def build_app(sources: Sources, decisions: Decisions, access: Access) -> Starlette:
-    """Return the application. Every request passes the guard first; only those of `Decisions` write."""
+def build_app(sources: Sources, decisions: Decisions, access: Access, ending: Event | None = None) -> Starlette:
+    """Return the application. Every request passes the guard first; only those of `Decisions` write.
+
+    `ending` is set when the process is about to end: streams end, too.
+    """
     templates = Templates()
     pages, enter = Pages(sources=sources, templates=templates), _Entrance(decisions, access)
     inbox = Inbox(sources=sources, decisions=decisions, access=access, templates=templates)
@@ -38,7 +42,7 @@ def build_app(sources: Sources, decisions: Decisions, access: Access) -> Starlet
     routes = [
         Route("/", pages.now, name="now"),
         Route("/enter", enter.exchange, methods=["POST"]),
-        Route("/live", Watcher(sources).stream),
+        Route("/live", Watcher(sources, ending or Event()).stream),
         Route("/static/{name}", _static),
         Route("/inbox", inbox.listed),
         Route("/inbox/checks", inbox.allow, methods=["POST"]),
@@ -89,14 +93,19 @@ class _Entrance:
     async def exchange(self, request: Request) -> Response:
         """Exchange the secret of a link for the cookie of this browser."""
         secret = (await request.body()).decode("ascii", "replace")
-        ring = await run_in_threadpool(self._decisions.ports.read.key_ring.keys, fresh=True)
-        keys = ring.keys() if ring is not None else ()
-        browser = self._access.admit(secret, keys) if len(secret) < CONSOLE_TARGET_BYTES_MAX else None
+        browser = None
+        if len(secret) < CONSOLE_TARGET_BYTES_MAX:
+            # The link that the console printed needs no key, so a damaged key ring keeps nobody out.
+            browser = self._access.admit(secret, ()) or await run_in_threadpool(self._admit, secret)
         if browser is None:
             return Response("This link was used, has expired, or is of another start.", 403)
         response = Response("", 204)
         response.set_cookie(self._access.cookie, browser, httponly=True, samesite="strict", path="/")
         return response
+
+    def _admit(self, secret: str) -> str | None:
+        ring = self._decisions.ports.read.key_ring.keys(fresh=True)
+        return self._access.admit(secret, ring.keys()) if ring is not None else None
 
 
 def _static(request: Request) -> Response:

@@ -36,6 +36,8 @@ CONSOLE_FIELDS_MAX = 8
 # Live updates (CON-7).
 CONSOLE_POLL_S = 0.5
 """The pause between two looks whether a session changed: a page shows an event within a second."""
+CONSOLE_END_S = 2
+"""How long the end of the process waits for open requests: streams notice it within one pause."""
 CONSOLE_STREAMS_MAX = 100
 """Pages that are updated at a time; a further page is not live. Each holds a connection."""
 CONSOLE_BEAT_S = 15.0

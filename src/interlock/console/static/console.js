@@ -26,23 +26,33 @@
     location.hash = box.dataset.node;
   });
 
+  // A refusal is a page, or plain text.
+  const wordsOf = (text) => {
+    const main = new DOMParser().parseFromString(text, "text/html").querySelector("main h1");
+    return main ? main.textContent : text;
+  };
+
   const enter = async () => {
     const secret = location.hash.slice(1), words = document.getElementById("enter");
     if (!secret) return;
     history.replaceState(null, "", location.pathname + location.search);
     const answer = await fetch("/enter", { method: "POST", body: secret });
     if (answer.ok) location.reload();
-    else words.textContent = await answer.text() + " To get another one, run:";
+    else words.textContent = wordsOf(await answer.text()) + " To get another link, run:";
   };
+
+  // What the server rendered last: without a difference nothing is replaced.
+  let rendered = document.getElementById("live")?.innerHTML;
 
   const refresh = async () => {
     const answer = await fetch(location.href, { headers: { accept: "text/html" } });
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
     const fresh = page.getElementById("live") || page.getElementById("main");
     const shown = document.getElementById("live");
+    if (fresh.innerHTML === rendered || shown.querySelector("textarea:focus, input:focus")) return;
+    rendered = fresh.innerHTML;
     const open = [...shown.querySelectorAll("details")].map((one) => one.open);
     const focused = document.activeElement && document.activeElement.getAttribute("href");
-    if (shown.contains(document.activeElement) && document.activeElement.matches("textarea, input")) return;
     const held = document.createElement("div");
     held.id = "live";
     held.append(...fresh.childNodes);
@@ -79,12 +89,11 @@
     if (!session || !document.getElementById("live")) return;
     if (document.hidden) { stream?.close(); stream = null; return; }
     if (stream) return;
-    let wasLost = false;
     stream = new EventSource("/live?session=" + encodeURIComponent(session));
     stream.addEventListener("changed", () => refresh().catch(() => {}));
-    stream.onopen = () => { state.textContent = ""; if (wasLost) refresh().catch(() => {}); wasLost = false; };
+    // Something may have changed between the page and its stream, or while the stream was lost.
+    stream.onopen = () => { state.textContent = ""; refresh().catch(() => {}); };
     stream.onerror = () => {
-      wasLost = true;
       state.textContent = stream && stream.readyState === EventSource.CLOSED
         ? "The console was started again. Run `interlock console --link` and open the link."
         : "The console does not answer. This page tries again.";
