@@ -247,7 +247,7 @@ def test_a_reviewer_of_a_repaired_task_reads_what_failed_what_passed_and_what_wa
     )
     assert "| The suite | make test: 214 passed | passed |" in report.split("## Steps")[0]
     assert "check not run: On Windows: no such machine here" in section(report, "What is missing")
-    assert "`Put what is open to the user`: skipped by a decision of the plan" in section(report, "What is missing")
+    assert "`Settle what is open`: skipped by a decision of the plan" in section(report, "What is missing")
     assert "after step 2, `Check it`: `verdict` equals 'failed': holds" in section(report, "Path")
     assert "nobody was asked by Interlock" in section(report, "What this rests on")
     assert "- **Began on:** branch `fix/login`, commit `a1a1a1" in report
