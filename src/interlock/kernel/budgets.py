@@ -264,6 +264,10 @@ CLIENT_VERSION_BYTES_MAX = 64
 # Workspaces and finding sessions again (OBS-2, RES-1, RES-6).
 GIT_SECONDS_MAX = 0.3
 """How long git may take to find the git position of a workspace: a start does not wait for a slow disk."""
+GIT_POSITION_BYTES_MAX = 4_096
+"""Bytes read of each file that names the branch or the commit of a work tree (OBS-6)."""
+WORKSPACES_KEPT_MAX = 64
+"""Workspaces whose last git position one server remembers (OBS-6)."""
 SHORT_STRING_CHARS_MAX = 80
 """A short string of an observation (OBS-2)."""
 BRANCH_DIGEST_CHARS = 16

@@ -10,7 +10,7 @@ from interlock.record.world import EXPIRED
 from interlock.service.report.document import Block, Bullets, Fold, Line, Notes, Paragraph, Prose, Table, UntrustedText
 from interlock.service.report.lines import artifact_line, finding_line
 from interlock.service.report.step_report import Artifact, RefusedAttempt, StepReport
-from interlock.views.outside import NOT_CONFIGURED
+from interlock.views.outside import NOT_CONFIGURED, Received
 
 _FIRST_FIELDS = ("verdict", "decision", "summary")
 """Fields that readers look for: shown before the others."""
@@ -84,10 +84,10 @@ def answer_lines(step: StepReport) -> Iterator[Line]:
             yield "the person added: ", Prose(step.answered.comment)
     for content in claims_of(step):
         who = content.get("confirmedBy")
-        by: Line = (Prose(who),) if isinstance(who, str) else ("a person",)
+        by: Line = (", confirmed by: ", Prose(who)) if isinstance(who, str) else ()
         statement = content.get("statement")
-        words: Line = (": ", Prose(statement)) if isinstance(statement, str) else ()
-        yield "the agent says that ", *by, " confirmed; Interlock asked nobody", *words
+        words: Line = ("; in these words: ", Prose(statement)) if isinstance(statement, str) else ()
+        yield "a confirmation that only the agent claims (Interlock asked nobody)", *by, *words
 
 
 def outside_lines(step: StepReport) -> Iterator[Line]:
@@ -108,6 +108,24 @@ def outside_lines(step: StepReport) -> Iterator[Line]:
         if intent.settled is not None and intent.settled.channel is not None:
             through = (" through the channel ", UntrustedText(intent.settled.channel))
         yield "intent ", UntrustedText(intent.sends), f": {state}", *through
+
+
+def check_line(event: Received) -> Line:
+    """Return the result of a command that Interlock ran itself."""
+    fields = event.data.fields
+    word = "passed" if fields.get("passed") else "did not pass"
+    took = f"exit code {fields.get('exit')}, {fields.get('seconds')} s"
+    name, command = UntrustedText(str(fields.get("check"))), UntrustedText(str(fields.get("command")))
+    return "Interlock ran the check ", name, " (", command, f"): it {word}, {took}"
+
+
+def approval_line(event: Received) -> Line:
+    """Return a person's answer to a question of the workflow, with how well it is known."""
+    fields = event.data.fields
+    note = fields.get("note")
+    said: Line = ("; the person added: ", Prose(str(note))) if note else ()
+    known = f" ({event.data.assurance}, via {event.data.via}): "
+    return "the question to a person was answered", known, Prose(str(fields.get("choice"))), *said
 
 
 def claims_of(step: StepReport) -> Iterator[Mapping[str, Json]]:
