@@ -89,7 +89,13 @@ class _Search:
             plain = plain_record(record)
             return sum(has_match(one, "", plain) for one in patterns)
 
-        bounds = {one: max(map(bound, stored_records(self.reader, one)), default=0) for one in sessions}
+        def bound_of_session(session: SessionId) -> int:
+            records = list(stored_records(self.reader, session))
+            # No record has more of the words than all of them together, and most sessions have none.
+            whole = bound("\n".join(records))
+            return whole if whole <= 1 else max(map(bound, records))
+
+        bounds = {one: bound_of_session(one) for one in sessions}
         for count in range(max(bounds.values(), default=0), 0, -1):
             closeness = closeness_of_count(self.query, count)
             if closeness is None:
