@@ -334,8 +334,6 @@ CHECK_POLL_S = 0.5
 """How often such a call looks for the result."""
 APPROVAL_NOTE_BYTES_MAX = 4 * KIB
 """The note of a person who decides a question: one field of an event."""
-CHECK_READ_BYTES = 64 * KIB
-"""What is read of the output of a check at once: a pipe holds no more."""
 CHECK_BUSY_TRIES_MAX = 30
 """How often the result of a check is tried to be recorded while another process holds its session."""
 CHECKS_FILE_BYTES_MAX = 64 * KIB
@@ -348,6 +346,14 @@ CHILD_READ_BYTES = 64 * KIB
 """What is read at once from a child process or a receiver."""
 CHILD_POLL_S = 0.05
 """How often the end of a child process is looked for while it writes nothing."""
+CHILD_DRAIN_BYTES_MAX = 1024 * KIB
+"""What is read of each output after the end of a child process: the most that a pipe holds."""
+CHILD_EXIT_S = 2
+"""How long an MCP server may take to end by itself after its stdin was closed."""
+MCP_OUTPUT_BYTES_MAX = 1024 * KIB
+"""What is read from the MCP server of a channel in one try: a list of many tools, and an answer."""
+MCP_OUTPUT_LINES_MAX = 2_000
+"""Lines of it: each one is parsed."""
 CHANNELS_MAX = 50
 """Channels, and sources, of one configuration."""
 DISPATCHES_AT_ONCE = 4

@@ -6,6 +6,7 @@ from typing import cast
 
 from interlock.engine.request import REPLY_CONTENT_TYPE
 from interlock.kernel.canonical import Json
+from interlock.record.world import EXPIRED
 from interlock.service.report.document import Block, Bullets, Fold, Line, Notes, Paragraph, Prose, Table, UntrustedText
 from interlock.service.report.lines import artifact_line, finding_line
 from interlock.service.report.step_report import Artifact, RefusedAttempt, StepReport
@@ -93,6 +94,9 @@ def outside_lines(step: StepReport) -> Iterator[Line]:
     """Yield the events that a step took, each with how well it is known, and what it sent (WORLD-2)."""
     for event in step.received:
         by: Line = (", signed by ", UntrustedText(event.data.signed.source)) if event.data.signed is not None else ()
+        if event.data.event == EXPIRED:
+            yield ("the time of the step was over, and its event had not arrived",)
+            continue
         known = f" ({event.data.assurance}, via {event.data.via})"
         fields = value_line(dict(event.data.fields))
         yield "received the event ", UntrustedText(event.data.event), known, *by, ": ", *fields

@@ -17,7 +17,7 @@ from interlock.engine.answer.model import (
     PendingApproval,
     render_answer,
 )
-from interlock.engine.answer.parts import PendingStepView
+from interlock.engine.answer.parts import PendingStepView, title_in_code
 from interlock.engine.answer.secret_scanning import secret_warnings
 from interlock.engine.answer.structure import Fork, Warned
 from interlock.engine.ends import Ended, EndNotAgreed, RunComplete, decide_end, work_in
@@ -46,7 +46,14 @@ from interlock.service.outside.receive import (
     record_event,
 )
 from interlock.service.ports import Ports
-from interlock.service.run.attempts import answered_at, attempt_on, awaited_event, ending_of, whole_notes
+from interlock.service.run.attempts import (
+    answered_at,
+    attempt_on,
+    awaited_event,
+    ending_of,
+    retry_node,
+    whole_notes,
+)
 from interlock.service.run.context import RunContext
 from interlock.service.run.context_limits import context_refusal, set_key_refusal
 from interlock.service.run.observations import new_observations, observed_of
@@ -332,16 +339,18 @@ def _render_waiting(ports: Ports, call: _Call, run_context: RunContext, node: No
 
 
 def _refuse_further_attempts(mint: Mint, run_context: RunContext, node: Node, blockers: tuple[Blocker, ...]) -> Refusal:
-    run_view, first = run_context.view(node), chain_head(run_context.session, node)
+    run_view, first = run_context.view(node), retry_node(run_context, node)
+    is_own = first.node == chain_head(run_context.session, node).node
+    what = "retry the step" if is_own else f"redo the step before it, {title_in_code(run_context.title(first))},"
     fork = Fork(
         ack_token=mint.fork(first.node, first.forks),
-        note=f"To retry the step on a new branch, call `{CONTINUE_TOOL}` with this `ackToken`.",
+        note=f"To {what} on a new branch, call `{CONTINUE_TOOL}` with this `ackToken`.",
     )
     return Refusal(
         code=ErrorCode.ATTEMPT_LIMIT_REACHED,
         message=f"The step of run `{run_view.label}` ({run_view.workflow_id}) was refused {ATTEMPTS_PER_STEP_MAX} times"
         f" in a row; no further attempt is recorded. Last reason: {blockers[0].message}",
-        suggestion="Stop and tell the user what is missing. To retry on a new branch, call `continue_workflow`"
+        suggestion=f"Stop and tell the user what is missing. To {what} on a new branch, call `{CONTINUE_TOOL}`"
         f' with the `ackToken` for the new branch (`details.fork`), `run: "{run_view.label}"` and the evidence.',
         details={
             "run": run_view.to_json(),
