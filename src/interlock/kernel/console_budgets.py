@@ -30,6 +30,8 @@ CONSOLE_MATCHES_SHOWN = 200
 
 CONSOLE_ITEMS_SHOWN = 100
 """Things on one page of the inbox, the oldest first: what is answered makes room for the next."""
+CONSOLE_CONTRACTS_READ_MAX = 500
+"""The newest sessions that the page of contracts reads: only their logs say whether they execute one."""
 CONSOLE_FIELDS_MAX = 8
 """Fields of one form. No form has more."""
 

@@ -388,7 +388,7 @@ def combinations(choices: Sequence[Sequence[T]]) -> Iterator[tuple[T, ...]]:
     found = {first: None, second: None}
     for at, options in enumerate(choices):
         found |= {(*base[:at], option, *base[at + 1 :]): None for option in options for base in (first, second)}
-    chance = random.Random(len(choices))  # noqa: S311 — a selection, not a secret
+    chance = random.Random(len(choices))
     while len(found) < COMBINATIONS_MAX:
         found[tuple(chance.choice(options) for options in choices)] = None
     yield from found
