@@ -147,9 +147,10 @@ def nowhere(_workspace: Path | None) -> GitAnchors:
 class ReadPorts:
     """The ports of read-only use cases: none of them appends to a session or makes a key (READ-1).
 
-    `anchors` finds the git position of a workspace; `token_format` is the format of new tokens. `summaries` is a cache
-    that all calls share. Two fields belong to one call: `since_s`, its arrival by `time.monotonic`, from which waits
-    for locks are measured; and `progress`, which receives how much is read.
+    `anchors` finds the git position of a workspace. `anchors_again` does so at the cost of a few small reads if it is
+    the last one found. `token_format` is the format of new tokens. `summaries` is a cache that all calls share. Two
+    fields belong to one call: `since_s`, its arrival by `time.monotonic`, from which waits for locks are measured; and
+    `progress`, which receives how much is read.
     """
 
     reader: SessionReader
@@ -157,6 +158,7 @@ class ReadPorts:
     plans: Plans
     trace: Trace = field(default_factory=NoTrace)
     anchors: Callable[[Path | None], GitAnchors] = nowhere
+    anchors_again: Callable[[Path | None], GitAnchors] = nowhere
     token_format: TokenFormat = SHORT
     summaries: Summaries = field(default_factory=Summaries)
     since_s: float | None = None
