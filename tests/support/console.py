@@ -14,8 +14,8 @@ from interlock.config.settings import Settings
 from interlock.console.access import Access
 from interlock.console.app import build_app
 from interlock.console.decisions import Decisions
+from interlock.console.maintenance import Maintenance
 from interlock.console.reading import Sources
-from interlock.console.upkeep import Upkeep
 from interlock.service.clock import Clock, SystemClock
 from interlock.testing.harness import Harness
 
@@ -41,13 +41,13 @@ def console_of(
     user = harness.data_dir / "workflows" if harness.data_dir is not None else None
     settings = Settings(data_dir=harness.data_dir or NOWHERE, workspace=harness.workspace, user_workflows=user)
     decisions = Decisions(ports=harness.ports, settings=settings, is_person=lambda: is_person)
-    upkeep = Upkeep(
+    maintenance = Maintenance(
         keys=lambda: {"keys": 1},
         collection=lambda: {"sessions": 0},
         clients=lambda: {"json": "a block"},
         read_settings=lambda: faults or settings,
     )
-    return build_app(sources, decisions, upkeep, access), access
+    return build_app(sources, decisions, maintenance, access), access
 
 
 @dataclass(slots=True)

@@ -18,6 +18,7 @@ from interlock.console.decision_link import PATH
 from interlock.console.decisions import Decisions
 from interlock.console.guard import Guard
 from interlock.console.live import Watcher
+from interlock.console.maintenance import Maintenance
 from interlock.console.pages.contracts import ContractPages
 from interlock.console.pages.history import PastPages
 from interlock.console.pages.inbox import Inbox
@@ -25,7 +26,6 @@ from interlock.console.pages.runs import Pages
 from interlock.console.pages.settings import SettingsPage
 from interlock.console.reading import RefusedPageError, Sources
 from interlock.console.rendering.templates import Templates
-from interlock.console.upkeep import Upkeep
 from interlock.kernel.console_budgets import CONSOLE_TARGET_BYTES_MAX
 from interlock.service.failures import EXPECTED_ERRORS, command_refusal
 
@@ -35,7 +35,7 @@ _FILES = {"console.css": "text/css", "console.js": "text/javascript"}
 
 
 def build_app(
-    sources: Sources, decisions: Decisions, upkeep: Upkeep, access: Access, ending: Event | None = None
+    sources: Sources, decisions: Decisions, maintenance: Maintenance, access: Access, ending: Event | None = None
 ) -> Starlette:
     """Return the application. Every request passes the guard first; only those of `Decisions` write.
 
@@ -46,7 +46,7 @@ def build_app(
     inbox = Inbox(sources=sources, decisions=decisions, access=access, templates=templates)
     past = PastPages(sources=sources, templates=templates)
     contracts = ContractPages(sources=sources, decisions=decisions, templates=templates)
-    settings = SettingsPage(decisions=decisions, upkeep=upkeep, templates=templates)
+    settings = SettingsPage(decisions=decisions, maintenance=maintenance, templates=templates)
     question, intent = "/sessions/{session}/questions/{node}", "/inbox/intents/{session}/{intent}"
     routes = [
         Route("/", pages.now, name="now"),

@@ -31,8 +31,8 @@ from interlock.store.ports.store import StoreReader
 
 if TYPE_CHECKING:
     from interlock.console.decisions import Decisions
+    from interlock.console.maintenance import Maintenance
     from interlock.console.reading import Sources
-    from interlock.console.upkeep import Upkeep
 
 _NEEDED = ("jinja2", "markdown_it", "nh3")
 _ANY_PAGE = ""
@@ -106,7 +106,7 @@ def _serve(options: argparse.Namespace) -> int:
     from interlock.console.serve import bind_port, serve_console  # noqa: PLC0415 — as above
 
     sources, decisions = _open_sources(options), _open_decisions(options)
-    upkeep = _open_upkeep(options, decisions.settings)
+    maintenance = _open_maintenance(options, decisions.settings)
     try:
         listening = bind_port(options.port)
     except OSError as error:
@@ -121,7 +121,7 @@ def _serve(options: argparse.Namespace) -> int:
     if options.opens:
         webbrowser.open(address)
     access, ending = Access(port=options.port, clock=clock, first_link=link), Event()
-    serve_console(listening, build_app(sources, decisions, upkeep, access, ending), decisions, ending)
+    serve_console(listening, build_app(sources, decisions, maintenance, access, ending), decisions, ending)
     return 0
 
 
@@ -145,8 +145,8 @@ def _open_decisions(options: argparse.Namespace) -> "Decisions":
     return Decisions(ports=local_ports(settings), settings=settings, is_person=partial(is_person, options))
 
 
-def _open_upkeep(options: argparse.Namespace, settings: Settings) -> "Upkeep":
-    from interlock.console.upkeep import Upkeep  # noqa: PLC0415 — as above
+def _open_maintenance(options: argparse.Namespace, settings: Settings) -> "Maintenance":
+    from interlock.console.maintenance import Maintenance  # noqa: PLC0415 — as above
 
     places = place_arguments(options)
 
@@ -158,7 +158,7 @@ def _open_upkeep(options: argparse.Namespace, settings: Settings) -> "Upkeep":
         command = serving_command(os.environ, places)
         return {name: registration(name, command).in_words() for name in PLACES}
 
-    return Upkeep(
+    return Maintenance(
         keys=lambda: read_key_ring_json(settings.data_dir),
         collection=lambda: dry_run_json(settings.data_dir, settings.config.retention_days),
         clients=clients,

@@ -217,7 +217,7 @@ def _end_of(run_context: RunContext, begin: Node) -> Node:
 
 
 def run_values(session: str, run: RunReport, damage: Damage | None) -> dict[str, Any]:
-    """Return what a page shows of a run, whether as it is or as it was."""
+    """Return what a page shows of a run, now or in the past."""
     graph = draw_chart(run.run_context, run.graph)
     return {
         "session": session,

@@ -12,8 +12,8 @@ from interlock.config.form import restart_marks
 from interlock.config.places import CONFIG_FILE
 from interlock.config.settings import Settings
 from interlock.console.decisions import Decisions
+from interlock.console.maintenance import Maintenance
 from interlock.console.rendering.templates import Templates
-from interlock.console.upkeep import Upkeep
 from interlock.kernel.canonical import Json
 
 
@@ -38,12 +38,12 @@ class SettingsPage:
     """The handler of the page."""
 
     decisions: Decisions
-    upkeep: Upkeep
+    maintenance: Maintenance
     templates: Templates
 
     def shown(self, request: Request) -> Response:
         """Show the settings; with `collection`, what a collection would delete now."""
-        applied, desired = self.decisions.settings, self.upkeep.read_settings()
+        applied, desired = self.decisions.settings, self.maintenance.read_settings()
         is_collecting = "collection" in request.query_params
         values = {
             "title": "Settings",
@@ -53,9 +53,9 @@ class SettingsPage:
             "rows": setting_rows(applied, applied if isinstance(desired, str) else desired),
             "applied_hash": applied_config_hash(applied),
             "desired_hash": None if isinstance(desired, str) else applied_config_hash(desired),
-            "keys": self.upkeep.keys(),
-            "clients": self.upkeep.clients(),
-            "collection": _collection(self.upkeep.collection()) if is_collecting else None,
+            "keys": self.maintenance.keys(),
+            "clients": self.maintenance.clients(),
+            "collection": _collection(self.maintenance.collection()) if is_collecting else None,
         }
         return self.templates.page(request, "settings.html", values)
 

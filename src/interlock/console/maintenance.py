@@ -8,7 +8,7 @@ from interlock.kernel.canonical import Json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Upkeep:
+class Maintenance:
     """Reads what `keys status`, `gc --dry-run` and `doctor --client` print. None of it writes.
 
     `read_settings` reads the configuration again as it is now; a text: it has faults, one in each line.
