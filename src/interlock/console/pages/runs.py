@@ -11,7 +11,12 @@ from starlette.responses import RedirectResponse, Response
 from interlock.console.reading import RefusedPageError, Sources, missing
 from interlock.console.rendering.step_blocks import step_details, step_summary
 from interlock.console.rendering.templates import Templates, safe
-from interlock.kernel.console_budgets import CONSOLE_MATCHES_SHOWN, CONSOLE_RUNS_SHOWN, CONSOLE_STEPS_SHOWN
+from interlock.kernel.console_budgets import (
+    CONSOLE_MATCHES_SHOWN,
+    CONSOLE_NODES_SHOWN,
+    CONSOLE_RUNS_SHOWN,
+    CONSOLE_STEPS_SHOWN,
+)
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import NodeId, SessionId
 from interlock.service.audit.damage import Damage
@@ -28,7 +33,7 @@ from interlock.service.run.summaries import PERSON_AWAITED
 from interlock.views.node_position import chain_head
 from interlock.views.picture.plan_picture import plan_chart
 from interlock.views.picture.svg import render_svg
-from interlock.views.run_graph import GraphNode, split_children
+from interlock.views.run_graph import GraphNode, newest_part, split_children
 from interlock.views.session import Node
 from interlock.views.status import RunStatus
 
@@ -218,7 +223,8 @@ def _end_of(run_context: RunContext, begin: Node) -> Node:
 
 def run_values(session: str, run: RunReport, damage: Damage | None) -> dict[str, Any]:
     """Return what a page shows of a run, now or in the past."""
-    graph = draw_chart(run.run_context, run.graph)
+    newest = newest_part(run.graph, CONSOLE_NODES_SHOWN)
+    graph = draw_chart(run.run_context, newest)
     return {
         "session": session,
         "run": run,
@@ -228,7 +234,8 @@ def run_values(session: str, run: RunReport, damage: Damage | None) -> dict[str,
         "verdicts": [verdict_line(one) for one in run.verdicts if one.is_in_effect],
         "branches": [(one, branch_line(one)) for one in run.branches] if len(run.branches) > 1 else [],
         "picture": safe(render_svg(graph, is_embedded=True, link_of=lambda node: _node_address(session, node))),
-        "tree": _tree(run, session),
+        "tree": _tree(run, newest, session),
+        "is_cut": newest is not run.graph,
         "steps": [_step_row(session, step) for step in reversed(run.steps)],
         "after": 0,
         "older": None,
@@ -264,10 +271,10 @@ def _step_row(session: str, step: StepReport) -> dict[str, Any]:
     return {"step": step, "blocks": tuple(step_summary(step)), "address": _node_address(session, step.node)}
 
 
-def _tree(run: RunReport, session: str) -> list[dict[str, Any]]:
-    """Return the newest nodes of a run as rows: forks are one level below the node at which they began."""
+def _tree(run: RunReport, graph: GraphNode, session: str) -> list[dict[str, Any]]:
+    """Return the nodes of a part of a run as rows: forks are one level below the node at which they began."""
     rows: list[dict[str, Any]] = []
-    begins: list[tuple[GraphNode, int]] = [(run.graph, 0)]
+    begins: list[tuple[GraphNode, int]] = [(graph, 0)]
     while begins:
         start, depth = begins.pop()
         here: GraphNode | None = start
@@ -286,4 +293,4 @@ def _tree(run: RunReport, session: str) -> list[dict[str, Any]]:
             )
             here, forks = split_children(here)
             begins += [(fork, depth + 1) for fork in forks]
-    return rows[-CONSOLE_RUNS_SHOWN:]
+    return rows[-CONSOLE_NODES_SHOWN:]
