@@ -287,6 +287,11 @@ def key_schemas() -> Iterator[tuple[str, dict[str, Json]]]:
             yield f"{table}.{key}", member
 
 
+def restart_marks() -> dict[str, bool]:
+    """Return each key, and whether a change of it needs a restart."""
+    return {key: schema[RESTART_MARK] is True for key, schema in key_schemas()}
+
+
 def _config(form: ConfigForm) -> Config:
     preferences = form.preferences
     autonomy = preferences.autonomy or preferences.preset
