@@ -7,7 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from interlock.kernel import budgets, console_budgets, drive_budgets, operations_budgets, workflow_budgets
+from interlock.kernel import (
+    budgets,
+    console_budgets,
+    drive_budgets,
+    operations_budgets,
+    workflow_budgets,
+)
 
 TESTS = Path(__file__).parent.parent
 SRC = TESTS.parent / "src" / "interlock"
@@ -28,6 +34,8 @@ NO_LIMIT = {
     "cli/frame/edge.py": {"FAILED": CODE, "INTERRUPTED": CODE},
     "cli/render/phrases.py": {"_MINUTE": UNIT, "_HOUR": UNIT, "_DAY": UNIT},
     "cli/frame/running.py": {"NOT_PRINTED": CODE},
+    "cli/outside/pass_through.py": {"_OUT": CODE, "_ERR": CODE, "_FLAGS": FORMAT},
+    "cli/outside/witness.py": dict.fromkeys(["_NOT_FOUND", "_NOT_STARTED", "_BY_SIGNAL", "_WRONG_USE"], CODE),
     "cli/screen.py": {"_UNIT_STEP": UNIT},
     "cli/session/list.py": {"_MINUTE": UNIT},
     "cli/upkeep/keys.py": {"PRIVATE_FILE": CODE, "PRIVATE_DIRECTORY": CODE},

@@ -4,7 +4,6 @@ The environment is the same whoever starts it, so the caller's `PATH` and variab
 """
 
 import contextlib
-import hashlib
 import os
 import selectors
 import signal
@@ -14,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from interlock.channels.kept_output import KeptOutput
 from interlock.kernel.budgets import CHECK_GRACE_S, CHECK_OUTPUT_KIB, CHECK_READ_BYTES, CHECK_TIMEOUT_S, KIB
 from interlock.kernel.descent import DESCENDANT
 from interlock.kernel.ids import Digest
@@ -109,7 +109,7 @@ def run_command(placed: PlacedCheck, lock: int) -> CheckResult | CheckFault:
             fix="Tell the user: `command` must begin with the path of a program, or with one that all users have.",
         )
     assert process.stdout is not None, "it is a pipe"
-    output = _Output(config.output_kb * KIB)
+    output = KeptOutput(config.output_kb * KIB)
     with process.stdout as stream:
         is_late = not _follow(process, stream.fileno(), output, began + config.timeout_s)
         if is_late:
@@ -118,14 +118,14 @@ def run_command(placed: PlacedCheck, lock: int) -> CheckResult | CheckFault:
         # Whatever the command has started and left behind ends with it.
         _signal(process, signal.SIGKILL)
         code = process.wait()
-        output.drain(stream.fileno())
+        _drain(stream.fileno(), output)
     ended: Ended = "timeout" if is_late else "signal" if code < 0 else "exit"
     return CheckResult(
         ended=ended, exit=code, seconds=round(time.monotonic() - began, 3), output=output.text(), digest=output.digest()
     )
 
 
-def _follow(process: "subprocess.Popen[bytes]", stream: int, output: "_Output", until_s: float) -> bool:
+def _follow(process: "subprocess.Popen[bytes]", stream: int, output: KeptOutput, until_s: float) -> bool:
     """Read the output until the command ends; return False if it did not end in time."""
     os.set_blocking(stream, False)
     with selectors.DefaultSelector() as selector:
@@ -137,7 +137,7 @@ def _follow(process: "subprocess.Popen[bytes]", stream: int, output: "_Output", 
             # A command may close its output, or leave it open in another process: so its end is looked for, too.
             if not selector.select(min(left, 0.05)):
                 continue
-            if not output.read(stream):
+            if not _read(stream, output):
                 time.sleep(min(left, 0.01))
     return True
 
@@ -147,34 +147,15 @@ def _signal(process: "subprocess.Popen[bytes]", number: signal.Signals) -> None:
         os.killpg(process.pid, number)
 
 
-class _Output:
-    """The output of a command: a digest of all of it, and its end."""
+def _read(stream: int, output: KeptOutput) -> bool:
+    """Read what is there; return False at the end of the output."""
+    data = os.read(stream, CHECK_READ_BYTES)
+    output.add(data)
+    return bool(data)
 
-    def __init__(self, kept_max: int) -> None:
-        self._kept_max = kept_max
-        self._kept = b""
-        self._sum = hashlib.sha256()
 
-    def read(self, stream: int) -> bool:
-        """Read what is there; return False at the end of the output."""
-        data = os.read(stream, CHECK_READ_BYTES)
-        self._sum.update(data)
-        self._kept = (self._kept + data)[-self._kept_max :]
-        return bool(data)
-
-    def drain(self, stream: int) -> None:
-        """Read what is left in the pipe, without waiting for more."""
-        with contextlib.suppress(BlockingIOError):
-            while self.read(stream):
-                pass
-
-    def text(self) -> str:
-        """Return the end of the output as text, from the start of a line if it has several."""
-        text = self._kept.decode("utf-8", "replace").replace("\0", "\ufffd")
-        if len(self._kept) == self._kept_max and "\n" in text[:-1]:
-            text = text.partition("\n")[2]
-        return text.strip("\n")
-
-    def digest(self) -> Digest:
-        """Return the digest of the whole output."""
-        return Digest(f"sha256:{self._sum.hexdigest()}")
+def _drain(stream: int, output: KeptOutput) -> None:
+    """Read what is left in the pipe, without waiting for more."""
+    with contextlib.suppress(BlockingIOError):
+        while _read(stream, output):
+            pass

@@ -18,6 +18,7 @@ from interlock.service.run.late_summaries import LateSummaries
 from interlock.service.tools.send_event import send_event
 from interlock.store.git import git_anchors
 from interlock.store.opening import open_store
+from interlock.store.worktree import read_tree
 
 
 def local_ports(settings: Settings, *, is_server: bool = False) -> Ports:
@@ -28,7 +29,11 @@ def local_ports(settings: Settings, *, is_server: bool = False) -> Ports:
     store = open_store(settings.data_dir, is_server=is_server)
     trace = StderrTrace() if settings.is_traced else NoTrace()
     read = replace(
-        ReadPorts.over(store, store), trace=trace, anchors=git_anchors, token_format=settings.config.token_format
+        ReadPorts.over(store, store),
+        trace=trace,
+        anchors=git_anchors,
+        tree=read_tree,
+        token_format=settings.config.token_format,
     )
 
     def receive(session: SessionId, run: RunId, sent: SentEvent) -> str | None:
@@ -65,6 +70,7 @@ def local_ports(settings: Settings, *, is_server: bool = False) -> Ports:
         config_hash=applied_config_hash(settings),
         outbox=Dispatcher(sender=sender),
         sources={one.name: one for one in settings.config.sources},
+        proofs=settings.config.proofs,
         checks=LocalChecks(data_dir=settings.data_dir, configured=settings.config.checks),
     )
     return ports

@@ -45,9 +45,17 @@ from interlock.service.outside.receive import (
     record_event,
 )
 from interlock.service.ports import Ports
-from interlock.service.run.attempts import answered_at, attempt_on, awaited_event, ending_of, whole_notes
+from interlock.service.run.attempts import (
+    answered_at,
+    attempt_on,
+    awaited_event,
+    ending_of,
+    pending_task,
+    whole_notes,
+)
 from interlock.service.run.context import RunContext
 from interlock.service.run.context_limits import context_refusal, set_key_refusal
+from interlock.service.run.proofs import tree_record, tree_root
 from interlock.service.tokens.mint import Mint, minting
 from interlock.service.tokens.resolve import lost_history
 from interlock.service.tools import warnings
@@ -56,6 +64,7 @@ from interlock.service.tools.pending_step import render_pending_step
 from interlock.service.tools.target import Target
 from interlock.service.unanswered import after_append
 from interlock.store.ports.keys import KeyRing
+from interlock.store.ports.workspace import WorkTree
 from interlock.store.ports.writer import SessionLock
 from interlock.views import session as fold_types
 from interlock.views.node_position import attempts_on, chain_head, node_position, refusal_of, tip_below
@@ -67,7 +76,7 @@ from interlock.views.session import Node, Session
 class _Call:
     """An attempt on its target, the request, who makes it, and the keys that sign the answer.
 
-    `sent` are the events that came with it.
+    `sent` are the events that came with it; `tree` is the working tree, if a proof of the step demands to know it.
     """
 
     target: Target
@@ -76,6 +85,7 @@ class _Call:
     actor: Actor | None
     ring: KeyRing
     sent: tuple[SentEvent, ...] = ()
+    tree: WorkTree | None = None
 
 
 def advance(
@@ -106,6 +116,7 @@ def advance(
     closed = closed or _attempt_refusal(target, target.run_context.session) or _context_refusal(target, request)
     if closed is not None:
         return closed
+    call = replace(call, tree=_tree_now(ports, target))
     view = target.run_context.view()
     with ports.hold(target.run_context.session.session, label=view.label) as lock:
         session = lock.session
@@ -159,6 +170,9 @@ def _receive(ports: Ports, lock: SessionLock, call: _Call, session: Session) -> 
         if isinstance(found, Refusal):
             return found
         checked.append((found, sent.node))
+    if call.tree is not None:
+        read = tree_record(run_context, session.nodes[call.target.node.node], call.tree)
+        checked += [read] if read is not None else []
     recorded = record_expiry(ports, lock, run_context, session.nodes[call.target.node.node], call.actor)
     for event in checked:
         if isinstance(recorded, Refusal):
@@ -168,6 +182,15 @@ def _receive(ports: Ports, lock: SessionLock, call: _Call, session: Session) -> 
         return recorded
     answered = _receive_answer(ports, lock, call, run_context.at(recorded))
     return recorded if answered is None else answered
+
+
+def _tree_now(ports: Ports, target: Target) -> WorkTree | None:
+    """Read the working tree before the lock is taken, if a proof of the pending step demands that it is unchanged."""
+    run_context = target.run_context
+    if run_context.pending(target.node) is None:
+        return None
+    root = tree_root(run_context, target.node, pending_task(run_context, target.node))
+    return ports.read.tree(root) if root is not None else None
 
 
 def record_expiry(
