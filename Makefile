@@ -4,12 +4,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= auto
 CLIENTS := $(or $(INTERLOCK_CLIENTS),.clients)
+BROWSER := $(or $(INTERLOCK_BROWSER),.browser)
 EVAL := $(or $(INTERLOCK_EVAL),.eval)
 RUNS ?= 1
 # Where it is set, each process that a test starts would compile every module again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test clients lock-clients check bench eval soak coverage format generate requirements clean
+.PHONY: help demo test browser clients lock-clients check bench eval soak coverage format generate requirements clean
 
 help: ## print this list
 	@awk -F ':.* ## ' '/^[a-z-]+:.* ## / {printf "%-13s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -31,6 +32,16 @@ demo: $(VENV)/run.stamp ## run a workflow, kill its server, and continue where i
 test: $(VENV)/dev.stamp ## run all tests, except the soak tests
 	$(BIN)/python -m pytest -n $(JOBS) -m "not soak"
 
+# Needs npm and the network, once; without Chromium also apt-get and root. `make test` plays the console in it.
+browser: $(BROWSER)/browser.stamp ## install what the tests of the console in Chromium use (needs npm and the network)
+
+$(BROWSER)/browser.stamp: tests/browser/package.json tests/browser/package-lock.json
+	command -v chromium || { apt-get update && apt-get install -y --no-install-recommends chromium; }
+	mkdir -p $(BROWSER)
+	cp $^ $(BROWSER)
+	npm ci --prefix $(BROWSER) --ignore-scripts --no-audit --no-fund --loglevel=error
+	touch $@
+
 # Needs npm and the network, once: `make test` runs against these clients where they are.
 clients: $(CLIENTS)/clients.stamp ## install the real MCP clients that some tests use (needs npm and the network)
 
@@ -40,10 +51,10 @@ $(CLIENTS)/clients.stamp: tests/clients/package.json tests/clients/package-lock.
 	npm ci --prefix $(CLIENTS) --ignore-scripts --no-audit --no-fund --loglevel=error
 	touch $@
 
-# After a change to tests/clients/package.json: the same versions for everybody, each with its hash and no address.
-lock-clients: ## write the lock file of these clients anew
-	cd tests/clients && npm install --package-lock-only --ignore-scripts --no-audit --no-fund --loglevel=error \
-		--omit-lockfile-registry-resolved=true
+# After a change to a package.json of tests/clients or tests/browser: the same versions for everybody, each with its hash and no address.
+lock-clients: ## write the lock files of these clients and of the browser tests again
+	for one in clients browser; do (cd tests/$$one && npm install --package-lock-only --ignore-scripts --no-audit \
+		--no-fund --loglevel=error --omit-lockfile-registry-resolved=true); done
 
 check: $(VENV)/dev.stamp ## check style, types, layers and the architecture, as CI does
 	$(BIN)/ruff check .
@@ -86,4 +97,4 @@ requirements: ## print the counts of docs/invariants.md, or with IDS="TOK-1 TOK-
 	@$(PYTHON) scripts/requirements.py $(IDS)
 
 clean: ## delete the environment and the caches
-	rm -rf $(VENV) .clients .pytest_cache .ruff_cache .coverage .hypothesis .import_linter_cache
+	rm -rf $(VENV) .clients .browser .pytest_cache .ruff_cache .coverage .hypothesis .import_linter_cache

@@ -29,12 +29,14 @@ _MESSAGE_CALL = re.compile(r"(Error|Refusal|Diagnostic|Finding|finding|fault|war
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
+@cache
 def answers() -> list[str]:
     """Return the text of each answer and refusal of the golden conversation."""
     texts = dict.fromkeys(answer.text for answer in scripted().values())
     return [re.sub(r"(.)\1{40,}", r"\1\1\1...", text) for text in texts]
 
 
+@cache
 def helps() -> list[str]:
     """Return the help of every command and group."""
     words: list[list[str]] = [[]]
@@ -44,6 +46,7 @@ def helps() -> list[str]:
     return [_help(line) for line in words]
 
 
+@cache
 def messages() -> list[str]:
     """Return the texts of each call in the source that makes an error, a refusal, a blocker or a diagnostic.
 
@@ -82,6 +85,7 @@ def _calls(node: ast.AST, known: dict[str, str]) -> Iterator[tuple[ast.Call, dic
                 known[child.targets[0].id] = text
 
 
+@cache
 def docstrings() -> list[str]:
     """Return each public docstring below its signature; one that only points to another is left out."""
     return [

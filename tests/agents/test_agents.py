@@ -45,7 +45,7 @@ def hold(outcomes: list[Outcome]) -> None:
 @pytest.mark.parametrize("channel", CHANNELS)
 @pytest.mark.parametrize("kind", SCENARIOS)
 def test_a_forgetful_agent_arrives_and_does_nothing_wrong(kind: Kind, channel: Channel, tmp_path: Path) -> None:
-    hold(sent(kind, range(25), channel, tmp_path))
+    hold(sent(kind, range(12), channel, tmp_path))
 
 
 @pytest.mark.soak

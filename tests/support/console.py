@@ -1,15 +1,19 @@
 """A browser for the console's application, in this process: it sends what a browser sends, and keeps its cookie."""
 
 import asyncio
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import httpx
 from starlette.applications import Starlette
 
+from interlock.config.settings import Settings
 from interlock.console.access import Access
 from interlock.console.app import build_app
+from interlock.console.decisions import Decisions
 from interlock.console.reading import Sources
 from interlock.service.clock import Clock, SystemClock
 from interlock.testing.harness import Harness
@@ -18,15 +22,20 @@ PORT = 7517
 HOST = f"127.0.0.1:{PORT}"
 ORIGIN = f"http://{HOST}"
 LINK = "the-first-link"
+NOWHERE = Path("/nonexistent")
+"""The data directory of a harness in memory: no file of it is read."""
 
 
-def console_of(harness: Harness, clock: Clock | None = None) -> tuple[Starlette, Access]:
-    """Return the console over a harness, with the first link `LINK`."""
+def console_of(harness: Harness, clock: Clock | None = None, *, is_person: bool = True) -> tuple[Starlette, Access]:
+    """Return the console over a harness, with the first link `LINK`. `is_person`: a person started it."""
     sources = Sources(
         store=harness.store, catalog=harness.ports.catalog, workspace=None, repo=None, clock=clock or SystemClock()
     )
     access = Access(port=PORT, clock=clock or SystemClock(), first_link=LINK)
-    return build_app(sources, access), access
+    user = harness.data_dir / "workflows" if harness.data_dir is not None else None
+    settings = Settings(data_dir=harness.data_dir or NOWHERE, workspace=harness.workspace, user_workflows=user)
+    decisions = Decisions(ports=harness.ports, settings=settings, is_person=lambda: is_person)
+    return build_app(sources, decisions, access), access
 
 
 @dataclass(slots=True)
@@ -44,6 +53,14 @@ class Browser:
         """Follow a link of a page, and redirects."""
         return self.send("GET", path, {"sec-fetch-site": "same-origin"}, follow_redirects=True)
 
+    def post(self, path: str, fields: Mapping[str, str]) -> httpx.Response:
+        """Send a form of a page, as the page sends it."""
+        page = self.get(path if "/questions/" in path or path.startswith("/decide/") else "/inbox").text
+        found = re.search(r'name="interlock-token" content="([^"]*)"', page)
+        assert found is not None, page
+        headers = {"origin": ORIGIN, "sec-fetch-site": "same-origin", "x-interlock-token": found[1]}
+        return self.send("POST", path, headers, data=dict(fields), follow_redirects=False)
+
     def enter(self, secret: str = LINK) -> httpx.Response:
         """Exchange the secret of a link."""
         answer = self.send(
@@ -60,8 +77,8 @@ class Browser:
             return await client.request(method, path, headers=headers, **more)
 
 
-def entered(harness: Harness) -> Browser:
+def entered(harness: Harness, *, is_person: bool = True) -> Browser:
     """Return a browser that was admitted to the console over a harness."""
-    browser = Browser(console_of(harness)[0])
+    browser = Browser(console_of(harness, is_person=is_person)[0])
     assert browser.enter().status_code == 204
     return browser

@@ -106,7 +106,7 @@ def begun_at(harness: Harness, anchors: GitAnchors) -> Harness:
     def anchored(_workspace: Path | None) -> GitAnchors:
         return anchors
 
-    read = replace(harness.ports.read, anchors=anchored)
+    read = replace(harness.ports.read, anchors=anchored, anchors_again=anchored)
     return replace(harness, ports=replace(harness.ports, read=read, keeps_repo_root=True))
 
 

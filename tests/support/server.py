@@ -254,7 +254,12 @@ def workspace_in(directory: Path, **documents: object) -> Path:
 
 
 def events_of(server: Server, answer: ToolResult) -> list[dict[str, Any]]:
-    directory = server.data_dir / "sessions" / answer["run"]["sessionId"] / "events"
+    return events_in(server.data_dir, answer)
+
+
+def events_in(data_dir: Path, answer: ToolResult) -> list[dict[str, Any]]:
+    """Return the events of the session that an answer names, as the files of a data directory have them."""
+    directory = data_dir / "sessions" / answer["run"]["sessionId"] / "events"
     lines = [line for path in sorted(directory.glob("*.jsonl")) for line in path.read_text().splitlines()]
     return [json.loads(line) for line in lines]
 

@@ -1,4 +1,7 @@
-"""A child process with a message on its stdin: one time limit, bounded reading, and its whole group ended (WORLD-6)."""
+"""The one runner of child processes: a process group of its own, bounded reading, and its end (WORLD-6, CHECK-3).
+
+Each child carries the mark of Interlock's processes (WORLD-9). None of them is started by a shell.
+"""
 
 import contextlib
 import os
@@ -7,13 +10,42 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
-from interlock.kernel.budgets import CHILD_POLL_S, CHILD_READ_BYTES
+from interlock.kernel.budgets import CHILD_DRAIN_BYTES_MAX, CHILD_POLL_S, CHILD_READ_BYTES
+from interlock.kernel.descent import DESCENDANT
+from interlock.kernel.errors import InterlockError
 
+Sink = Callable[[bytes], None]
+"""Receives what a child writes, piece by piece, in order."""
+_KEPT_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "SYSTEMROOT")
 _running: dict[int, "subprocess.Popen[bytes]"] = {}
 _mutex = threading.Lock()
+
+
+class ChildStartError(InterlockError):
+    """A command cannot be started; `why` is what the system says of it."""
+
+    def __init__(self, *, program: str, why: str) -> None:
+        super().__init__(f"{program}: {why}")
+        self.program, self.why = program, why
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """What to start: an argv, its environment, its directory, and the descriptors that it inherits.
+
+    `has_input`: there is a pipe to its stdin. `joins_output`: its stderr goes where its stdout goes.
+    """
+
+    argv: Sequence[str]
+    environment: Mapping[str, str]
+    directory: Path | None = None
+    inherits: tuple[int, ...] = ()
+    has_input: bool = True
+    joins_output: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,37 +60,61 @@ class ChildResult:
     err: bytes
 
 
+def small_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the part of an environment that a channel's command gets."""
+    return {name: environment[name] for name in _KEPT_VARIABLES if name in environment}
+
+
 def end_children() -> None:
     """End every child that still runs, with its whole process group. Called when the server ends."""
     with _mutex:
         for process in _running.values():
-            _kill(process)
+            _signal(process, signal.SIGKILL)
 
 
-def run_child(
-    argv: Sequence[str], message: bytes, environment: Mapping[str, str], timeout_s: float, bytes_max: int
-) -> ChildResult | str:
-    """Run a command with a message on its stdin and return how it ended, or why it did not start.
+def run_child(command: Command, message: bytes, timeout_s: float, bytes_max: int) -> ChildResult:
+    """Run a command with a message on its stdin and return how it ended.
 
     Returns within the limit, even if a process that the command left behind keeps its output open.
+
+    Raises:
+        ChildStartError: It did not start.
+    """
+    out, err = Kept(bytes_max + 1, keeps_end=False), Kept(bytes_max)
+    with running_child(command, out.add, err.add) as child:
+        child.message = message
+        is_late = not child.follow(time.monotonic() + timeout_s)
+        code = child.end()
+    return ChildResult(code=None if is_late else code, out=out.data, err=err.data)
+
+
+@contextlib.contextmanager
+def running_child(command: Command, out: Sink, err: Sink | None = None) -> Generator["Child"]:
+    """Start a child; at the end of the block it ends, with its whole process group.
+
+    Raises:
+        ChildStartError: It did not start.
     """
     try:
         process = subprocess.Popen(  # noqa: S603 — the argv is the user's own configuration; there is no shell
-            list(argv),
-            stdin=subprocess.PIPE,
+            list(command.argv),
+            cwd=command.directory,
+            env={**command.environment, DESCENDANT: "1"},
+            stdin=subprocess.PIPE if command.has_input else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=dict(environment),
+            stderr=subprocess.STDOUT if command.joins_output else subprocess.PIPE,
+            pass_fds=command.inherits,
             start_new_session=True,
         )
     except (OSError, ValueError) as error:
-        return f"{argv[0]}: {getattr(error, 'strerror', None) or error}"
+        why = getattr(error, "strerror", None) or str(error)
+        raise ChildStartError(program=command.argv[0], why=why) from error
     with _mutex:
         _running[process.pid] = process
     try:
-        return _Dialogue(process, message, bytes_max).follow(time.monotonic() + timeout_s)
+        yield Child(process, out, err)
     finally:
-        _kill(process)
+        _signal(process, signal.SIGKILL)
         with _mutex:
             _running.pop(process.pid, None)
         process.wait()
@@ -68,75 +124,120 @@ def run_child(
                     pipe.close()
 
 
-@dataclass(slots=True)
-class _Dialogue:
-    process: "subprocess.Popen[bytes]"
-    message: bytes
-    bytes_max: int
-    out: bytearray = field(default_factory=bytearray)
-    err: bytearray = field(default_factory=bytearray)
+class Child:
+    """A running child: `message` is what is still to be written to its stdin."""
 
-    def follow(self, until_s: float) -> ChildResult:
-        with selectors.DefaultSelector() as selector:
-            for pipe, mask in (
-                (self.process.stdin, selectors.EVENT_WRITE),
-                (self.process.stdout, selectors.EVENT_READ),
-                (self.process.stderr, selectors.EVENT_READ),
-            ):
-                assert pipe is not None, "all three are pipes"
+    def __init__(self, process: "subprocess.Popen[bytes]", out: Sink, err: Sink | None) -> None:
+        self.message = b""
+        self._process = process
+        self._sinks: dict[int, Sink] = {}
+        for pipe, sink in ((process.stdout, out), (process.stderr, err)):
+            if pipe is not None and sink is not None:
                 os.set_blocking(pipe.fileno(), False)
-                selector.register(pipe.fileno(), mask)
-            while self.process.poll() is None:
-                left = until_s - time.monotonic()
-                if left <= 0:
-                    return self._result(None)
-                self._turn(selector, min(left, CHILD_POLL_S))
-            # It has ended; what it wrote before is in the pipes, which another process may keep open.
-            while selector.get_map() and time.monotonic() < until_s and self._turn(selector, 0):
-                pass
-        return self._result(self.process.returncode)
+                self._sinks[pipe.fileno()] = sink
+        if process.stdin is not None:
+            os.set_blocking(process.stdin.fileno(), False)
 
-    def _turn(self, selector: selectors.BaseSelector, wait_s: float) -> bool:
-        """Read and write what is possible; say whether anything was read."""
-        if not selector.get_map():
-            time.sleep(wait_s)
-            return False
-        has_read = False
-        for key, _ in selector.select(wait_s):
-            try:
-                done, read = (self._write(key.fd), False) if key.events & selectors.EVENT_WRITE else self._read(key.fd)
-            except OSError:
-                done, read = True, False
-            has_read |= read
-            if done:
-                selector.unregister(key.fd)
-        return has_read
+    @property
+    def input_pipe(self) -> int | None:
+        """The descriptor of its stdin; None if it has none or it was closed."""
+        stdin = self._process.stdin
+        return None if stdin is None or stdin.closed else stdin.fileno()
 
-    def _write(self, pipe: int) -> bool:
-        """Write what the pipe takes of the message; close stdin and return True when all of it is written."""
-        self.message = self.message[os.write(pipe, self.message) :] if self.message else b""
-        if self.message:
-            return False
-        assert self.process.stdin is not None, "it is a pipe"
-        # Unregistering needs the descriptor no more: the selector knows it by its number.
-        self.process.stdin.close()
+    @property
+    def output_pipes(self) -> tuple[int, ...]:
+        """The descriptors of its stdout and stderr that are still open."""
+        return tuple(self._sinks)
+
+    def follow(self, until_s: float) -> bool:
+        """Write the message, close stdin, and read until the child ends; return False if it did not end in time."""
+        while self._process.poll() is None:
+            left = until_s - time.monotonic()
+            if left <= 0:
+                return False
+            # It may close its output, or leave it open in another process: so its end is looked for, too.
+            self._turn(min(left, CHILD_POLL_S))
         return True
 
-    def _read(self, pipe: int) -> tuple[bool, bool]:
-        assert self.process.stdout is not None, "it is a pipe"
-        data = os.read(pipe, CHILD_READ_BYTES)
-        if pipe == self.process.stdout.fileno():
-            self.out += data[: max(0, self.bytes_max + 1 - len(self.out))]
+    def send_signal(self, number: signal.Signals) -> None:
+        """Send a signal to the child and to all that it started."""
+        _signal(self._process, number)
+
+    def end(self) -> int:
+        """End the child with all that it started, read what is left in the pipes, and return its exit code."""
+        self.send_signal(signal.SIGKILL)
+        code = self._process.wait()
+        for pipe in self.output_pipes:
+            left = CHILD_DRAIN_BYTES_MAX
+            # A process that left the group may keep the pipe open, or fill it again and again.
+            while left > 0 and (data := self.read(pipe)):
+                left -= len(data)
+        return code
+
+    def read(self, pipe: int) -> bytes:
+        """Read what is there and give it to the sink; empty if there is nothing, or nothing any more."""
+        try:
+            data = os.read(pipe, CHILD_READ_BYTES)
+        except BlockingIOError:
+            return b""
+        except OSError:
+            data = b""
+        if data:
+            self._sinks[pipe](data)
         else:
-            self.err += data
-            del self.err[: -self.bytes_max]
-        return not data, bool(data)
+            del self._sinks[pipe]
+        return data
 
-    def _result(self, code: int | None) -> ChildResult:
-        return ChildResult(code=code, out=bytes(self.out), err=bytes(self.err))
+    def write(self) -> None:
+        """Write what the pipe takes of the message. A child that reads no more gets no more."""
+        assert self.input_pipe is not None, "it has an input"
+        try:
+            self.message = self.message[os.write(self.input_pipe, self.message) :]
+        except BlockingIOError:
+            pass
+        except OSError:
+            self.message = b""
+
+    def close_input(self) -> None:
+        """Close its stdin, so that it reads the end of it."""
+        if self._process.stdin is not None:
+            with contextlib.suppress(OSError):
+                self._process.stdin.close()
+
+    def _turn(self, wait_s: float) -> None:
+        """Read and write what is possible, and wait a short time for it."""
+        if not self.message:
+            self.close_input()
+        with selectors.DefaultSelector() as selector:
+            for pipe in self.output_pipes:
+                selector.register(pipe, selectors.EVENT_READ)
+            if self.input_pipe is not None:
+                selector.register(self.input_pipe, selectors.EVENT_WRITE)
+            if not selector.get_map():
+                time.sleep(wait_s)
+                return
+            for key, _ in selector.select(wait_s):
+                if key.events & selectors.EVENT_WRITE:
+                    self.write()
+                else:
+                    self.read(key.fd)
 
 
-def _kill(process: "subprocess.Popen[bytes]") -> None:
-    """End a process and all that it started; it began a process group of its own."""
+class Kept:
+    """The part of an output that is kept: its end, or its beginning."""
+
+    def __init__(self, bytes_max: int, *, keeps_end: bool = True) -> None:
+        self.data = b""
+        self._bytes_max, self._keeps_end = bytes_max, keeps_end
+
+    def add(self, data: bytes) -> None:
+        """Add a piece."""
+        if self._keeps_end:
+            self.data = (self.data + data)[-self._bytes_max :]
+        else:
+            self.data += data[: self._bytes_max - len(self.data)]
+
+
+def _signal(process: "subprocess.Popen[bytes]", number: signal.Signals) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
+        os.killpg(process.pid, number)

@@ -16,7 +16,7 @@ from interlock.service.outside.receive import Arrival
 from interlock.service.ports import AppendPorts, Ports, ReadPorts
 from interlock.service.run.late_summaries import LateSummaries
 from interlock.service.tools.send_event import send_event
-from interlock.store.git import git_anchors
+from interlock.store.git import GitObserver
 from interlock.store.opening import open_store
 from interlock.store.worktree import read_tree
 
@@ -28,11 +28,13 @@ def local_ports(settings: Settings, *, is_server: bool = False) -> Ports:
     """
     store = open_store(settings.data_dir, is_server=is_server)
     trace = StderrTrace() if settings.is_traced else NoTrace()
+    git = GitObserver()
     read = replace(
         ReadPorts.over(store, store),
         trace=trace,
-        anchors=git_anchors,
         tree=read_tree,
+        anchors=git.find,
+        anchors_again=git.find_again,
         token_format=settings.config.token_format,
     )
 

@@ -2,6 +2,7 @@
 
 import logging
 from pathlib import Path
+from threading import Event
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -13,11 +14,14 @@ from starlette.routing import Route
 from starlette.types import ExceptionHandler
 
 from interlock.console.access import Access
+from interlock.console.decision_link import PATH
+from interlock.console.decisions import Decisions
 from interlock.console.guard import Guard
 from interlock.console.live import Watcher
+from interlock.console.pages.inbox import Inbox
+from interlock.console.pages.runs import Pages
 from interlock.console.reading import RefusedPageError, Sources
-from interlock.console.templates import Templates
-from interlock.console.views import Pages
+from interlock.console.rendering.templates import Templates
 from interlock.kernel.console_budgets import CONSOLE_TARGET_BYTES_MAX
 from interlock.service.failures import EXPECTED_ERRORS, command_refusal
 
@@ -26,15 +30,28 @@ _STATIC = Path(__file__).parent / "static"
 _FILES = {"console.css": "text/css", "console.js": "text/javascript"}
 
 
-def build_app(sources: Sources, access: Access) -> Starlette:
-    """Return the application. Every request passes the guard first; every handler only reads."""
+def build_app(sources: Sources, decisions: Decisions, access: Access, ending: Event | None = None) -> Starlette:
+    """Return the application. Every request passes the guard first; only those of `Decisions` write.
+
+    `ending` is set when the process is about to end: streams end, too.
+    """
     templates = Templates()
-    pages, enter = Pages(sources=sources, templates=templates), _Entrance(sources, access)
+    pages, enter = Pages(sources=sources, templates=templates), _Entrance(decisions, access)
+    inbox = Inbox(sources=sources, decisions=decisions, access=access, templates=templates)
+    question, intent = "/sessions/{session}/questions/{node}", "/inbox/intents/{session}/{intent}"
     routes = [
         Route("/", pages.now, name="now"),
         Route("/enter", enter.exchange, methods=["POST"]),
-        Route("/live", Watcher(sources).stream),
+        Route("/live", Watcher(sources, ending or Event()).stream),
         Route("/static/{name}", _static),
+        Route("/inbox", inbox.listed),
+        Route("/inbox/checks", inbox.allow, methods=["POST"]),
+        Route(f"{intent}/deliver", inbox.deliver, methods=["POST"]),
+        Route(f"{intent}/abandon", inbox.abandon, methods=["POST"]),
+        Route(question, inbox.question),
+        Route(question, inbox.answer, methods=["POST"]),
+        Route(f"{PATH}{{link}}", inbox.linked_question),
+        Route(f"{PATH}{{link}}", inbox.linked_answer, methods=["POST"]),
         Route("/compare", pages.compare),
         Route("/workflows", pages.workflows),
         Route("/workflows/{workflow}", pages.workflow),
@@ -70,20 +87,25 @@ def _failed(templates: Templates, request: Request, error: Exception) -> Respons
 
 
 class _Entrance:
-    def __init__(self, sources: Sources, access: Access) -> None:
-        self._sources, self._access = sources, access
+    def __init__(self, decisions: Decisions, access: Access) -> None:
+        self._decisions, self._access = decisions, access
 
     async def exchange(self, request: Request) -> Response:
         """Exchange the secret of a link for the cookie of this browser."""
         secret = (await request.body()).decode("ascii", "replace")
-        ring = await run_in_threadpool(self._sources.store.keys, fresh=True)
-        keys = ring.keys() if ring is not None else ()
-        browser = self._access.admit(secret, keys) if len(secret) < CONSOLE_TARGET_BYTES_MAX else None
+        browser = None
+        if len(secret) < CONSOLE_TARGET_BYTES_MAX:
+            # The link that the console printed needs no key, so a damaged key ring keeps nobody out.
+            browser = self._access.admit(secret, ()) or await run_in_threadpool(self._admit, secret)
         if browser is None:
             return Response("This link was used, has expired, or is of another start.", 403)
         response = Response("", 204)
         response.set_cookie(self._access.cookie, browser, httponly=True, samesite="strict", path="/")
         return response
+
+    def _admit(self, secret: str) -> str | None:
+        ring = self._decisions.ports.read.key_ring.keys(fresh=True)
+        return self._access.admit(secret, ring.keys()) if ring is not None else None
 
 
 def _static(request: Request) -> Response:

@@ -11,7 +11,8 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from interlock.console.access import Access, make_secret
-from interlock.console.templates import Templates
+from interlock.console.decision_link import PATH, DecisionLink, parse_decision_link
+from interlock.console.rendering.templates import Templates
 from interlock.kernel.console_budgets import CONSOLE_BODY_BYTES_MAX, CONSOLE_TARGET_BYTES_MAX
 
 TOKEN_HEADER = "x-interlock-token"  # noqa: S105 — the name of a header, not a secret
@@ -66,8 +67,13 @@ class Guard:
             return self._templates.message(request, status, found, fix)
         if self._is_foreign_navigation(request):
             return self._templates.page(request, "neutral.html", {"target": _target(request)})
-        token = self._access.token_of(_cookie(request, self._access.cookie))
+        browser = self._access.browser_of(_cookie(request, self._access.cookie))
+        link = _decision_link(request)
+        # A link decides with its own signature, also in a browser that is admitted.
+        token = link.signature if link is not None else browser.token if browser is not None else None
         request.state.token = token
+        admitted = link if link is not None else browser
+        request.state.is_person = admitted is not None and admitted.is_person
         if token is None and request.url.path not in OPEN_PATHS:
             is_page = request.method in _READS and request.headers.get("sec-fetch-mode", "navigate") == "navigate"
             return self._templates.page(request, "enter.html", {"port": self._access.port}, 200 if is_page else 401)
@@ -122,6 +128,12 @@ def _body_fault(request: Request) -> _Refused | None:
     if len(length) > len(str(CONSOLE_BODY_BYTES_MAX)) or int(length) > CONSOLE_BODY_BYTES_MAX:
         return 413, "The request is too large.", f"Send at most {CONSOLE_BODY_BYTES_MAX} bytes."
     return None
+
+
+def _decision_link(request: Request) -> DecisionLink | None:
+    """Return the link that a request opens. Its page checks the signature, because that covers what the page shows."""
+    path = request.url.path
+    return parse_decision_link(path.removeprefix(PATH)) if path.startswith(PATH) else None
 
 
 def _target(request: Request) -> str:

@@ -3,6 +3,7 @@
 import time
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
+from threading import Event
 
 import anyio
 from starlette.requests import Request
@@ -23,6 +24,7 @@ class Watcher:
     """Reads the versions of all logs for every stream; the first that finds them too old reads them again."""
 
     sources: Sources
+    ending: Event = field(default_factory=Event)
     _versions: Mapping[SessionId, LogVersion] = field(default_factory=dict[SessionId, LogVersion], init=False)
     _next_s: float = field(default=0.0, init=False)
     _reading: anyio.Lock = field(default_factory=anyio.Lock, init=False)
@@ -51,7 +53,7 @@ class Watcher:
         try:
             known, beat = await self.version(session), time.monotonic()
             yield "retry: 2000\n\n"
-            while True:
+            while not self.ending.is_set():
                 await anyio.sleep(CONSOLE_POLL_S)
                 found = await self.version(session)
                 if found != known:

@@ -1,12 +1,16 @@
 """Runs the console on a port of this machine until it is interrupted."""
 
 import socket
+from threading import Event
+from types import FrameType
 
 import uvicorn
 
 from interlock.console.access import Access
 from interlock.console.app import build_app
+from interlock.console.decisions import Decisions
 from interlock.console.reading import Sources
+from interlock.kernel.console_budgets import CONSOLE_END_S
 
 LOOPBACK = "127.0.0.1"
 
@@ -21,21 +25,40 @@ def bind_port(port: int) -> socket.socket:
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((LOOPBACK, port))
+        # The link is opened before the server accepts: until then connections wait.
+        listening.listen()
     except OSError:
         listening.close()
         raise
     return listening
 
 
-def serve_console(listening: socket.socket, sources: Sources, access: Access) -> None:
-    """Serve until a signal arrives. Open streams end with the process."""
+class _Server(uvicorn.Server):
+    """A server that says when a signal arrives, so that open streams end by themselves."""
+
+    def __init__(self, config: uvicorn.Config, ending: Event) -> None:
+        super().__init__(config)
+        self._ending = ending
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Begin to end."""
+        self._ending.set()
+        super().handle_exit(sig, frame)
+
+
+def serve_console(listening: socket.socket, sources: Sources, decisions: Decisions, access: Access) -> None:
+    """Serve until a signal arrives. Open streams end with the process; what is being sent gets a short time."""
+    ending = Event()
     config = uvicorn.Config(
-        build_app(sources, access),
+        build_app(sources, decisions, access, ending),
         log_level="warning",
         access_log=False,
         server_header=False,
-        timeout_graceful_shutdown=1,
+        timeout_graceful_shutdown=CONSOLE_END_S,
         lifespan="off",
         ws="none",
     )
-    uvicorn.Server(config).run(sockets=[listening])
+    try:
+        _Server(config, ending).run(sockets=[listening])
+    finally:
+        decisions.ports.outbox.close()

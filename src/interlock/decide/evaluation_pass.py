@@ -16,17 +16,18 @@ from interlock.decide.evaluate import (
     Undecided,
     Verdict,
     combine_verdicts,
-    describe_kind,
     evaluate,
 )
 from interlock.decide.graph import Action, Compute, Constant, EmitIntent, SetKey, Source, Trigger
 from interlock.decide.schedule import Schedule, ScheduledNode
 from interlock.decide.value import (
+    INTENT_FIELD,
     NUMBER,
     VALUE_TERMS,
     CalculationError,
     calculate,
     describe_inexact_number,
+    describe_unsendable,
 )
 from interlock.kernel.budgets import EVENT_FIELDS_BYTES_MAX
 from interlock.kernel.canonical import Json, JsonScalar, canonical_bytes
@@ -281,8 +282,9 @@ class _PassState:
     def _emit(self, action: str, effect: EmitIntent, payload: Mapping[str, Json]) -> Outcome:
         fields = {name: payload[f"field.{name}"] for name in effect.fields}
         for name, value in fields.items():
-            if value is None or isinstance(value, list | dict):
-                why = Undecided(path=None, found=f"{name}: {describe_kind(value)}", expected=_FIELD)
+            found = describe_unsendable(value)
+            if found is not None:
+                why = Undecided(path=None, found=f"{name}: {found}", expected=INTENT_FIELD)
                 return Outcome(kind="rejected", why=why)
         size = len(canonical_bytes(fields))
         if size > EVENT_FIELDS_BYTES_MAX:
@@ -294,10 +296,6 @@ class _PassState:
         scalars = cast("dict[str, JsonScalar]", fields)
         self.intents.append(EmitEffect(action=action, number=effect.number, sends=effect.sends, fields=scalars))
         return Outcome(kind="attempted")
-
-
-_FIELD = "a string, a number or a boolean"
-"""What a field of an intent can be."""
 
 
 def _is_unsent(missing: Undecided) -> bool:

@@ -142,6 +142,17 @@ def describe_inexact_number(value: object) -> str | None:
     return None
 
 
+INTENT_FIELD = "a string, a number or a boolean"
+"""What a field of an intent can be (EFF-3)."""
+
+
+def describe_unsendable(value: Json) -> str | None:
+    """Describe a value that no field of an intent can have; None for one that it can."""
+    if value is None or isinstance(value, list | dict):
+        return describe_kind(value)
+    return describe_inexact_number(value)
+
+
 def _exact(number: float) -> int | float:
     """Return the number in its one form: a whole number is an integer, and there is no negative zero."""
     result = int(number) if isfinite(number) and number == int(number) else number

@@ -264,6 +264,10 @@ CLIENT_VERSION_BYTES_MAX = 64
 # Workspaces and finding sessions again (OBS-2, RES-1, RES-6).
 GIT_SECONDS_MAX = 0.3
 """How long git may take to find the git position of a workspace: a start does not wait for a slow disk."""
+GIT_POSITION_BYTES_MAX = 4_096
+"""Bytes read of each file that names the branch or the commit of a work tree (OBS-6)."""
+WORKSPACES_KEPT_MAX = 64
+"""Workspaces whose last git position one server remembers (OBS-6)."""
 SHORT_STRING_CHARS_MAX = 80
 """A short string of an observation (OBS-2)."""
 BRANCH_DIGEST_CHARS = 16
@@ -330,20 +334,20 @@ CHECK_POLL_S = 0.5
 """How often such a call looks for the result."""
 APPROVAL_NOTE_BYTES_MAX = 4 * KIB
 """The note of a person who decides a question: one field of an event."""
-CHECK_READ_BYTES = 64 * KIB
-"""What is read of the output of a check at once: a pipe holds no more."""
-CHECK_BUSY_TRIES_MAX = 30
-"""How often the result of a check is tried to be recorded while another process holds its session."""
 CHECKS_FILE_BYTES_MAX = 64 * KIB
 """The file with a project's own checks, and the list of those that a person has allowed."""
-PROTECTED_FILES_MAX = 2_000
-"""Files that the `protect` patterns of one check may match: each is read twice in a run."""
-PROTECTED_BYTES_MAX = 64_000_000
-"""Their bytes together, for the same reason."""
 CHILD_READ_BYTES = 64 * KIB
 """What is read at once from a child process or a receiver."""
 CHILD_POLL_S = 0.05
 """How often the end of a child process is looked for while it writes nothing."""
+CHILD_DRAIN_BYTES_MAX = 1024 * KIB
+"""What is read of each output after the end of a child process: the most that a pipe holds."""
+CHILD_EXIT_S = 2
+"""How long an MCP server may take to end by itself after its stdin was closed."""
+MCP_OUTPUT_BYTES_MAX = 1024 * KIB
+"""What is read from the MCP server of a channel in one try: a list of many tools, and an answer."""
+MCP_OUTPUT_LINES_MAX = 2_000
+"""Lines of it: each one is parsed."""
 CHANNELS_MAX = 50
 """Channels, and sources, of one configuration."""
 DISPATCHES_AT_ONCE = 4

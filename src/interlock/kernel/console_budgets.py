@@ -9,6 +9,8 @@ CONSOLE_PORT_MAX = 65_535
 """The largest port of TCP; part of its specification."""
 CONSOLE_LINK_MS = 600_000
 """How long a one-time link can be opened: ten minutes to change to a browser."""
+CONSOLE_DECISION_MS = 86_400_000
+"""How long a link that decides one question can be used: a day, as a question in the client can be answered."""
 CONSOLE_SECRET_BYTES = 32
 """Random bytes of a secret: nobody guesses 256 bits."""
 CONSOLE_BROWSERS_MAX = 64
@@ -26,9 +28,16 @@ CONSOLE_STEPS_SHOWN = 20
 CONSOLE_MATCHES_SHOWN = 200
 """Steps of two branches on one page of a comparison."""
 
+CONSOLE_ITEMS_SHOWN = 100
+"""Things on one page of the inbox, the oldest first: what is answered makes room for the next."""
+CONSOLE_FIELDS_MAX = 8
+"""Fields of one form. No form has more."""
+
 # Live updates (CON-7).
 CONSOLE_POLL_S = 0.5
 """The pause between two looks whether a session changed: a page shows an event within a second."""
+CONSOLE_END_S = 2
+"""How long the end of the process waits for open requests: streams notice it within one pause."""
 CONSOLE_STREAMS_MAX = 100
 """Pages that are updated at a time; a further page is not live. Each holds a connection."""
 CONSOLE_BEAT_S = 15.0

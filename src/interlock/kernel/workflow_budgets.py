@@ -126,3 +126,9 @@ RECEIPTS_PER_RUN_MAX = 1_000
 """Receipts of a run: each is looked through when a report is refused."""
 CLAIMED_RECEIPTS_MAX = 500
 """How many of them may be claims: what is known better must always find a place."""
+PROTECTED_FILES_MAX = 2_000
+"""Files that the `protect` patterns of one check may match: each is read twice in a run."""
+PROTECTED_BYTES_MAX = 64_000_000
+"""Their bytes together, for the same reason."""
+CHECK_BUSY_TRIES_MAX = 30
+"""How often the result of a check is tried to be recorded while another process holds its session."""

@@ -92,15 +92,20 @@ RunOrNode = Annotated[Annotated[RunScope, Tag("run")] | Annotated[NodeScope, Tag
 
 
 class ObservationRecordedEvent(Envelope):
-    """`observation_recorded`: about the session, or about a run."""
+    """`observation_recorded`: about the session, about a run, or made when an attempt on a run created a node."""
 
     kind: Literal["observation_recorded"]
     scope: RunOrNode | None = None
     data: data.ObservationRecorded
 
     def dedupe_suffix(self) -> str:
-        """One observation per key and value: the suffix includes the value's digest (EVT-5)."""
-        owner = self.scope.run_id if self.scope else "session"
+        """One observation per key and value: the suffix includes the value's digest (EVT-5).
+
+        An observation at a node is one per node: a value that comes back at a later node is recorded again (OBS-6).
+        """
+        owner = "session"
+        if self.scope is not None:
+            owner = self.scope.node_id if isinstance(self.scope, NodeScope) else self.scope.run_id
         return f":{owner}:{self.data.key}:{digest_of(self.data.value.to_json())}"
 
 

@@ -152,10 +152,11 @@ def no_tree(_directory: Path) -> WorkTree:
 class ReadPorts:
     """The ports of read-only use cases: none of them appends to a session or makes a key (READ-1).
 
-    `anchors` finds the git position of a workspace and `tree` the state of its working tree; `token_format` is the
-    format of new tokens. `summaries` is a cache that all calls share. Two fields belong to one call: `since_s`, its
-    arrival by `time.monotonic`, from which waits for locks are measured; and `progress`, which receives how much is
-    read.
+    `anchors` finds the git position of a workspace. `anchors_again` does so at the cost of a few small reads if it is
+    the last one found. `tree` reads the state of a working tree.
+    `token_format` is the format of new tokens. `summaries` is a cache that all calls share. Two
+    fields belong to one call: `since_s`, its arrival by `time.monotonic`, from which waits for locks are measured; and
+    `progress`, which receives how much is read.
     """
 
     reader: SessionReader
@@ -164,6 +165,7 @@ class ReadPorts:
     trace: Trace = field(default_factory=NoTrace)
     anchors: Callable[[Path | None], GitAnchors] = nowhere
     tree: Callable[[Path], WorkTree] = no_tree
+    anchors_again: Callable[[Path | None], GitAnchors] = nowhere
     token_format: TokenFormat = SHORT
     summaries: Summaries = field(default_factory=Summaries)
     since_s: float | None = None

@@ -1,19 +1,64 @@
-"""The git position of a workspace: the anchors by which its sessions are found later (OBS-1).
+"""The git position of a workspace: the anchors by which its sessions are found later (OBS-1, OBS-6).
 
-Git runs once, if it is installed. A workspace outside every repository, or a git that takes too long, gives no
-anchors.
+A workspace outside every repository, or a git that takes too long, gives no anchors. A look that is repeated starts
+git only if the files that name the branch and the commit changed.
 """
 
 import os
 import subprocess
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from interlock.kernel.budgets import GIT_SECONDS_MAX
+from interlock.kernel.budgets import GIT_POSITION_BYTES_MAX, GIT_SECONDS_MAX, WORKSPACES_KEPT_MAX
 from interlock.store.ports.workspace import NOWHERE, GitAnchors
+from interlock.store.regular_file import read_regular
 
 _SHA1_CHARS = 40
 _COMMAND = ("git", "rev-parse", "--show-toplevel", "HEAD", "--symbolic-full-name", "HEAD")
 """The root of the work tree; the commit; the branch as `refs/heads/…`, or `HEAD` without a branch."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _PositionFiles:
+    """What the files say that name the branch and the commit of a work tree.
+
+    `ref` is the branch's own file; `packed` are the identity, size and time of the files that many branches share.
+    """
+
+    git_dir: str
+    head: bytes | None
+    ref: bytes | None
+    packed: tuple[tuple[int, int, int] | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GitObserver:
+    """Finds git positions for one process, and remembers the last one of each workspace."""
+
+    _last: dict[Path, tuple[_PositionFiles | None, GitAnchors]] = field(
+        default_factory=dict[Path, tuple[_PositionFiles | None, GitAnchors]]
+    )
+
+    def find(self, workspace: Path | None) -> GitAnchors:
+        """Return the git position of a workspace, as `git_anchors` does: git runs once."""
+        if workspace is None:
+            return NOWHERE
+        # The files are read first: a change while git runs is noticed by the next look.
+        files = _read_position_files(workspace)
+        found = git_anchors(workspace)
+        if len(self._last) >= WORKSPACES_KEPT_MAX:
+            self._last.clear()
+        self._last[workspace] = (files, found)
+        return found
+
+    def find_again(self, workspace: Path | None) -> GitAnchors:
+        """Return the git position of a workspace; git runs only if its files changed since the last look, or first."""
+        if workspace is None:
+            return NOWHERE
+        last = self._last.get(workspace)
+        if last is not None and last[0] == _read_position_files(workspace):
+            return last[1]
+        return self.find(workspace)
 
 
 def git_anchors(workspace: Path | None) -> GitAnchors:
@@ -38,6 +83,57 @@ def git_anchors(workspace: Path | None) -> GitAnchors:
     except UnicodeDecodeError:
         return NOWHERE
     return _parse(lines)
+
+
+def _read_position_files(workspace: Path) -> _PositionFiles | None:
+    """Return what the files of the repository around a workspace say; None if there is no repository."""
+    git_dir = _find_git_dir(workspace)
+    if git_dir is None:
+        return None
+    common = git_dir / _read_line(git_dir / "commondir")
+    head = _read_bytes(git_dir / "HEAD")
+    name = (head or b"").removeprefix(b"ref: ").rstrip(b"\n")
+    # A name outside `refs` is no branch; a file of any other place is not read.
+    is_ref = name.startswith(b"refs/") and b".." not in name and b"\0" not in name
+    return _PositionFiles(
+        git_dir=str(git_dir),
+        head=head,
+        ref=_read_bytes(common / os.fsdecode(name)) if is_ref else None,
+        packed=tuple(map(_stat_file, (common / "packed-refs", common / "reftable" / "tables.list"))),
+    )
+
+
+def _find_git_dir(workspace: Path) -> Path | None:
+    """Return the git directory of the work tree around a workspace. In a linked work tree, a file `.git` names it."""
+    named = os.environ.get("GIT_DIR")
+    if named:
+        return workspace / named
+    for place in (workspace, *workspace.parents):
+        found = place / ".git"
+        if found.is_dir():
+            return found
+        if found.is_file():
+            return place / _read_line(found).removeprefix("gitdir: ")
+    return None
+
+
+def _read_line(path: Path) -> str:
+    return os.fsdecode((_read_bytes(path) or b"").partition(b"\n")[0])
+
+
+def _read_bytes(path: Path) -> bytes | None:
+    try:
+        return read_regular(path, GIT_POSITION_BYTES_MAX)
+    except (OSError, ValueError):
+        return None
+
+
+def _stat_file(path: Path) -> tuple[int, int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def _parse(lines: list[str]) -> GitAnchors:

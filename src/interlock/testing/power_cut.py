@@ -8,16 +8,22 @@ it. Only bytes that are written again reach the disk.
 
 import errno
 import itertools
+import math
+import random
 import stat
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from interlock.kernel.ids import SessionId
 from interlock.store.local.files import FileStat
 
+T = TypeVar("T")
+
+COMBINATIONS_MAX = 128
+"""How many combinations of what a power loss takes are tried for one disk."""
 _SECTOR_BYTES = 512
 
 
@@ -247,21 +253,20 @@ class CrashDisk:
     # -- what is left -------------------------------------------------------------------------------------------
 
     def survivors(self, kept_changes: Iterable[Sequence[bool]] | None = None) -> Iterator["CrashDisk"]:
-        """Yield every distinct disk that a power loss may leave.
+        """Yield the distinct disks that a power loss may leave: every one while they are few, else a fixed selection.
 
-        If too many changes of names are pending to try every combination, `kept_changes` selects the combinations: each
-        has a flag for every change in `pending`.
+        `kept_changes` selects which combinations of the changes of names are tried: each has a flag for every change in
+        `pending`.
         """
         seen: set[frozenset[tuple[str, bytes]]] = set()
         torn = [number for number, file in self.files.items() if file.data != file.durable]
-        for kept in kept_changes or itertools.product((False, True), repeat=len(self.pending)):
+        for kept in kept_changes or combinations([(True, False)] * len(self.pending)):
             entries = dict(self.entries_durable)
             for change in itertools.compress(self.pending, kept):
                 _apply(entries, change)
             names = _reachable(entries, self.files)
             present = [number for number in torn if number in names.values()]
-            products = itertools.product(*(surviving_bytes(self.files[number]) for number in present))
-            for versions in products:
+            for versions in combinations([surviving_bytes(self.files[number]) for number in present]):
                 left = _left(self.files, names, dict(zip(present, versions, strict=True)))
                 left.now_s, left.boot = self.now_s, self.boot + 1
                 state = frozenset((path, left.files[number].data) for path, number in names.items())
@@ -368,6 +373,25 @@ def _held(lock: "threading.RLock") -> Generator[None]:
 
 def _with_bytes(old: bytes, offset: int, data: bytes) -> bytes:
     return old[:offset].ljust(offset, b"\0") + data + old[offset + len(data) :]
+
+
+def combinations(choices: Sequence[Sequence[T]]) -> Iterator[tuple[T, ...]]:
+    """Yield every combination of a choice for each place, or a selection if they are more than `COMBINATIONS_MAX`.
+
+    The selection is the same at each call. It has each choice of each place while the other places have their first
+    choice, and while they have their second one, if they have two; the rest is drawn at random.
+    """
+    if math.prod(map(len, choices)) <= COMBINATIONS_MAX:
+        yield from itertools.product(*choices)
+        return
+    first, second = tuple(one[0] for one in choices), tuple(one[:2][-1] for one in choices)
+    found = {first: None, second: None}
+    for at, options in enumerate(choices):
+        found |= {(*base[:at], option, *base[at + 1 :]): None for option in options for base in (first, second)}
+    chance = random.Random(len(choices))
+    while len(found) < COMBINATIONS_MAX:
+        found[tuple(chance.choice(options) for options in choices)] = None
+    yield from found
 
 
 def surviving_bytes(file: File) -> list[bytes]:

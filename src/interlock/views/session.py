@@ -234,7 +234,7 @@ class Session:
         return self.tags.get(tag_of(node)) == node
 
     def observed(self, run: RunId, key: data.ObservationKey) -> str | None:
-        """Return the last observed value of the workspace in which a run began; None if there is none (OBS-1)."""
+        """Return the last observed value of the workspace of a run; None if there is none (OBS-1, OBS-6)."""
         return self.observations.get(f"{run}:{key}", self.observations.get(f":{key}"))
 
     @property

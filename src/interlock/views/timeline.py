@@ -11,6 +11,7 @@ from interlock.kernel.workflow_budgets import TRACE_SUMMARY_BYTES_MAX
 from interlock.record import events as ev
 from interlock.record import payloads as data
 from interlock.record.outcome import Blocked
+from interlock.record.world import EXPIRED
 from interlock.views.session import Node, Session
 
 TitleOf = Callable[[Node], str | None]
@@ -64,6 +65,8 @@ def _describe(session: Session, key: ev.Event, title_of: TitleOf) -> str:
             return f"saved a checkpoint in {title_of(session.nodes[created.parent_node_id]) or 'its end'}"
         case ev.WorkRecordedEvent():
             return f"ended the run: {key.data.work}, {key.data.reason}"
+        case ev.EventReceivedEvent() if key.data.event == EXPIRED:
+            return "noticed that the time of a step that waits was over"
         case ev.EventReceivedEvent():
             return f"received the event {key.data.event} ({key.data.assurance}, via {key.data.via})"
         case ev.IntentSettledEvent():
@@ -144,6 +147,8 @@ def is_cut(entry: data.TraceEntry) -> bool:
 
 def _describe_fields(event: ev.EventReceivedEvent | ev.IntentRecordedEvent) -> Iterator[str]:
     """Yield what came in or is to be sent, with the names of its fields: values may be long."""
+    if isinstance(event, ev.EventReceivedEvent) and event.data.event == EXPIRED:
+        return
     if isinstance(event, ev.EventReceivedEvent):
         signed = f", signed by {event.data.signed.source}" if event.data.signed is not None else ""
         yield f"id {one_line(event.data.sent_id, TIMELINE_NOTES_BYTES_MAX)}{signed}"

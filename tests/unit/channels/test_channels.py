@@ -16,7 +16,7 @@ import pytest
 from tests.support.receiver import Receiver, receiving
 
 from interlock.channels.channel import ChannelConfig, Message
-from interlock.channels.child import ChildResult, end_children, run_child
+from interlock.channels.child import Command, end_children, run_child
 from interlock.channels.opening import open_channel
 from interlock.kernel.budgets import CHANNEL_REPLY_BYTES_MAX
 from interlock.kernel.descent import DESCENDANT
@@ -106,18 +106,8 @@ def test_a_process_that_left_the_group_and_keeps_the_output_open_does_not_hold_t
 
 
 def test_of_a_long_output_only_the_allowed_bytes_are_kept() -> None:
-    ended = run_child(
-        (
-            sys.executable,
-            "-c",
-            "import sys; sys.stderr.write('x' * 1_000_000 + 'end'); sys.stdout.write('y' * 1_000_000)",
-        ),
-        b"",
-        {},
-        20,
-        1_000,
-    )
-    assert isinstance(ended, ChildResult)
+    code = "import sys; sys.stderr.write('x' * 1_000_000 + 'end'); sys.stdout.write('y' * 1_000_000)"
+    ended = run_child(Command(argv=(sys.executable, "-c", code), environment={}), b"", 20, 1_000)
     assert (ended.code, len(ended.out), len(ended.err), ended.err[-3:]) == (0, 1_001, 1_000, b"end")
 
 
@@ -256,9 +246,78 @@ def test_a_tool_of_another_server_gets_the_message_as_its_arguments(tmp_path: Pa
         assert result.reply == {"kind": "wr.event", "event": "team.seen", "id": "team.notify"}
 
 
-def test_a_server_that_does_not_start_has_failed() -> None:
-    result = channel("mcp", command=(sys.executable, "-c", "pass"), tool="notify", timeout_s=10).deliver(MESSAGE)
+def mcp(code: str, **fields: Any) -> Any:
+    return channel("mcp", command=(sys.executable, "-c", code), tool="notify", **fields)
+
+
+def test_a_server_that_does_not_start_has_failed_and_its_last_words_are_noted() -> None:
+    result = mcp("raise SystemExit('no licence')", timeout_s=10).deliver(MESSAGE)
     assert result.outcome == "failed"
+    assert "no licence" in result.note
+    missing = channel("mcp", command=("/nonexistent/server",), tool="notify").deliver(MESSAGE)
+    assert (missing.outcome, missing.note) == ("failed", "/nonexistent/server: No such file or directory")
+
+
+SCRIPTED = """
+import json, sys
+def answer(asked):
+    name = asked["method"]
+    if name == "initialize":
+        return {"protocolVersion": asked["params"]["protocolVersion"], "capabilities": {"tools": {}},
+                "serverInfo": {"name": "other", "version": "1"}}
+    if name == "tools/list":
+        tools = sys.argv[1].split(",")
+        return {"tools": [{"name": one, "inputSchema": {"type": "object"}, "outputSchema": {"type": "object",
+                "required": ["never"]}} for one in tools]}
+    exec(sys.argv[2])
+    return {"content": [], "structuredContent": {"done": True}}
+for line in sys.stdin:
+    asked = json.loads(line)
+    if "id" in asked:
+        print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": answer(asked)}), flush=True)
+"""
+
+
+def scripted(tools: str, called: str = "pass", **fields: Any) -> Any:
+    """Return a channel to a server with these tools, which runs some code when one is called."""
+    return channel("mcp", command=(sys.executable, "-c", SCRIPTED, tools, called), tool="notify", **fields)
+
+
+def test_a_tool_that_the_server_does_not_have_is_named_with_those_that_it_has() -> None:
+    result = scripted("notifi,post").deliver(MESSAGE)
+    assert (result.outcome, result.note) == ("failed", "The server has no tool `notify`. It has `notifi`, `post`.")
+
+
+def test_a_result_that_breaks_the_schema_of_its_own_server_was_delivered() -> None:
+    result = scripted("notify").deliver(MESSAGE)
+    assert (result.outcome, result.reply) == ("delivered", {"done": True})
+
+
+@pytest.mark.parametrize(
+    "writes", ["sys.stdout.write('x' * 9_000_000)", "[print('{}') for _ in range(3_000_000)]"], ids=["one line", "many"]
+)
+def test_a_server_that_writes_without_end_is_ended_at_the_bound(writes: str) -> None:
+    began = time.perf_counter()
+    result = scripted("notify", writes, timeout_s=30).deliver(MESSAGE)
+    assert (result.outcome, result.note) == ("unknown", "The server wrote more than 1048576 bytes or 2000 lines.")
+    assert time.perf_counter() - began < 20
+
+
+def test_a_server_that_hangs_is_ended_at_the_limit_or_with_this_process(tmp_path: Path) -> None:
+    pid = tmp_path / "pid"
+    hangs = f"import os, signal, time; open({str(pid)!r}, 'w').write(str(os.getpid())); time.sleep(60)"
+    result = scripted("notify", hangs, timeout_s=1).deliver(MESSAGE)
+    assert (result.outcome, result.note) == ("unknown", "There was no whole answer within 1 s.")
+    assert is_gone(int(pid.read_text()))
+    assert mcp("import time; time.sleep(60)", timeout_s=1).deliver(MESSAGE).outcome == "failed"
+    pid.unlink()
+    results: list[Any] = []
+    thread = threading.Thread(target=lambda: results.append(scripted("notify", hangs, timeout_s=60).deliver(MESSAGE)))
+    thread.start()
+    until(lambda: pid.exists() and pid.read_text())
+    end_children()
+    thread.join(10)
+    assert [one.outcome for one in results] == ["unknown"]
 
 
 def is_gone(pid: int) -> bool:

@@ -6,6 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.approvals import READING as ASKING
+from tests.support.approvals import given
+from tests.support.checks import NEEDED as NEEDED_CHECK
+from tests.support.checks import checking, run_now
 from tests.support.evidence import NOTES, artifacts_for
 from tests.support.history import MINUTE, Place, begun_at, label_of
 from tests.support.modes import answering, claim, with_artifacts
@@ -247,8 +251,10 @@ def test_a_reviewer_of_a_repaired_task_reads_what_failed_what_passed_and_what_wa
     )
     assert "| The suite | make test: 214 passed | passed |" in report.split("## Steps")[0]
     assert "check not run: On Windows: no such machine here" in section(report, "What is missing")
-    assert "`Put what is open to the user`: skipped by a decision of the plan" in section(report, "What is missing")
+    assert "`Settle what is open`: skipped by a decision of the plan" in section(report, "What is missing")
     assert "after step 2, `Check it`: `verdict` equals 'failed': holds" in section(report, "Path")
+    assert "after step 2, `Check it`: next is step " in section(report, "Path")
+    assert "- **Result, as the agent reports it:** step " in report.split("## Verdicts")[0]
     assert "nobody was asked by Interlock" in section(report, "What this rests on")
     assert "- **Began on:** branch `fix/login`, commit `a1a1a1" in report
     assert "/home/ada" not in report
@@ -296,7 +302,8 @@ def test_a_report_says_when_an_agent_claims_that_a_person_confirmed(place: Place
     harness.advance(first, None, output=with_artifacts(claim(), notes="Asked."))
     report = place.run("report", label_of(first)).out
     grounds = section(report, "What this rests on")
-    said = "the agent says that Ada confirmed; Interlock asked nobody: She read it and said yes"
+    said = "a confirmation that only the agent claims (Interlock asked nobody), confirmed by: Ada"
+    said += "; in these words: She read it and said yes"
     assert f"step 1, `Agree`: {said}" in grounds
     assert "No person's answer is recorded" in grounds
     assert "after 31 min, which includes the wait for a person" in section(report, "Steps")
@@ -314,3 +321,43 @@ def test_a_report_says_how_long_a_step_waited_for_a_person_after_a_refusal(place
     assert "after 31 min, of which 30 min waiting for a person, at attempt 2." in section(report, "Steps")
     assert "- **Time:** from `2025-01-01T00:00:00.000Z`" in report
     assert "31 min, of which 30 min waiting for a person" in report.split("## Verdicts")[0]
+
+
+@pytest.mark.inv("EVD-4", "OBS-6")
+def test_a_report_says_on_which_commit_a_run_began_and_where_it_was_last_seen(place: Place) -> None:
+    harness = place.serving(SHIP)
+    main, dev = (
+        GitAnchors(repo_root="/r", branch="main", head_sha="a" * 40),
+        GitAnchors(repo_root="/r", branch="dev", head_sha="b" * 40),
+    )
+    first = begun_at(harness, main).start("team.ship")
+    assert "Last seen on" not in place.run("report").out
+    begun_at(harness, dev).advance(first, "Moved.")
+    report = place.run("report").out
+    assert f"- **Began on:** branch `main`, commit `{'a' * 40}`" in report
+    assert f"- **Last seen on:** branch `dev`, commit `{'b' * 40}`" in report
+
+
+@pytest.mark.inv("EVD-4")
+def test_a_report_tells_a_check_that_interlock_ran_from_the_word_of_the_agent(place: Place) -> None:
+    harness = checking(place.root.parent, NEEDED_CHECK)
+    first = harness.start("test.flow")
+    waiting = harness.advance(first)
+    (place.root.parent / "project" / "passes").touch()
+    run_now(harness, first)
+    harness.advance(waiting)
+    grounds = section(place.run("report").out, "What this rests on")
+    assert "It ran no command" not in grounds
+    assert "Interlock ran the check `tests` (`/bin/sh -c 'test -e passes'`): it passed, exit code 0, " in grounds
+
+
+@pytest.mark.inv("EVD-4")
+def test_a_report_names_the_answer_of_a_person_and_how_well_it_is_known(place: Place) -> None:
+    harness = place.serving(ASKING)
+    first = harness.start("test.flow")
+    waiting = harness.advance(first)
+    given(harness, first, note="Go on.")
+    harness.advance(waiting, None)
+    grounds = section(place.run("report").out, "What this rests on")
+    assert "was answered (observed, via command): approve; the person added: Go on." in grounds
+    assert "No person's answer is recorded" not in grounds

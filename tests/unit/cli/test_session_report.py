@@ -53,6 +53,8 @@ def test_a_report_in_markdown_starts_with_verdicts_and_ends_with_the_record(plac
         "- **Status:** blocked: step 2 of 2, `Step b`",
         "- **Steps:** 1 done, 1 not done, 2 in the plan",
         "- **Time:** from `2025-01-01T00:00:00.000Z` to `2025-01-01T00:01:00.000Z`, 1 min",
+        "- **Code:** no git position was recorded: this report does not say which version of the code it is about",
+        "- **Last report:** step 1, `Step a`: Built it. - `make`",
         "",
         "## Verdicts",
         "",

@@ -41,7 +41,7 @@ def test_what_happened_is_told_in_order_when_through_whom_and_with_what(place: P
     times = [f"2025-01-01T00:0{minute}:00.000Z" for minute in range(5)]
     told = place.run("timeline").out.splitlines()
     assert [line for line in told if not line.startswith("         ")] == [
-        f"{first['run']['sessionId']}: 25 events",
+        f"{first['run']['sessionId']}: 26 events",
         f"    0  {times[0]} run {label}: started team.ship; next is step 1, Step a",
         f"    5  {times[1]} run {label}: completed step 1, Step a; next is step 2, Step b",
         f"   11  {times[2]} run {label}: was refused in step 2, Step b",

@@ -229,13 +229,13 @@ def test_a_link_admits_one_browser_once_with_a_cookie_that_no_script_reads(harne
 def test_a_signed_link_is_valid_once_for_its_port_and_for_a_time() -> None:
     clock = MovingClock()
     app, access = console_of(Harness.in_memory(), clock)
-    old = make_link(FIXED_KEYS.current, PORT, clock)
+    old = make_link(FIXED_KEYS.current, PORT, clock, is_person=True)
     clock.now_ms += CONSOLE_LINK_MS + 1
-    good = make_link(FIXED_KEYS.current, PORT, clock)
+    good = make_link(FIXED_KEYS.current, PORT, clock, is_person=True)
     body, _, signature = good.rpartition(".")
     bad = [
         old,
-        make_link(FIXED_KEYS.current, PORT + 1, clock),
+        make_link(FIXED_KEYS.current, PORT + 1, clock, is_person=True),
         good[:-1],
         good + "A",
         f"{body}x.{signature}",
@@ -258,7 +258,7 @@ def test_a_signed_link_is_valid_once_for_its_port_and_for_a_time() -> None:
 @pytest.mark.inv("CON-4")
 def test_a_link_of_before_the_start_is_not_valid_any_more() -> None:
     clock = MovingClock()
-    link = make_link(FIXED_KEYS.current, PORT, clock)
+    link = make_link(FIXED_KEYS.current, PORT, clock, is_person=True)
     clock.now_ms += 1
     _, access = console_of(Harness.in_memory(), clock)
     assert access.admit(link, FIXED_KEYS.keys()) is None
@@ -268,7 +268,7 @@ def test_a_link_of_before_the_start_is_not_valid_any_more() -> None:
 def test_only_so_many_browsers_are_admitted_at_a_time() -> None:
     clock = MovingClock()
     _, access = console_of(Harness.in_memory(), clock)
-    links = [make_link(FIXED_KEYS.current, PORT, clock) for _ in range(CONSOLE_BROWSERS_MAX + 1)]
+    links = [make_link(FIXED_KEYS.current, PORT, clock, is_person=True) for _ in range(CONSOLE_BROWSERS_MAX + 1)]
     cookies = [access.admit(link, FIXED_KEYS.keys()) for link in links]
-    tokens = [access.token_of(cookie) for cookie in cookies]
-    assert (tokens[0], None in tokens[1:]) == (None, False)
+    browsers = [access.browser_of(cookie) for cookie in cookies]
+    assert (browsers[0], None in browsers[1:]) == (None, False)

@@ -4,10 +4,12 @@ import re
 from html.parser import HTMLParser
 
 import pytest
+from tests.support.approvals import ASK
 from tests.support.console import Browser, entered
+from tests.support.flow import declared
 from tests.support.history import HOSTILE, redone
 
-from interlock.console.markdown import notes_html
+from interlock.console.rendering.markdown import notes_html
 from interlock.testing.harness import Harness, linear_workflow
 
 ALLOWED = {
@@ -15,7 +17,7 @@ ALLOWED = {
     *("p", "a", "strong", "em", "del", "code", "pre", "h1", "h2", "h3", "h4", "h5", "h6", "ul", "ol", "li", "dl", "dt"),
     *("dd", "bdi", "span", "time", "form", "label", "input", "fieldset", "legend", "button", "details", "summary"),
     *("article", "blockquote", "table", "thead", "tbody", "tr", "th", "td", "figure", "br", "hr"),
-    *("svg", "rect", "path", "text"),
+    *("svg", "rect", "path", "text", "textarea"),
 }
 """The elements that templates and renderers write. A hostile text would have to add another one, or an attribute."""
 SCHEMES = re.compile(r"(?:#main$|/(?!/)|\?|$|https?://)")
@@ -139,7 +141,13 @@ def pages() -> list[str]:
         name=HOSTILE[:80],
         description=everything[:900],
     )
-    harness = Harness.in_memory(document)
+    asking = linear_workflow(
+        "team.ask",
+        {"id": "a", "title": everything[:90], "prompt": everything},
+        {**ASK, "title": HOSTILE[:80], "question": HOSTILE, "show": ["notes.a", "artifact.a", "all"]},
+        inputs=[declared("all", required=False)],
+    )
+    harness = Harness.in_memory(document, asking)
     began = harness.start("team.hostile", goal=everything[:900], context={"<b>key": everything, "list": [HOSTILE]})
     artifact = {"kind": "my.report", "<i>": everything[:2_000], "rows": [{"<u>": HOSTILE}]}
     own_words = "\n\n".join(["What I did and decided.", *reversed(HOSTILE_TEXTS[:52])])
@@ -147,13 +155,19 @@ def pages() -> list[str]:
     done = harness.call("continue_workflow", {"ackToken": began.ack, "output": output, "context": {"<s>": HOSTILE}})
     assert done["kind"] == "ok", done.text
     redone(harness, began, everything[:2_000])
+    asked = harness.start("team.ask", goal=HOSTILE, context={"all": everything})
+    waiting = harness.call("continue_workflow", {"ackToken": asked.ack, "output": output})
+    assert waiting["waiting"]["for"] == "approval", waiting.text
     browser = entered(harness)
     session = harness.session_of(began)
     main = browser.get(f"/sessions/{session}").text
     links = dict.fromkeys(re.findall(r'href="((?:/|\?)[^"]*)"', main))
-    others = ["/", "/?q=%3Cscript%3E%22%3E", "/workflows", "/workflows/team.hostile", "/compare?a=%22%3E&b="]
+    others = ["/", "/?q=%3Cscript%3E%22%3E", "/workflows", "/workflows/team.hostile", "/inbox", "/compare?a=%22%3E&b="]
     followed = [link.replace("&amp;", "&") for link in links if link.startswith(("/sessions", "/compare?"))]
     assert any(link.startswith("/compare?a=") for link in followed)
+    questions = re.findall(r'href="(/sessions/[^"]*/questions/[^"]*)"', browser.get("/inbox").text)
+    assert questions
+    followed += dict.fromkeys(questions)
     return [main, *(checked(browser, path) for path in (*others, *followed))]
 
 

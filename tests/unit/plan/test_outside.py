@@ -8,7 +8,13 @@ from interlock.define.document import WorkflowDocument
 from interlock.define.front import parse_workflow
 from interlock.plan.compile.compiler import Compiled, compile_workflow
 
-INPUTS = [declared("room", required=False), declared("status", required=False), declared("count", "number")]
+INPUTS = [
+    declared("room", required=False),
+    declared("status", required=False),
+    declared("count", "number"),
+    declared("tags", "list"),
+    declared("speed", choices=["fast", "slow"], required=False),
+]
 EMIT: Document = {"kind": "team.notify", "fields": {"text": {"value": "Built"}, "room": {"from": "room"}}}
 AWAIT: Document = {"type": "await", "id": "ci", "title": "CI", "event": "ci.finished", "fields": {"status": "string"}}
 
@@ -91,6 +97,88 @@ FAULTS: dict[str, tuple[tuple[Document, ...], str, str]] = {
         ({**AWAIT, "set": [{"key": "count", "from": "event.status"}]},),
         "steps[0].set[0].from",
         "wrong_type",
+    ),
+    "a fixed value that is a list": (
+        (step("a", emit=[{"kind": "team.notify", "fields": {"tags": {"value": ["x"]}}}]),),
+        "steps[0].emit[0].fields.tags.value",
+        "wrong_type",
+    ),
+    "a fixed value that is nothing": (
+        (step("a", emit=[{"kind": "team.notify", "fields": {"tags": {"value": None}}}]),),
+        "steps[0].emit[0].fields.tags.value",
+        "wrong_type",
+    ),
+    "a field that reads a list": (
+        (step("a", emit=[{"kind": "team.notify", "fields": {"tags": {"from": "tags"}}}]),),
+        "steps[0].emit[0].fields.tags.from",
+        "wrong_type",
+    ),
+    "a field that reads the whole artifact": (
+        (
+            step(
+                "a",
+                emit=[{"kind": "team.notify", "fields": {"all": {"from": "artifact"}}}],
+                outputContract={"contractRef": "wr.contracts.verification_report"},
+            ),
+        ),
+        "steps[0].emit[0].fields.all.from",
+        "wrong_type",
+    ),
+    "a computed field that is a list": (
+        (step("a", emit=[{"kind": "t.n", "fields": {"tags": {"compute": {"append": [{"var": "tags"}, 1]}}}}]),),
+        "steps[0].emit[0].fields.tags.compute",
+        "wrong_type",
+    ),
+    "fixed values beyond the limit": (
+        (
+            step(
+                "a", emit=[{"kind": "t.n", "fields": {"text": {"value": "x" * 5_000}, "more": {"value": "y" * 5_000}}}]
+            ),
+        ),
+        "steps[0].emit[0].fields",
+        "too_long",
+    ),
+    "a mirrored value of another type": (
+        (step("a", emit=[{**EMIT, "mirror": {"count": "text"}}]),),
+        "steps[0].emit[0].mirror.count",
+        "wrong_type",
+    ),
+    "a mirrored key of another type": (
+        (step("a", emit=[{**EMIT, "mirror": {"count": "room"}}]),),
+        "steps[0].emit[0].mirror.count",
+        "wrong_type",
+    ),
+    "a mirrored computed value of another type": (
+        (
+            step(
+                "a",
+                emit=[
+                    {
+                        "kind": "t.n",
+                        "fields": {"next": {"compute": {"add": [{"var": "count"}, 1]}}},
+                        "mirror": {"status": "next"},
+                    }
+                ],
+            ),
+        ),
+        "steps[0].emit[0].mirror.status",
+        "wrong_type",
+    ),
+    "a mirrored value that is no choice": (
+        (step("a", emit=[{"kind": "t.n", "fields": {"at": {"value": "warp"}}, "mirror": {"speed": "at"}}]),),
+        "steps[0].emit[0].mirror.speed",
+        "wrong_value",
+    ),
+    "a mirror into the variable of a loop": (
+        (
+            loop(
+                "l",
+                step("a", emit=[{"kind": "t.n", "fields": {"at": {"value": 1}}, "mirror": {"count": "at"}}]),
+                **{"for": {"count": 2}, "iterationVar": "count"},
+            ),
+        ),
+        "steps[0].body[0].emit[0].mirror.count",
+        "wrong_value",
     ),
     "a timeout without end": (({**AWAIT, "timeout": "999999d"},), "steps[0].timeout", "wrong_value"),
     "a timeout without a unit": (({**AWAIT, "timeout": "90"},), "steps[0].timeout", "wrong_value"),

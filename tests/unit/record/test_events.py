@@ -57,7 +57,6 @@ VARIANTS: list[tuple[str, Path, Json]] = [
         ("edge_created", ("data", "cause", "kind"), cause)
         for cause in ("intentional_fork", "checkpoint_created", "non_tip_advance", "idempotent_replay")
     ),
-    ("observation_recorded", ("scope", "nodeId"), NODE),
     ("node_created", ("data", "nodeKind"), "step"),
     ("node_created", ("data", "nodeKind"), "blocked_attempt"),
     ("node_created", ("data", "parentNodeId"), None),
@@ -222,6 +221,14 @@ def test_an_event_may_be_of_the_session_and_still_be_an_observation() -> None:
     event = without("observation_recorded", ("scope",))
     value: Json = {"type": "short_string", "value": "main"}
     event["dedupeKey"] = f"observation_recorded:{SESSION}:session:git_branch:{digest_of(value)}"
+    assert_survives(event)
+
+
+@pytest.mark.inv("OBS-6")
+def test_an_observation_at_a_node_has_a_key_of_its_own_there() -> None:
+    event = with_value("observation_recorded", ("scope", "nodeId"), NODE)
+    assert issubclass(refusal_of(event), InterlockError)
+    event["dedupeKey"] = KEYS["observation_recorded"].replace(RUN, NODE)
     assert_survives(event)
 
 

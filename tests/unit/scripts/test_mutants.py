@@ -47,6 +47,7 @@ def test_a_seed_draws_the_same_rules_and_another_seed_draws_others() -> None:
     assert set(mutants.draw(1, 5)) <= mutants.rules().keys()
 
 
+@pytest.mark.soak
 def test_a_drawn_rule_is_shown_with_the_tests_that_are_marked_with_it(capsys: pytest.CaptureFixture[str]) -> None:
     (rule,) = mutants.draw(3, 1)
     assert mutants.main(["draw", "3", "1"]) == 0
@@ -57,6 +58,7 @@ def test_a_drawn_rule_is_shown_with_the_tests_that_are_marked_with_it(capsys: py
     assert files <= {path for path in (ROOT / "tests").rglob("test_*.py") if f'"{rule}"' in path.read_text()}
 
 
+@pytest.mark.soak
 def test_the_tests_of_a_rule_are_those_below_its_mark_whatever_bears_it() -> None:
     assert "tests/property/test_sweep.py::TestRetention::runTest" in mutants.tests_of("GC-9")
     marked = ROOT / "tests" / "clients" / "test_configuration_blocks.py"

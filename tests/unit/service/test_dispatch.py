@@ -81,7 +81,8 @@ def test_draining_waits_for_what_a_thread_has_already_taken(tmp_path: Path) -> N
 
 @pytest.mark.inv("WORLD-6")
 def test_closing_waits_a_bounded_time_for_what_is_being_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    slow = command("import time; time.sleep(60)")
+    # Its receiver recognises what it got before, so a process that does not end would send it again.
+    slow = command("import time; time.sleep(60)", delivery="at_least_once")
     steps = document({**step("a"), "emit": [NOTIFY]}, {**step("b"), "emit": [SLOW]}, step("c"))
     harness, outbox = dispatching(tmp_path, steps, into_file(tmp_path / "out"), slow)
     monkeypatch.setattr(dispatch, "CLOSE_WAIT_S", 0.3)
@@ -94,6 +95,8 @@ def test_closing_waits_a_bounded_time_for_what_is_being_sent(tmp_path: Path, mon
     assert time.perf_counter() - began < 5
     # The child was ended: its result becomes known as unknown.
     assert until(lambda: [one for one, _ in states(harness, first, slow)] == ["delivered", "unknown"])
+    outbox.drain()
+    assert [one.attempt for one in session_of(harness, first).outside.intents.values()] == [1, 1]
     assert len((tmp_path / "out").read_text().splitlines()) == 1
 
 

@@ -29,6 +29,7 @@ INPUTS = [
     declared("room", required=False),
     declared("told", required=False),
     declared("tries", "number", required=False),
+    declared("box", "object", required=False),
 ]
 NOTIFY: Document = {"kind": "team.notify", "fields": {"text": {"value": "Built"}, "room": {"from": "room"}}}
 
@@ -84,8 +85,8 @@ OUTCOMES: Mapping[str, tuple[Document, dict[str, Any], str]] = {
     "skipped": ({**NOTIFY, "when": {"var": "tries", "gte": 3}}, {"room": "ops", "tries": 1}, "skipped"),
     "failed": (NOTIFY, {}, "failed"),
     "rejected": (
-        {**NOTIFY, "fields": {"text": {"from": "goal"}, "room": {"from": "room"}}, "mirror": {"tries": "text"}},
-        {"room": "ops"},
+        {**NOTIFY, "fields": {"text": {"from": "box.text"}}, "mirror": {"tries": "text"}},
+        {"box": {"text": "Built"}},
         "rejected",
     ),
     "cancelled": (
@@ -123,10 +124,16 @@ def test_in_a_run_that_stops_an_intent_that_cannot_be_sent_refuses_the_report(tm
     assert len(intents_of(harness, first)) == 1
 
 
-def test_a_field_that_is_a_list_is_no_field_and_its_intent_is_refused(tmp_path: Path) -> None:
-    harness = served(tmp_path, {**NOTIFY, "fields": {"room": {"from": "room"}}})
-    first = harness.start("test.flow", goal="Ship", context={"room": "ops"})
-    assert harness.advance(first)["pending"]["stepId"] == "b"
+@pytest.mark.inv("WORLD-5")
+@pytest.mark.parametrize("value", [["a"], {"a": 1}, "x" * 9_000])
+def test_a_value_that_no_field_can_have_refuses_the_report_until_it_is_corrected(tmp_path: Path, value: Any) -> None:
+    harness = served(tmp_path, {**NOTIFY, "fields": {"text": {"from": "box.text"}}})
+    first = harness.start("test.flow", goal="Ship", context={"box": {"text": value}})
+    refused = harness.advance(first)
+    assert codes(refused) == ["INVALID_REQUIRED_OUTPUT"]
+    assert intents_of(harness, first) == []
+    assert harness.advance(refused, context={"box": {"text": "Built"}})["pending"]["stepId"] == "b"
+    assert [one.fields for one in intents_of(harness, first)] == [{"text": "Built"}]
 
 
 @pytest.mark.inv("WORLD-5")

@@ -253,6 +253,13 @@ def test_the_plan_shows_every_prompt_as_it_will_be_handed_out_in_both_channels()
     assert "You look." in answer.text
 
 
+@pytest.mark.inv("ANS-28")
+def test_each_channel_of_a_plan_has_a_prompt_once() -> None:
+    answer = inspected("plan")
+    for one in (json.dumps(answer["plan"]), answer.text):
+        assert one.count("Look at {{x}}.") == one.count("Seen.") == one.count("Act.") == 1
+
+
 @pytest.mark.inv("ANS-1")
 def test_the_source_shows_the_file_as_written_in_both_channels() -> None:
     answer = inspected("source")

@@ -7,10 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.support.tampering import Tampering
 
 from interlock.kernel.canonical import digest_of_bytes
 from interlock.record.events import ObservationRecordedEvent
-from interlock.store.git import git_anchors
+from interlock.service.audit.verify import verify_session
+from interlock.service.run.plans import Plans
+from interlock.store.git import GitObserver, git_anchors
+from interlock.store.local.store import LocalStore
 from interlock.store.ports.workspace import NOWHERE, GitAnchors
 from interlock.testing.harness import Harness, ToolResult, linear_workflow
 
@@ -132,3 +136,116 @@ def test_a_run_that_joins_a_session_records_where_it_is_for_itself() -> None:
 def test_what_is_longer_than_a_value_may_be_is_left_out() -> None:
     harness = standing(GitAnchors(repo_root="/" + "r" * 512), keeps_repo_root=True)
     assert [key for _, key, _ in observed(harness, harness.start("test.abc"))] == ["repo_root_hash"]
+
+
+def in_place(repository: Path) -> Harness:
+    """A harness whose calls come from a repository."""
+    git_observer = GitObserver()
+    harness = Harness.in_memory(linear_workflow("test.abc", "a", "b", "c", "d", "e"))
+    read = replace(harness.ports.read, anchors=git_observer.find, anchors_again=git_observer.find_again)
+    return replace(harness, ports=replace(harness.ports, read=read), workspace=repository)
+
+
+@needs_git
+@pytest.mark.inv("OBS-6")
+def test_an_attempt_records_a_change_of_branch_also_a_change_back(repository: Path) -> None:
+    harness = in_place(repository)
+    start = answer = harness.start("test.abc")
+    began = observed(harness, start)
+    first_sha = git(repository, "rev-parse", "HEAD")
+    answer = harness.advance(answer, notes="Nothing changed.")
+    assert observed(harness, start) == began
+    git(repository, "checkout", "-q", "-b", "dev")
+    git(repository, "commit", "-q", "--allow-empty", "-m", "second")
+    sent = answer
+    answer = harness.advance(sent, notes="Changed the branch.")
+    git(repository, "checkout", "-q", "feature/login")
+    assert harness.advance(sent, notes="Changed the branch.") == answer, "a repeated call records nothing"
+    answer = harness.advance(answer, notes="And back.")
+    run = start["run"]["runId"]
+    second_sha = git(repository, "rev-parse", "dev")
+    assert observed(harness, start)[len(began) :] == [
+        (run, "git_branch", "dev"),
+        (run, "git_head_sha", second_sha),
+        (run, "git_branch", "feature/login"),
+        (run, "git_head_sha", first_sha),
+    ]
+    assert verify_session(harness.ports.read.reader, harness.ports.read.plans, harness.session_of(start)) == ()
+
+
+@needs_git
+@pytest.mark.inv("OBS-6")
+def test_a_second_look_starts_git_only_if_the_branch_or_the_commit_changed(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = list[Path | None]()
+
+    def counted(workspace: Path | None) -> GitAnchors:
+        looks.append(workspace)
+        return git_anchors(workspace)
+
+    monkeypatch.setattr("interlock.store.git.git_anchors", counted)
+    git_observer, below = GitObserver(), repository / "below"
+    below.mkdir()
+    tree = repository.parent / "tree"
+    changes = [
+        ("commit", "-q", "--allow-empty", "-m", "second"),
+        ("checkout", "-q", "-b", "dev"),
+        ("pack-refs", "--all"),
+        ("commit", "-q", "--allow-empty", "-m", "third"),
+        ("checkout", "-q", "--detach", "HEAD~1"),
+    ]
+    git(repository, "worktree", "add", "-q", "-b", "other", str(tree))
+    for place, in_tree in ((below, False), (tree, True)):
+        assert git_observer.find_again(place) == git_observer.find_again(place) == git_anchors(place)
+        for change in changes if not in_tree else changes[:1]:
+            git(tree if in_tree else repository, *change)
+            looks.clear()
+            assert git_observer.find_again(place) == git_observer.find_again(place) == git_anchors(place)
+            assert looks == [place], change
+    assert git_observer.find_again(None) == NOWHERE
+
+
+@needs_git
+@pytest.mark.inv("OBS-6")
+def test_another_repository_is_not_the_position_of_a_run(repository: Path) -> None:
+    harness = in_place(repository)
+    answer = harness.start("test.abc")
+    began = observed(harness, answer)
+    other = repository.parent / "other"
+    other.mkdir()
+    git(other, "init", "-q", "-b", "elsewhere")
+    git(other, "commit", "-q", "--allow-empty", "-m", "first")
+    replace(harness, workspace=other).advance(answer)
+    assert observed(harness, answer) == began
+
+
+@needs_git
+@pytest.mark.inv("OBS-6", "RES-1")
+def test_a_run_is_found_by_the_branch_that_it_moved_to_also_after_a_refusal(repository: Path) -> None:
+    harness = in_place(repository)
+    answer = harness.start("test.abc")
+    git(repository, "checkout", "-q", "-b", "late")
+    refused = harness.advance(answer, notes=None)
+    assert refused["kind"] == "blocked"
+    [candidate] = harness.resume(gitBranch="late")["candidates"]
+    assert candidate["whyMatched"] == ["matched_branch"]
+
+
+@needs_git
+@pytest.mark.damages
+@pytest.mark.inv("OBS-6", "VERIFY-1")
+@pytest.mark.parametrize("value", ["feature/login", "dev"])
+def test_verify_reports_an_observation_that_repeats_the_last_one(tmp_path: Path, repository: Path, value: str) -> None:
+    placed = in_place(repository)
+    disk = Harness.on_disk(tmp_path / "data", linear_workflow("test.abc", "a", "b", "c"))
+    read = replace(disk.ports.read, anchors=placed.ports.read.anchors, anchors_again=placed.ports.read.anchors_again)
+    harness = replace(disk, ports=replace(disk.ports, read=read), workspace=repository)
+    answer = harness.start("test.abc")
+    git(repository, "checkout", "-q", "-b", "dev")
+    harness.advance(answer)
+    altered = Tampering(tmp_path / "data")
+    altered.alter("observation_recorded", lambda event: event["data"]["value"].update(value=value), number=3)
+    store = LocalStore(tmp_path / "data")
+    found = verify_session(store, Plans(store), altered.session)
+    assert [one.code for one in found] == (["effect_mismatch"] if value == "feature/login" else [])

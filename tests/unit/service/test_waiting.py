@@ -6,13 +6,13 @@ from typing import Any, cast
 
 import pytest
 from tests.support.ends import ended_by_command
-from tests.support.flow import Document
+from tests.support.flow import Document, declared, document, step
 from tests.support.modes import NEVER_STOPS, events_of, files_below, gaps_in, session_of, status_of
-from tests.support.outside import AWAIT, WAITING, artifact, into_file, sending, sent, waiting_for, with_sources
+from tests.support.outside import AWAIT, STATUS, WAITING, artifact, into_file, sending, sent, waiting_for, with_sources
 from tests.support.verify import unsound
 
 from interlock.engine.outside import SentEvent, SourceKey
-from interlock.kernel.budgets import CLAIMS_WAITING_MAX, EVENTS_WAITING_MAX
+from interlock.kernel.budgets import ATTEMPTS_PER_STEP_MAX, CLAIMS_WAITING_MAX, EVENTS_WAITING_MAX
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.record.events import AdvanceRecordedEvent
 from interlock.service.outside.signatures import decoded_key, new_source, sign_event
@@ -443,3 +443,31 @@ def test_every_character_of_a_signature_counts() -> None:
         forged: dict[str, Any] = json.loads(json.dumps(event))
         forged["signed"]["signature"] = text[:at] + other + text[at + 1 :]
         assert isinstance(sent(harness, first, forged.pop("id"), **forged), Refusal)
+
+
+# A step that waits and is refused.
+
+
+@pytest.mark.inv("WORLD-4", "BLK-5")
+def test_a_waiting_step_that_was_refused_too_often_offers_a_fork_of_the_step_before_it() -> None:
+    emit = {"kind": "team.notify", "fields": {"room": {"from": "room"}}}
+    body = document(step("a"), {**AWAIT, "emit": [emit]}, step("b"), inputs=[STATUS, declared("room", required=False)])
+    harness = sending(Harness.in_memory(body), into_file(Path("/never-written")))
+    first, waiting = at_the_wait(harness)
+    sent(harness, first)
+    here = waiting
+    for _ in range(ATTEMPTS_PER_STEP_MAX - 1):
+        here = harness.advance(here, None)
+    limit = harness.advance(here, None)
+    assert limit.code == ErrorCode.ATTEMPT_LIMIT_REACHED
+    assert "redo the step before it, `Step a`, on a new branch" in limit["details"]["fork"]["note"]
+    shown = harness.rehydrate(here)
+    assert "fork" not in shown.structure
+    assert "to see the step before it" in shown.text
+    earlier = harness.rehydrate(str(shown["nextCall"]["arguments"]["stateToken"]))
+    assert earlier["pending"]["stepId"] == "a"
+    assert earlier["fork"]["ackToken"] == limit["details"]["fork"]["ackToken"]
+    again = harness.advance(str(earlier["fork"]["ackToken"]), "Did it again, for ops.", context={"room": "ops"})
+    assert again["pending"]["stepId"] == "ci"
+    assert harness.advance(again, None)["pending"]["stepId"] == "b"
+    assert unsound(harness.store) == []

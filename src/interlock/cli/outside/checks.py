@@ -11,14 +11,14 @@ from interlock.cli.outside.writing import command_settings, finish_sending
 from interlock.cli.screen import RefusedError, StopError, say, say_json
 from interlock.cli.session.chosen import chosen_run
 from interlock.cli.store import answered_by_store, open_chosen_reader
-from interlock.config.checks import PROJECT_CHECKS, ProjectChecks, project_above, project_checks
+from interlock.config.checks import PROJECT_CHECKS, ProjectChecks
 from interlock.config.ports import local_ports
+from interlock.config.project_checks import allow_project, chosen_project, project_state
 from interlock.config.settings import Settings
 from interlock.kernel.errors import Refusal
 from interlock.service.run.context import load_run_context
 from interlock.service.run.plans import Plans
 from interlock.service.trust.run_check import CheckReport, run_check
-from interlock.store.opening import open_check_files
 
 _NO_CHECKS = "Write one in `config.toml`, below a line `[checks.NAME]`: `command` and `workspaces`."
 
@@ -53,8 +53,8 @@ def run(options: argparse.Namespace) -> int:
 
 def _list(settings: Settings, *, as_json: bool) -> int:
     """Print the checks of the configuration, and those of the project with what the user has to do."""
-    project = _project(settings)
-    state = _state(settings, project) if project is not None else None
+    project = chosen_project(settings)
+    state = project_state(settings, project) if project is not None else None
     if as_json:
         own = [_plain(one) for one in settings.config.checks]
         found = None if project is None else {**_described(project), "state": state}
@@ -73,7 +73,7 @@ def _list(settings: Settings, *, as_json: bool) -> int:
 
 def _allow(options: argparse.Namespace, settings: Settings, *, is_allowed: bool) -> int:
     """Show what the project's checks run, and allow their file as it is now; or forget that it was allowed."""
-    project = _project(settings)
+    project = chosen_project(settings)
     if project is None:
         fix = f"Name its directory with `--workspace`. {_NO_CHECKS}"
         raise StopError(f"There is no project with a file `{PROJECT_CHECKS}` here.", fix, exit_code=1)
@@ -82,13 +82,13 @@ def _allow(options: argparse.Namespace, settings: Settings, *, is_allowed: bool)
     if is_allowed:
         require_person(options, "allows the checks of a project")
     with answered_by_store():
-        open_check_files(settings.data_dir).allow(str(project.directory), project.digest if is_allowed else None)
+        allow_project(settings, project, is_allowed=is_allowed)
     if options.as_json:
-        say_json({**_described(project), "state": _state(settings, project)})
+        say_json({**_described(project), "state": project_state(settings, project)})
         return 0
     for one in project.checks if is_allowed else ():
         say(f"{one.name}: {shlex.join(one.argv)}")
-    say(f"{project.directory / PROJECT_CHECKS}: {_state(settings, project)}")
+    say(f"{project.directory / PROJECT_CHECKS}: {project_state(settings, project)}")
     return 0
 
 
@@ -118,22 +118,6 @@ def _report(outcome: CheckReport, *, as_json: bool) -> int:
         advanced = " The run continued." if outcome.is_advanced else " The run waits for a further result."
         say(f"Run `{outcome.waiting.label}`: the check `{fields['check']}` {word}.{advanced}")
     return 0 if fields["passed"] else 1
-
-
-def _project(settings: Settings) -> ProjectChecks | None:
-    directory = project_above(settings.workspace) if settings.workspace is not None else None
-    return project_checks(directory) if directory is not None else None
-
-
-def _state(settings: Settings, project: ProjectChecks) -> str:
-    allowed = open_check_files(settings.data_dir).allowed().get(str(project.directory))
-    if project.fault is not None:
-        return f"faulty: {project.fault}"
-    if allowed is None:
-        return "not allowed; `interlock checks allow` allows it"
-    return (
-        "allowed" if allowed == project.digest else "changed since it was allowed; `interlock checks allow` allows it"
-    )
 
 
 def _described(project: ProjectChecks) -> dict[str, object]:

@@ -70,7 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--status", dest="statuses", action="append", choices=_STATUSES, help="runs of this status; may be repeated"
     )
     parser.add_argument("--workflow", metavar="ID", help="runs of this workflow")
-    parser.add_argument("--branch", metavar="NAME", help="runs that began on a git branch whose name begins with NAME")
+    parser.add_argument("--branch", metavar="NAME", help="runs last seen on a git branch whose name begins with NAME")
     parser.add_argument(
         "--since", metavar="WHEN", help="runs with work since a date, a time (UTC) or a period before now (3d, 12h)"
     )

@@ -2,21 +2,32 @@
 
 import argparse
 import webbrowser
+from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from interlock.cli.commands import add_places
+from interlock.cli.outside.person import is_person
+from interlock.cli.outside.writing import command_settings
 from interlock.cli.screen import StopError, say
+from interlock.cli.session.chosen import chosen_run
 from interlock.cli.session.place import read_place
 from interlock.cli.store import answered_by_store, open_chosen_reader
 from interlock.cli.workflow.places import chosen_places
+from interlock.config.ports import local_ports
 from interlock.kernel.console_budgets import CONSOLE_PORT, CONSOLE_PORT_MAX
+from interlock.record.tokens import SigningKey
 from interlock.service.clock import SystemClock
+from interlock.service.run.plans import Plans
+from interlock.store.ports.store import StoreReader
 
 if TYPE_CHECKING:
+    from interlock.console.decisions import Decisions
     from interlock.console.reading import Sources
 
 _NEEDED = ("jinja2", "markdown_it", "nh3")
+_ANY_PAGE = ""
+"""`--link` without a run."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,8 +36,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     port = f"the port on this machine (default: {CONSOLE_PORT})"
     parser.add_argument("--port", type=int, default=CONSOLE_PORT, help=port)
     parser.add_argument("--no-open", dest="opens", action="store_false", help="open no browser; print the link only")
-    link = "print a one-time link for another browser, of the console that runs on this port"
-    parser.add_argument("--link", dest="is_link", action="store_true", help=link)
+    link = "print a one-time link for another browser, or with RUN a link that decides only the question of this run"
+    parser.add_argument("--link", nargs="?", const=_ANY_PAGE, metavar="RUN", help=link)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -42,26 +53,49 @@ def run(options: argparse.Namespace) -> int:
     if not 0 < options.port <= CONSOLE_PORT_MAX:
         fix = f"Use a number from 1 to {CONSOLE_PORT_MAX}, or leave out --port."
         raise StopError(f"--port: {options.port} is not a port.", fix, exit_code=2)
-    return _print_link(options) if options.is_link else _serve(options)
+    return _serve(options) if options.link is None else _print_link(options)
 
 
 def _print_link(options: argparse.Namespace) -> int:
     from interlock.console.access import address_of, make_link  # noqa: PLC0415 — only this command needs the extra
 
+    store, clock, by_person = open_chosen_reader(options), SystemClock(), is_person(options)
     with answered_by_store():
-        ring = open_chosen_reader(options).keys()
-    if ring is None:
-        fix = "Stop the console and start it again: it prints a link."
-        raise StopError("There is no key yet to sign a link with, because no run was started.", fix, exit_code=1)
-    say(address_of(options.port, make_link(ring.current, options.port, SystemClock())))
+        ring = store.keys()
+        if ring is None:
+            fix = "Stop the console and start it again: it prints a link."
+            raise StopError("There is no key yet to sign a link with, because no run was started.", fix, exit_code=1)
+        if options.link != _ANY_PAGE:
+            say(_decision_address(options, store, ring.current, is_by_person=by_person))
+            return 0
+    say(address_of(options.port, make_link(ring.current, options.port, clock, is_person=by_person)))
     return 0
+
+
+def _decision_address(options: argparse.Namespace, store: StoreReader, key: SigningKey, *, is_by_person: bool) -> str:
+    """Return a link that decides the question for which a run waits.
+
+    Raises:
+        StopError: There is no such run, or it waits for no answer.
+    """
+    from interlock.console.decision_link import make_decision_link  # noqa: PLC0415 — as above
+    from interlock.console.decisions import find_question, linked_question  # noqa: PLC0415 — as above
+
+    session, chosen = chosen_run(store, Plans(store), options.link)
+    assert chosen.tip is not None, "a run has a root"
+    asked = find_question(store, Plans(store), session, chosen.run)
+    if asked is None:
+        fix = "`interlock inbox` lists what waits for a person."
+        raise StopError(f"Run {options.link} does not wait for an answer.", fix, exit_code=1)
+    question = linked_question(asked, is_person=is_by_person)
+    return make_decision_link(key, options.port, question, SystemClock())
 
 
 def _serve(options: argparse.Namespace) -> int:
     from interlock.console.access import Access, address_of, make_secret  # noqa: PLC0415 — as above
     from interlock.console.serve import bind_port, serve_console  # noqa: PLC0415 — as above
 
-    sources = _open_sources(options)
+    sources, decisions = _open_sources(options), _open_decisions(options)
     try:
         listening = bind_port(options.port)
     except OSError as error:
@@ -75,7 +109,7 @@ def _serve(options: argparse.Namespace) -> int:
     say("The link works once. Ctrl-C ends the console.")
     if options.opens:
         webbrowser.open(address)
-    serve_console(listening, sources, Access(port=options.port, clock=clock, first_link=link))
+    serve_console(listening, sources, decisions, Access(port=options.port, clock=clock, first_link=link))
     return 0
 
 
@@ -90,3 +124,10 @@ def _open_sources(options: argparse.Namespace) -> "Sources":
         repo=read_place(options).repo,
         clock=SystemClock(),
     )
+
+
+def _open_decisions(options: argparse.Namespace) -> "Decisions":
+    from interlock.console.decisions import Decisions  # noqa: PLC0415 — as above
+
+    settings = command_settings(options)
+    return Decisions(ports=local_ports(settings), settings=settings, is_person=partial(is_person, options))

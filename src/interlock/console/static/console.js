@@ -1,4 +1,4 @@
-// The few lines that a page needs: admission, live updates, relative times, one selection. Pages work without them.
+// The few lines that a page needs: admission, forms, live updates, relative times, one selection.
 "use strict";
 (() => {
   const state = document.getElementById("state");
@@ -26,20 +26,31 @@
     location.hash = box.dataset.node;
   });
 
+  // A refusal is a page, or plain text.
+  const wordsOf = (text) => {
+    const main = new DOMParser().parseFromString(text, "text/html").querySelector("main h1");
+    return main ? main.textContent : text;
+  };
+
   const enter = async () => {
     const secret = location.hash.slice(1), words = document.getElementById("enter");
     if (!secret) return;
     history.replaceState(null, "", location.pathname + location.search);
     const answer = await fetch("/enter", { method: "POST", body: secret });
     if (answer.ok) location.reload();
-    else words.textContent = await answer.text() + " To get another one, run:";
+    else words.textContent = wordsOf(await answer.text()) + " To get another link, run:";
   };
+
+  // What the server rendered last: without a difference nothing is replaced.
+  let rendered = document.getElementById("live")?.innerHTML;
 
   const refresh = async () => {
     const answer = await fetch(location.href, { headers: { accept: "text/html" } });
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
     const fresh = page.getElementById("live") || page.getElementById("main");
     const shown = document.getElementById("live");
+    if (fresh.innerHTML === rendered || shown.querySelector("textarea:focus, input:focus")) return;
+    rendered = fresh.innerHTML;
     const open = [...shown.querySelectorAll("details")].map((one) => one.open);
     const focused = document.activeElement && document.activeElement.getAttribute("href");
     const held = document.createElement("div");
@@ -52,18 +63,37 @@
     select();
   };
 
+  // A form decides something: it is sent with the token of its page, and the answer takes the place of the content.
+  document.addEventListener("submit", async (event) => {
+    const form = event.target;
+    if (form.method !== "post") return;
+    event.preventDefault();
+    const buttons = form.querySelectorAll("button"), body = new URLSearchParams(new FormData(form, event.submitter));
+    buttons.forEach((one) => { one.disabled = true; });
+    try {
+      const token = document.querySelector("meta[name=interlock-token]").content;
+      const answer = await fetch(form.action, { method: "POST", headers: { "x-interlock-token": token }, body });
+      const page = new DOMParser().parseFromString(await answer.text(), "text/html"), main = document.getElementById("main");
+      main.replaceChildren(...page.getElementById("main").childNodes);
+      document.title = page.title;
+      main.focus();
+    } catch {
+      state.textContent = "The console does not answer. It is not known whether the answer was recorded: reload the page.";
+      buttons.forEach((one) => { one.disabled = false; });
+    }
+  });
+
   let stream = null;
   const live = () => {
     const session = document.body.dataset.live;
     if (!session || !document.getElementById("live")) return;
     if (document.hidden) { stream?.close(); stream = null; return; }
     if (stream) return;
-    let wasLost = false;
     stream = new EventSource("/live?session=" + encodeURIComponent(session));
     stream.addEventListener("changed", () => refresh().catch(() => {}));
-    stream.onopen = () => { state.textContent = ""; if (wasLost) refresh().catch(() => {}); wasLost = false; };
+    // Something may have changed between the page and its stream, or while the stream was lost.
+    stream.onopen = () => { state.textContent = ""; refresh().catch(() => {}); };
     stream.onerror = () => {
-      wasLost = true;
       state.textContent = stream && stream.readyState === EventSource.CLOSED
         ? "The console was started again. Run `interlock console --link` and open the link."
         : "The console does not answer. This page tries again.";

@@ -356,7 +356,9 @@ _ENDED = (
 
 def _next_call_line(facts: AnswerModel) -> str:
     if facts.redirect is not None:
-        return f"Next, call `{CONTINUE_TOOL}` to see the current step:"
+        # A refused step that waits is retried from the step before it, which can be redone on a new branch.
+        is_retried = facts.blockers is not None and facts.step is not None and facts.step.waiting is not None
+        return f"Next, call `{CONTINUE_TOOL}` to see the {'step before it' if is_retried else 'current step'}:"
     if facts.awaited is not None:
         return _approval_line(facts.awaited)
     if facts.blockers is not None:

@@ -1,19 +1,17 @@
-"""Checks what steps set: a declared key, once, of the declared type, and never a loop's variable."""
+"""Checks what steps set and send: declared keys, once, of the declared type, no loop's variable; fields that fit."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from interlock.decide.evaluate import EVENT, EVIDENCE_ROOTS, is_same_value
-from interlock.decide.value import Choose, Given, Operation, Read, Value
+from interlock.decide.value import INTENT_FIELD, Choose, Given, Operation, Read, Value, describe_unsendable
 from interlock.define import document as doc
 from interlock.define.declared import describe_choices, describe_type, infer_type, type_mismatch
 from interlock.define.diagnostics import Diagnostic, fault, suggest_name, warning
-from interlock.define.parts import Assessment, ContextInput, SetAction
-from interlock.kernel.budgets import (
-    WORDS_BYTES_MAX,
-)
-from interlock.kernel.canonical import Json
+from interlock.define.parts import Assessment, ContextInput, EmitAction, EmitField, SetAction
+from interlock.kernel.budgets import EVENT_FIELDS_BYTES_MAX, WORDS_BYTES_MAX
+from interlock.kernel.canonical import Json, canonical_bytes
 from interlock.kernel.text import one_line, utf8_bytes
 from interlock.kernel.workflow_budgets import (
     SUGGESTED_STEP_BYTES_MAX,
@@ -65,6 +63,8 @@ class _Sets:
                 for number, action in enumerate(step.sets):
                     yield from self._of_action(step, action, f"{step.at}.set[{number}]")
                 yield from _check_together(step)
+                for number, action in enumerate(step.emits):
+                    yield from self._of_intent(step, action, f"{step.at}.emit[{number}]")
             inside = self._inside(step) if isinstance(step, doc.LoopStep) else self
             yield from inside.of_steps(doc.inner_steps(step))
 
@@ -77,14 +77,7 @@ class _Sets:
 
     def _of_action(self, step: doc.AgentStep, action: SetAction, at: str) -> Iterator[Diagnostic]:
         if action.key in self.variables:
-            loop, _ = self.variables[action.key]
-            message = f"{action.key!r} is a variable of the loop {loop!r}; only the loop sets it."
-            yield fault(
-                f"{at}.key",
-                "wrong_value",
-                message,
-                f"Set a key other than {action.key!r}, or rename the variable in the loop {loop!r}.",
-            )
+            yield self._variable(action.key, f"{at}.key")
             return
         declared = self.declared.get(action.key)
         possible = [self._known(step, one) for one in _results(action.payload)]
@@ -98,6 +91,49 @@ class _Sets:
             what, part = (repr(action.source), "from") if action.compute is None else ("the value", "compute")
             found = (fault for one in possible for fault in _check_source(declared, what, one, f"{at}.{part}"))
             yield from dict.fromkeys(found)
+
+    def _of_intent(self, step: doc.AgentStep, action: EmitAction, at: str) -> Iterator[Diagnostic]:
+        """Yield each field that can never be sent, and each mirrored key that can never take its field (WORLD-5)."""
+        for name, one in sorted(action.fields.items()):
+            yield from self._of_field(step, one, f"{at}.fields.{name}")
+        fixed = {name: one.value for name, one in action.fields.items() if _is_fixed(one)}
+        size = len(canonical_bytes(fixed)) if all(describe_unsendable(one) is None for one in fixed.values()) else 0
+        if size > EVENT_FIELDS_BYTES_MAX:
+            message = f"The fixed values have {size} bytes; all fields of an intent may have {EVENT_FIELDS_BYTES_MAX}."
+            yield fault(f"{at}.fields", "too_long", message, "Shorten them; pass large data by reference.")
+        for key, name in sorted(action.mirror.items()):
+            place, sent, declared = f"{at}.mirror.{key}", action.fields.get(name), self.declared.get(key)
+            if key in self.variables:
+                yield self._variable(key, place)
+            elif declared is not None and sent is not None:
+                possible = (self._known(step, each) for each in _results(sent.payload))
+                found = (
+                    each for one in possible for each in _check_source(declared, f"the field {name!r}", one, place)
+                )
+                yield from dict.fromkeys(found)
+
+    def _of_field(self, step: doc.AgentStep, sent: EmitField, at: str) -> Iterator[Diagnostic]:
+        """Yield why a field can never be sent: a field is a text, a number or a boolean."""
+        if _is_fixed(sent):
+            found = describe_unsendable(sent.value)
+            if found is not None:
+                yield fault(
+                    f"{at}.value", "wrong_type", f"A field of an intent is {INTENT_FIELD}; this is {found}.", _FIX
+                )
+            return
+        part = "from" if sent.compute is None else "compute"
+        if sent.compute is not None:
+            yield from self._operands(step, sent.compute, f"{at}.compute")
+        types = dict.fromkeys(self._known(step, one).type for one in _results(sent.payload))
+        for known in (one for one in types if one is not None and one not in _SENDABLE):
+            message = f"A field of an intent is {INTENT_FIELD}; this is {describe_type(known)}."
+            yield fault(f"{at}.{part}", "wrong_type", message, _FIX)
+
+    def _variable(self, key: str, at: str) -> Diagnostic:
+        loop, _ = self.variables[key]
+        message = f"{key!r} is a variable of the loop {loop!r}; only the loop sets it."
+        fix = f"Set a key other than {key!r}, or rename the variable in the loop {loop!r}."
+        return fault(at, "wrong_value", message, fix)
 
     def _operands(self, step: doc.AgentStep, value: Value, at: str) -> Iterator[Diagnostic]:
         """Yield each operand that can only have the wrong type: the pass would be aborted every time."""
@@ -169,6 +205,14 @@ class _Sets:
         return _Source(type="string", choices=tuple(levels))
 
 
+_SENDABLE = ("string", "number", "boolean")
+_FIX = "Send a part of it, its `length`, or the path of a file that holds it."
+
+
+def _is_fixed(sent: EmitField) -> bool:
+    return sent.source is None and sent.compute is None
+
+
 def _results(value: Value) -> Iterator[Given | Read | Operation]:
     """Yield the values that a value may be: of an `if` either one, otherwise the value itself."""
     if isinstance(value, Choose):
@@ -212,7 +256,7 @@ def _check_source(declared: ContextInput, what: str, source: _Source, at: str) -
         message = (
             f"{declared.key!r} is declared as {describe_type(declared.type)}; {what} is {describe_type(source.type)}."
         )
-        fix = f"Read {describe_type(declared.type)}, or change the `type` of {declared.key!r} in `inputs`."
+        fix = f"Take {describe_type(declared.type)}, or change the `type` of {declared.key!r} in `inputs`."
         yield fault(at, "wrong_type", message, fix)
         return
     foreign = [one for one in source.choices if not any(is_same_value(one, choice) for choice in declared.choices)]

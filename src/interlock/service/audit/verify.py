@@ -24,6 +24,7 @@ from interlock.record.events import (
     DecisionTraceAppendedEvent,
     Event,
     EventReceivedEvent,
+    NodeScope,
     ObservationRecordedEvent,
     WorkRecordedEvent,
 )
@@ -149,6 +150,7 @@ class _Check:
                     found = partial(self._find_mismatch, recorded)
                     yield from self._checked(recorded.node, _recorded_capture(recorded), found)
                 yield from self._checked_signatures(events)
+                yield from self._checked_observations(before, events)
                 for end in (event for event in events if isinstance(event, WorkRecordedEvent) and event.is_end):
                     yield from self._checked(None, None, partial(self._find_end_mismatch, before, end))
             except BrokenChainError as error:
@@ -202,6 +204,20 @@ class _Check:
                 where = f"{event.kind} at {event.event_index}"
                 found = f"the signature of {event.data.signed.source!r} is not one over this event"
                 yield self.mismatch("hash_mismatch", None, where, found, _ASK)
+
+    def _checked_observations(self, before: Session, events: Sequence[Event]) -> Iterator[Mismatch]:
+        """Yield each observation of an attempt that does not follow: it repeats the last value, or its node was there.
+
+        What git said cannot be asked again; that it was a change, and belongs to this attempt, can (OBS-6).
+        """
+        for event in events:
+            if not isinstance(event, ObservationRecordedEvent) or not isinstance(event.scope, NodeScope):
+                continue
+            where, run, node = f"{event.kind} at {event.event_index}", event.scope.run_id, event.scope.node_id
+            if node in before.nodes:
+                yield self.mismatch("effect_mismatch", node, where, "it is not at the node of its append", _ASK)
+            elif event.data.value.value == before.observed(run, event.data.key):
+                yield self.mismatch("effect_mismatch", node, where, "it repeats the last observation", _ASK)
 
     def _find_end_mismatch(self, before: Session, end: WorkRecordedEvent) -> Mismatch | None:
         """Return why a recorded end of a run does not follow again, or None if it does (END-8)."""

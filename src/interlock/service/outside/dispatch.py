@@ -297,6 +297,9 @@ class Dispatcher:
         """Try to send an intent; again if its session is busy or, with a channel that allows it, after a failure."""
         tries = 0
         for _ in range(DISPATCH_TRIES_MAX):
+            if self._ending.is_set():
+                # A process that ends starts no further try: nobody would end its child.
+                return
             try:
                 found = self.sender.send(session, intent_id, tries)
             except (SessionUnhealthyError, StoreFailureError) as error:

@@ -6,9 +6,11 @@ from typing import cast
 
 from interlock.engine.request import REPLY_CONTENT_TYPE
 from interlock.kernel.canonical import Json
+from interlock.record.world import EXPIRED
 from interlock.service.report.document import Block, Bullets, Fold, Line, Notes, Paragraph, Prose, Table, UntrustedText
 from interlock.service.report.lines import artifact_line, finding_line
 from interlock.service.report.step_report import Artifact, RefusedAttempt, StepReport
+from interlock.views.outside import Received
 
 _FIRST_FIELDS = ("verdict", "decision", "summary")
 """Fields that readers look for: shown before the others."""
@@ -82,16 +84,19 @@ def answer_lines(step: StepReport) -> Iterator[Line]:
             yield "the person added: ", Prose(step.answered.comment)
     for content in claims_of(step):
         who = content.get("confirmedBy")
-        by: Line = (Prose(who),) if isinstance(who, str) else ("a person",)
+        by: Line = (", confirmed by: ", Prose(who)) if isinstance(who, str) else ()
         statement = content.get("statement")
-        words: Line = (": ", Prose(statement)) if isinstance(statement, str) else ()
-        yield "the agent says that ", *by, " confirmed; Interlock asked nobody", *words
+        words: Line = ("; in these words: ", Prose(statement)) if isinstance(statement, str) else ()
+        yield "a confirmation that only the agent claims (Interlock asked nobody)", *by, *words
 
 
 def outside_lines(step: StepReport) -> Iterator[Line]:
     """Yield the events that a step took, each with how well it is known, and what it sent (WORLD-2)."""
     for event in step.received:
         by: Line = (", signed by ", UntrustedText(event.data.signed.source)) if event.data.signed is not None else ()
+        if event.data.event == EXPIRED:
+            yield ("the time of the step was over, and its event had not arrived",)
+            continue
         known = f" ({event.data.assurance}, via {event.data.via})"
         fields = value_line(dict(event.data.fields))
         yield "received the event ", UntrustedText(event.data.event), known, *by, ": ", *fields
@@ -101,6 +106,24 @@ def outside_lines(step: StepReport) -> Iterator[Line]:
         if intent.settled is not None and intent.settled.channel is not None:
             through = (" through the channel ", UntrustedText(intent.settled.channel))
         yield "intent ", UntrustedText(intent.sends), f": {state}", *through
+
+
+def check_line(event: Received) -> Line:
+    """Return the result of a command that Interlock ran itself."""
+    fields = event.data.fields
+    word = "passed" if fields.get("passed") else "did not pass"
+    took = f"exit code {fields.get('exit')}, {fields.get('seconds')} s"
+    name, command = UntrustedText(str(fields.get("check"))), UntrustedText(str(fields.get("command")))
+    return "Interlock ran the check ", name, " (", command, f"): it {word}, {took}"
+
+
+def approval_line(event: Received) -> Line:
+    """Return a person's answer to a question of the workflow, with how well it is known."""
+    fields = event.data.fields
+    note = fields.get("note")
+    said: Line = ("; the person added: ", Prose(str(note))) if note else ()
+    known = f" ({event.data.assurance}, via {event.data.via}): "
+    return "the question to a person was answered", known, Prose(str(fields.get("choice"))), *said
 
 
 def claims_of(step: StepReport) -> Iterator[Mapping[str, Json]]:

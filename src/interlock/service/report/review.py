@@ -1,10 +1,14 @@
 """Lays out a session for a reviewer who gets only this page: verdicts first, then what they rest on, then the steps."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
+from interlock.kernel.budgets import RECORD_NOTES_BYTES_MAX
 from interlock.kernel.canonical import Json
+from interlock.kernel.text import one_line
+from interlock.record.payloads import ObservationKey
+from interlock.record.world import APPROVAL
 from interlock.service.report.document import (
     Block,
     Bullets,
@@ -23,7 +27,9 @@ from interlock.service.report.document import (
 )
 from interlock.service.report.evidence_blocks import (
     answer_lines,
+    approval_line,
     artifact_blocks,
+    check_line,
     claims_of,
     context_table,
     object_table,
@@ -77,9 +83,7 @@ def _run(report: SessionReport, run: RunReport, options: ReviewOptions) -> Itera
         yield from _step(step, "pending" if run.ended is None else "not done")
     yield from _context(run)
     yield Heading(level=2, line=("Path",))
-    decisions = tuple(
-        ("after ", *step_name(step.place), ": ", Prose(one)) for step in run.steps for one in step.decisions
-    )
+    decisions = tuple(_decisions(run))
     if decisions:
         yield Bullets(decisions)
     if len(run.branches) > 1:
@@ -93,7 +97,22 @@ _CHECKED = (
     "Interlock checked that each report has the form that the pinned workflow asks for, and recorded it. It ran no"
     " command and read no file of the project: results of checks are the agent's own statements."
 )
+_CHECKED_WITH_CHECKS = (
+    "Interlock checked that each report has the form that the pinned workflow asks for, and recorded it. It ran"
+    " the checks that are listed here as run by Interlock, and read no file of the project: all other results are the"
+    " agent's own statements."
+)
+_NO_POSITION = "no git position was recorded: this report does not say which version of the code it is about"
 _NOTHING = "every step of the plan was done, no gap is open, no check was left out, and nobody reported a deviation."
+
+
+def _decisions(run: RunReport) -> Iterator[Line]:
+    """Yield what was decided after each step, and which step came next: the steps between the two were passed over."""
+    for step, following in zip(run.steps, (*run.steps[1:], None), strict=True):
+        if step.decisions:
+            yield from (("after ", *step_name(step.place), ": ", Prose(one)) for one in step.decisions)
+            onward: Line = step_name(following.place) if following is not None else ("the end",)
+            yield "after ", *step_name(step.place), ": next is ", *onward
 
 
 def _overview(run: RunReport) -> Iterator[tuple[str, Line]]:
@@ -116,10 +135,31 @@ def _overview(run: RunReport) -> Iterator[tuple[str, Line]]:
     undone = len(run.steps) - done + len(run.not_done)
     yield "Steps", (f"{done} done, {undone} not done, {summary.total} in the plan",)
     yield "Time", _time(run)
-    branch, commit = run.summary.branch, run.summary.head_sha
-    if branch is not None or commit is not None:
-        on: Line = ("branch ", UntrustedText(branch), ", ") if branch is not None else ()
-        yield "Began on", (*on, "commit ", UntrustedText(commit or "unknown"))
+    began, last = _position(run.began_on), _position(run.observed)
+    if began:
+        yield "Began on", began
+    if last and last != began:
+        yield "Last seen on", last
+    if not last:
+        yield "Code", (_NO_POSITION,)
+    yield from _result(run)
+
+
+def _position(observed: Mapping[ObservationKey, str]) -> Line:
+    """Return a git position in words; empty if none was recorded."""
+    branch, commit = observed.get("git_branch"), observed.get("git_head_sha")
+    if branch is None and commit is None:
+        return ()
+    on: Line = ("branch ", UntrustedText(branch), ", ") if branch is not None else ()
+    return (*on, "commit ", UntrustedText(commit or "unknown"))
+
+
+def _result(run: RunReport) -> Iterator[tuple[str, Line]]:
+    """Yield the beginning of the last notes: what came out, as the agent says."""
+    last = next((step for step in reversed(run.steps) if step.is_done and step.notes is not None), None)
+    if last is not None and last.notes is not None:
+        name = "Result, as the agent reports it" if run.summary.is_complete else "Last report"
+        yield name, (*step_name(last.place), ": ", Prose(one_line(last.notes, RECORD_NOTES_BYTES_MAX)))
 
 
 def _time(run: RunReport) -> Line:
@@ -190,18 +230,22 @@ def _checks(run: RunReport, one: VerdictReport) -> Iterator[Block]:
 
 def _grounds(report: SessionReport, run: RunReport) -> Iterator[Line]:
     done = [step for step in run.steps if step.is_done]
-    yield (_CHECKED,)
+    checks = [(step, one) for step in done for one in step.received if one.data.via == "check"]
+    yield (_CHECKED_WITH_CHECKS if checks else _CHECKED,)
     for client, count in sorted(Counter(step.by for step in done).items(), key=lambda pair: (pair[0] or "", pair[1])):
         name: Line = (UntrustedText(client), " (the name that the client gave)") if client else ("an unnamed client",)
         yield f"{_steps(count)} reported by ", *name
     yield from _verifications(done)
+    yield from ((*step_name(step.place), ": ", *check_line(one)) for step, one in checks)
     answered = [step for step in done if step.answered is not None]
     for step in answered:
         yield from ((*step_name(step.place), ": ", *line) for line in answer_lines(step))
     claimed = [step for step in done if step.answered is None and any(claims_of(step))]
     for step in claimed:
         yield from ((*step_name(step.place), ": ", *line) for line in answer_lines(step))
-    if not answered:
+    approvals = [(step, one) for step in done for one in step.received if one.data.event == APPROVAL]
+    yield from ((*step_name(step.place), ": ", *approval_line(one)) for step, one in approvals)
+    if not answered and all(one.data.assurance == "claimed" for _, one in approvals):
         yield ("No person's answer is recorded: nobody was asked by Interlock in this run.",)
     for step in done:
         for one in step.capabilities:

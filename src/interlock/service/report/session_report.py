@@ -7,7 +7,7 @@ from typing import get_args
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import Digest, NodeId, RunId, SessionId, SourceKind, WorkflowHash
 from interlock.record.base import Preferences
-from interlock.record.events import RunStartedEvent
+from interlock.record.events import NodeScope, ObservationRecordedEvent, RunStartedEvent
 from interlock.record.outcome import Blocker
 from interlock.record.payloads import GapRecorded, ObservationKey
 from interlock.record.snapshot import PendingStep, Running
@@ -86,8 +86,8 @@ class RunReport:
 
     `verdicts` are those of all steps, the latest first; `not_done` are the steps of the plan that are not on the path.
     `blockers` say why it is blocked; `context` is that at its preferred tip, by key; `ended` says how it ended
-    if its last step was not done (END-1); `observed` is the git position at which it began, and `config_hash`
-    identifies the configuration of the server that began it (CFG-5).
+    if its last step was not done (END-1); `began_on` is the git position at which it began, `observed` the last one;
+    `config_hash` identifies the configuration of the server that began it (CFG-5).
     """
 
     summary: RunSummary
@@ -106,6 +106,7 @@ class RunReport:
     gaps: tuple[GapReport, ...]
     context: tuple[ContextEntry, ...]
     ended: RunEnd | None
+    began_on: Mapping[ObservationKey, str]
     observed: Mapping[ObservationKey, str]
     config_hash: Digest | None
 
@@ -126,8 +127,14 @@ class SessionReporter:
         self._plans = plans
         self._session = history.session
         self._steps = StepReader(reader, history)
-        started = (event for plan in history.appended for event in plan if isinstance(event, RunStartedEvent))
+        events = [event for plan in history.appended for event in plan]
+        started = (event for event in events if isinstance(event, RunStartedEvent))
         self._configs = {event.scope.run_id: event.data.applied_config_hash for event in started}
+        self._first_seen: dict[tuple[RunId | None, ObservationKey], str] = {}
+        for event in events:
+            if isinstance(event, ObservationRecordedEvent) and not isinstance(event.scope, NodeScope):
+                owner = event.scope.run_id if event.scope is not None else None
+                self._first_seen.setdefault((owner, event.data.key), event.data.value.value)
 
     def session(self, runs: Sequence[RunId], *, steps_max: int | None = None) -> SessionReport:
         """Return the report of these runs, each with at most its last `steps_max` steps.
@@ -185,6 +192,7 @@ class SessionReporter:
             gaps=self._gaps(run_context),
             context=tuple(self._context(run_context, path)),
             ended=run.ended,
+            began_on=self._began_on(run.run),
             observed=self._observed(run.run),
             config_hash=self._configs.get(run.run),
         )
@@ -237,6 +245,11 @@ class SessionReporter:
                 at=self._steps.time_of(made.node),
                 is_computed=change is not None and change.is_computed,
             )
+
+    def _began_on(self, run: RunId) -> Mapping[ObservationKey, str]:
+        """Return the position of the start: that of the run itself if it joined the session, else of the session."""
+        owner = run if any(one == run for one, _ in self._first_seen) else None
+        return {key: value for (one, key), value in self._first_seen.items() if one == owner}
 
     def _observed(self, run: RunId) -> Mapping[ObservationKey, str]:
         keys: tuple[ObservationKey, ...] = get_args(ObservationKey)

@@ -130,6 +130,23 @@ def pending_task(run_context: RunContext, node: Node) -> Task:
     return task
 
 
+def retry_node(run_context: RunContext, node: Node) -> Node:
+    """Return the node to fork after a step was refused too often: its own, or of a step that waits the one before it.
+
+    A step that waits takes the same event again, so the nearest step before it that does not wait is redone; if there
+    is none, the waiting step itself (WORLD-4).
+
+    Raises:
+        ContentDamagedError: A snapshot is missing or damaged.
+    """
+    here = own = chain_head(run_context.session, node)
+    while pending_task(run_context, here).awaits is not None:
+        if here.parent is None:
+            return own
+        here = chain_head(run_context.session, run_context.session.nodes[here.parent])
+    return here
+
+
 def _reporters(run_context: RunContext, node: Node) -> Iterator[tuple[str, Actor | None]]:
     """Yield who last reported each step that the pending one verifies, on this branch; a skipped step has nobody.
 

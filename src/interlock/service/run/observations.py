@@ -1,13 +1,21 @@
-"""The git position of a workspace as observations: recorded at the start, searched later (OBS-1)."""
+"""The git position of a workspace as observations: recorded at the start and at attempts, searched later.
 
-from collections.abc import Iterator
+See OBS-1 and OBS-6.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Literal
 
 from interlock.kernel.budgets import PATH_CHARS_MAX
 from interlock.kernel.canonical import digest_of_bytes
-from interlock.kernel.ids import Digest
+from interlock.kernel.ids import Digest, NodeId, RunId
+from interlock.record.append_plan import EventDraft
 from interlock.record.payloads import ObservationKey, ObservationRecorded, ObservationValue
 from interlock.store.ports.workspace import GitAnchors
 from interlock.views.resume import short_branch
+from interlock.views.session import Session
+
+_REPO: Literal["repo_root_hash"] = "repo_root_hash"
 
 
 def observed_of(anchors: GitAnchors, *, keeps_repo_root: bool) -> tuple[ObservationRecorded, ...]:
@@ -16,6 +24,21 @@ def observed_of(anchors: GitAnchors, *, keeps_repo_root: bool) -> tuple[Observat
     A path over its length limit is left out, because its digest identifies it; a branch name is shortened (OBS-4).
     """
     return tuple(_observed(anchors, keeps_repo_root=keeps_repo_root))
+
+
+def new_observations(
+    session: Session, run: RunId, node: NodeId, observed: Iterable[ObservationRecorded]
+) -> tuple[EventDraft, ...]:
+    """Return drafts of what differs from the last observation of its key in a run, for the node that is created.
+
+    Another repository than the one where the run began is not its position, so nothing there is recorded (OBS-6).
+    """
+    values = {one.key: one for one in observed}
+    known, here = session.observed(run, _REPO), values.get(_REPO)
+    if here is None or known not in (None, here.value.value):
+        return ()
+    changed = (one for one in values.values() if one.value.value != session.observed(run, one.key))
+    return tuple(EventDraft(data=one, run=run, node=node) for one in changed)
 
 
 def repo_root_hash(repo_root: str) -> Digest:
@@ -30,7 +53,7 @@ def _observed(anchors: GitAnchors, *, keeps_repo_root: bool) -> Iterator[Observa
     if anchors.head_sha is not None:
         yield _observation("git_head_sha", ObservationValue(type="git_sha1", value=anchors.head_sha))
     if root is not None:
-        yield _observation("repo_root_hash", ObservationValue(type="sha256", value=repo_root_hash(root)))
+        yield _observation(_REPO, ObservationValue(type="sha256", value=repo_root_hash(root)))
     if root is not None and keeps_repo_root and len(root) <= PATH_CHARS_MAX:
         yield _observation("repo_root", ObservationValue(type="path", value=root))
 

@@ -1,6 +1,6 @@
 """Reads from the log what the proofs of a step are judged by, and the working tree for them (PROOF-2, PROOF-3)."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 
@@ -57,15 +57,21 @@ def proof_lines(run_context: RunContext, task: Task) -> Iterator[tuple[str, str]
             yield line_of(label, command), proof.assurance
 
 
-def tree_root(run_context: RunContext, node: Node, task: Task) -> Path | None:
-    """Return the directory whose tree must be read to judge a report: that of the newest receipt of the step."""
-    if run_context.run.proofs == "off" or all(one.tree is None for one in task.proofs):
+def tree_now(read: Callable[[Path], WorkTree], run_context: RunContext, node: Node) -> WorkTree | None:
+    """Read the working tree of the newest receipt of a step, if a proof of the step demands that it is unchanged.
+
+    Raises:
+        ContentDamagedError: The node's snapshot is missing or damaged.
+    """
+    pending = run_context.pending(node)
+    task = run_context.workflow.steps[pending.step_id].task if pending is not None else None
+    if task is None or run_context.run.proofs == "off" or all(one.tree is None for one in task.proofs):
         return None
     head = chain_head(run_context.session, node)
     for one in _of_node(run_context, head, RECEIPT):
         root = one.data.fields.get("root")
         if isinstance(root, str) and _is_of_workspace(run_context, one):
-            return Path(root)
+            return read(Path(root))
     return None
 
 

@@ -18,6 +18,8 @@ from interlock.views.summary import RunSummary, SessionSummary, parse_summary
 
 CONTENT_DAMAGED = "content_damaged"
 """The health of a session whose log verifies, but not what it refers to."""
+PERSON_AWAITED = "a person's answer"
+"""What a run waits for whose step asks a person before the work."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +115,7 @@ def _waiting(run_context: RunContext, tip: Node) -> str | None:
     if awaits is None:
         return None
     if awaits.approval is not None:
-        return "a person's answer"
+        return PERSON_AWAITED
     return f"the check {awaits.check}" if awaits.check is not None else awaits.event
 
 

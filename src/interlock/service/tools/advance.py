@@ -5,6 +5,7 @@ One function renders the answer of a first call and of its replay, from the same
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import assert_never
 
 from interlock.engine.advance import decide_advance
@@ -16,7 +17,7 @@ from interlock.engine.answer.model import (
     PendingApproval,
     render_answer,
 )
-from interlock.engine.answer.parts import PendingStepView
+from interlock.engine.answer.parts import PendingStepView, title_in_code
 from interlock.engine.answer.secret_scanning import secret_warnings
 from interlock.engine.answer.structure import Fork, Warned
 from interlock.engine.ends import Ended, EndNotAgreed, RunComplete, decide_end, work_in
@@ -31,7 +32,7 @@ from interlock.kernel.ids import AttemptId, NodeId, ack_attempt, fork_attempt, n
 from interlock.kernel.text import utf8_bytes
 from interlock.record.events import Actor
 from interlock.record.outcome import Blocked, Blocker, BlockerReport
-from interlock.record.payloads import WorkRecorded
+from interlock.record.payloads import ObservationRecorded, WorkRecorded
 from interlock.record.world import EventReceived
 from interlock.service.outside.approvals import answer_in, open_approval, question_of
 from interlock.service.outside.receive import (
@@ -50,12 +51,13 @@ from interlock.service.run.attempts import (
     attempt_on,
     awaited_event,
     ending_of,
-    pending_task,
+    retry_node,
     whole_notes,
 )
 from interlock.service.run.context import RunContext
 from interlock.service.run.context_limits import context_refusal, set_key_refusal
-from interlock.service.run.proofs import tree_record, tree_root
+from interlock.service.run.observations import new_observations, observed_of
+from interlock.service.run.proofs import tree_now, tree_record
 from interlock.service.tokens.mint import Mint, minting
 from interlock.service.tokens.resolve import lost_history
 from interlock.service.tools import warnings
@@ -76,7 +78,8 @@ from interlock.views.session import Node, Session
 class _Call:
     """An attempt on its target, the request, who makes it, and the keys that sign the answer.
 
-    `sent` are the events that came with it; `tree` is the working tree, if a proof of the step demands to know it.
+    `sent` are the events that came with it, `seen` the git position of the workspace that it came from; `tree` is the
+    working tree, if a proof of the step demands to know it.
     """
 
     target: Target
@@ -86,12 +89,15 @@ class _Call:
     ring: KeyRing
     sent: tuple[SentEvent, ...] = ()
     tree: WorkTree | None = None
+    seen: tuple[ObservationRecorded, ...] = ()
 
 
 def advance(
-    ports: Ports, target: Target, request: Request, actor: Actor | None
+    ports: Ports, target: Target, request: Request, actor: Actor | None, workspace: Path | None = None
 ) -> Answer | Refusal | HumanInputRequired:
     """Attempt to advance the target, or return the recorded outcome of that attempt.
+
+    With the outcome, it records what changed in the git position of the workspace (OBS-6).
 
     If only a person's answer is missing, nothing is recorded and no lock is kept: the same call is made again with the
     person's reply (GATE-3).
@@ -116,7 +122,9 @@ def advance(
     closed = closed or _attempt_refusal(target, target.run_context.session) or _context_refusal(target, request)
     if closed is not None:
         return closed
-    call = replace(call, tree=_tree_now(ports, target))
+    # Git is read before the lock: no other process may wait for it.
+    seen = observed_of(ports.read.anchors_again(workspace), keeps_repo_root=ports.keeps_repo_root)
+    call = replace(call, seen=seen, tree=tree_now(ports.read.tree, target.run_context, target.node))
     view = target.run_context.view()
     with ports.hold(target.run_context.session.session, label=view.label) as lock:
         session = lock.session
@@ -155,7 +163,11 @@ def _record(
     if isinstance(outcome, Advanced):
         [(reference, _)] = outcome.plan.snapshots
         ports.read.plans.keep(reference, outcome.snapshot)
-    return ports.append(lock, outcome.plan, call.actor)
+    plan = outcome.plan
+    if not isinstance(outcome, Ended):
+        run, made = call.target.run_context.run.run, node_of_attempt(call.attempt)
+        plan = replace(plan, drafts=(*plan.drafts, *new_observations(received, run, made, call.seen)))
+    return ports.append(lock, plan, call.actor)
 
 
 def _receive(ports: Ports, lock: SessionLock, call: _Call, session: Session) -> Session | Refusal:
@@ -182,15 +194,6 @@ def _receive(ports: Ports, lock: SessionLock, call: _Call, session: Session) -> 
         return recorded
     answered = _receive_answer(ports, lock, call, run_context.at(recorded))
     return recorded if answered is None else answered
-
-
-def _tree_now(ports: Ports, target: Target) -> WorkTree | None:
-    """Read the working tree before the lock is taken, if a proof of the pending step demands that it is unchanged."""
-    run_context = target.run_context
-    if run_context.pending(target.node) is None:
-        return None
-    root = tree_root(run_context, target.node, pending_task(run_context, target.node))
-    return ports.read.tree(root) if root is not None else None
 
 
 def record_expiry(
@@ -343,16 +346,18 @@ def _render_waiting(ports: Ports, call: _Call, run_context: RunContext, node: No
 
 
 def _refuse_further_attempts(mint: Mint, run_context: RunContext, node: Node, blockers: tuple[Blocker, ...]) -> Refusal:
-    run_view, first = run_context.view(node), chain_head(run_context.session, node)
+    run_view, first = run_context.view(node), retry_node(run_context, node)
+    is_own = first.node == chain_head(run_context.session, node).node
+    what = "retry the step" if is_own else f"redo the step before it, {title_in_code(run_context.title(first))},"
     fork = Fork(
         ack_token=mint.fork(first.node, first.forks),
-        note=f"To retry the step on a new branch, call `{CONTINUE_TOOL}` with this `ackToken`.",
+        note=f"To {what} on a new branch, call `{CONTINUE_TOOL}` with this `ackToken`.",
     )
     return Refusal(
         code=ErrorCode.ATTEMPT_LIMIT_REACHED,
         message=f"The step of run `{run_view.label}` ({run_view.workflow_id}) was refused {ATTEMPTS_PER_STEP_MAX} times"
         f" in a row; no further attempt is recorded. Last reason: {blockers[0].message}",
-        suggestion="Stop and tell the user what is missing. To retry on a new branch, call `continue_workflow`"
+        suggestion=f"Stop and tell the user what is missing. To {what} on a new branch, call `{CONTINUE_TOOL}`"
         f' with the `ackToken` for the new branch (`details.fork`), `run: "{run_view.label}"` and the evidence.',
         details={
             "run": run_view.to_json(),

@@ -42,7 +42,7 @@ def continue_workflow(ports: Ports, command: ContinueCommand) -> Answer | Refusa
     if target.attempt is None:
         source = _find_source(ports, command, target.run_context.run)
         return rehydrate(ports.read, target, command.request.asking, source)
-    outcome = advance(ports, target, command.request, command.actor)
+    outcome = advance(ports, target, command.request, command.actor, command.workspace)
     return begin_check(ports, target.run_context, target.node, outcome)
 
 

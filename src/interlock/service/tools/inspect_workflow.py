@@ -3,7 +3,7 @@
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, cast
 
 from pydantic import JsonValue
 
@@ -89,7 +89,7 @@ def inspect_workflow(catalog: Catalog, command: InspectCommand) -> Answer | Refu
 
 def _with_plan(data: InspectAnswer, text: str, workflow: CompiledWorkflow) -> Answer:
     """Add the plan, step by step; if it is too long for an answer, the outline and a link to the whole plan."""
-    plan = workflow.plan.to_json()
+    plan = _without_prompt_parts(workflow.plan.to_json())
     whole = text + "".join(f"\n\n{lines}" for lines in step_lines(workflow))
     if utf8_bytes(whole) <= INSPECT_BYTES_MAX and len(json.dumps(plan, ensure_ascii=False)) <= INSPECT_BYTES_MAX:
         return Answer(data=data.model_copy(update={"plan": plan}), text=whole)
@@ -100,6 +100,15 @@ def _with_plan(data: InspectAnswer, text: str, workflow: CompiledWorkflow) -> An
         text="\n\n".join([text, note, "\n".join(outline)]),
         link=(link, f"Plan of {workflow.name}"),
     )
+
+
+def _without_prompt_parts(plan: dict[str, Json]) -> dict[str, Json]:
+    """Return a plan with each prompt once, as agents read it: joined, without the parts that it is made of (ANS-28)."""
+    nodes = cast("list[dict[str, Json]]", plan["nodes"])
+    tasks = (cast("dict[str, Json]", node["task"]) for node in nodes if "task" in node)
+    for task in tasks:
+        task.pop("promptBlocks", None)
+    return plan
 
 
 def plan_text(catalog: Catalog, workflow_id: str, workspace: Path | None) -> str | Refusal:

@@ -10,6 +10,7 @@ from interlock.engine.gates import ApprovalContext
 from interlock.kernel.budgets import ATTEMPTS_PER_STEP_MAX, CHECKPOINTS_PER_NODE_MAX
 from interlock.kernel.ids import WorkflowHash
 from interlock.service.ports import ReadPorts
+from interlock.service.run.attempts import retry_node
 from interlock.service.run.context import RunContext
 from interlock.service.tokens.mint import Mint, minting
 from interlock.service.tools import warnings
@@ -132,12 +133,12 @@ def _add_retry_fork(view: _View, answer_model: AnswerModel) -> AnswerModel:
         code="ATTEMPT_LIMIT_REACHED",
         message=f"The step was refused {ATTEMPTS_PER_STEP_MAX - 1} times in a row; ask the user before you try again.",
     )
-    answer_model = replace(
-        answer_model,
-        blockers=view.position.blockers,
-        warnings=(warning,),
-        fork=_fork(view, "To retry the step on a new branch,"),
-    )
+    answer_model = replace(answer_model, blockers=view.position.blockers, warnings=(warning,))
+    retried = retry_node(run_context, first)
+    if retried.node != first.node:
+        # A step that waits takes the same event again. The step before it can be redone on a new branch.
+        return replace(answer_model, redirect=view.mint.state(retried.node))
+    answer_model = replace(answer_model, fork=_fork(view, "To retry the step on a new branch,"))
     tip = tip_below(run_context.session, first)
     # If the tip is the end of this chain, a redirect would lead back here: only a fork continues.
     if tip == view.position.last.node:

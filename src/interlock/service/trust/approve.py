@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from interlock.kernel.budgets import NAMED_MAX
 from interlock.kernel.errors import ErrorCode, Refusal
-from interlock.kernel.ids import RunId, SessionId
+from interlock.kernel.ids import Digest, NodeId, RunId, SessionId
 from interlock.record.events import Actor
 from interlock.record.world import APPROVAL, EventReceived
 from interlock.service.outside.approvals import OpenApproval, approval_record, lacks_note, open_approval
@@ -27,11 +27,15 @@ class ApprovalReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GivenAnswer:
-    """A person's answer. `choice` None: the first choice if it approves, else the second."""
+    """A person's answer. `choice` None: the first choice if it approves, else the second.
+
+    `asked` is the node and the digest of the question that the person saw; None: the one that is open now.
+    """
 
     is_approved: bool
     choice: str | None = None
     note: str = ""
+    asked: tuple[NodeId, Digest] | None = None
 
 
 def answer_approval(
@@ -54,6 +58,9 @@ def answer_approval(
         refusal = refuse_ended(run_context)
         if refusal is not None or approval is None:
             return refusal or _nothing_open(run_context)
+        if given.asked not in (None, (approval.node.node, approval.digest())):
+            found = "Another question is open than the one that was shown"
+            return _refused(run_context, found, "Open the question again and answer what it shows now.")
         choice = given.choice or approval.ask.choices[0 if given.is_approved else 1]
         refusal = _answer_refusal(ports, run_context, approval, choice, given)
         if refusal is not None:

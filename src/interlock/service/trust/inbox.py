@@ -9,6 +9,7 @@ from interlock.engine.gates import asks_of
 from interlock.engine.template import with_loop_variables
 from interlock.kernel.budgets import CELL_BYTES_MAX
 from interlock.kernel.canonical import Json
+from interlock.kernel.ids import SessionId
 from interlock.kernel.text import one_line
 from interlock.service.outside.approvals import open_approval
 from interlock.service.outside.checks import results_at, waiting_check
@@ -23,7 +24,10 @@ from interlock.views.session import Node, Session
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InboxItem:
-    """One thing that waits for a person. `since` is when it began; `text` is its context in full."""
+    """One thing that waits for a person. `since` is when it began; `text` is its context in full.
+
+    `about` is the id of what waits in the session: the node of a question or a check, or the intent.
+    """
 
     kind: Literal["approval", "question", "check_failed", "check_to_allow", "intent"]
     title: str
@@ -31,12 +35,16 @@ class InboxItem:
     command: str
     label: str | None = None
     since: str | None = None
+    session: SessionId | None = None
+    about: str | None = None
 
     def to_json(self) -> dict[str, Json]:
         """Return it as JSON."""
         return {
             "kind": self.kind,
             "run": self.label,
+            "session": self.session,
+            "about": self.about,
             "since": self.since,
             "title": self.title,
             "text": self.text,
@@ -86,6 +94,8 @@ def _approvals(reader: SessionReader, run_context: RunContext, tip: Node) -> Ite
         command=f"interlock approve {view.label}   or   interlock reject {view.label}{note}   ({rejected})",
         label=view.label,
         since=approval.node.at,
+        session=run_context.session.session,
+        about=approval.node.node,
     )
 
 
@@ -102,6 +112,8 @@ def _failed_checks(run_context: RunContext, tip: Node) -> Iterator[InboxItem]:
         command=f"interlock checks run {view.label}",
         label=view.label,
         since=last.at,
+        session=run_context.session.session,
+        about=waiting.node,
     )
 
 
@@ -122,6 +134,8 @@ def _questions(run_context: RunContext, tip: Node) -> Iterator[InboxItem]:
             command="Answer in the chat of the agent; the run asks when the step is reported.",
             label=view.label,
             since=chain_head(run_context.session, tip).at,
+            session=run_context.session.session,
+            about=chain_head(run_context.session, tip).node,
         )
 
 
@@ -135,4 +149,6 @@ def _intents(session: Session, channels: tuple[ChannelConfig, ...]) -> Iterator[
                 command=f"interlock intent deliver {one.intent.intent_id}",
                 label=one.label,
                 since=one.intent.at,
+                session=one.session,
+                about=one.intent.intent_id,
             )

@@ -14,6 +14,7 @@ from interlock.kernel.operations_budgets import EXECUTOR_CHARS_MAX
 from interlock.kernel.uuids import Uuid, derived_uuid
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.record.events import Actor, Event
+from interlock.record.world import EventReceived
 from interlock.views.executions.derive import derive_block_state, derive_flow_state, open_slots
 from interlock.views.executions.events import TERMINAL, ExecutionEvent, ExecutionEventType, ExecutorInfo, Time
 from interlock.views.executions.model import BlockExecution, FlowExecution
@@ -85,7 +86,8 @@ def project_executions(
     session: Session, run: Run, workflow: CompiledWorkflow, lifecycle: Lifecycle, facts: tuple[Recorded, ...]
 ) -> Executions:
     """Return the executions of the branch that a lifecycle follows. `facts` are those of the session's log."""
-    projection = _Projection(session=session, run=run, workflow=workflow, facts=facts)
+    received = {one.index: one.data for one in session.outside.events.values() if one.run == run.run}
+    projection = _Projection(session=session, run=run, workflow=workflow, facts=facts, received=received)
     skipped = [(at, node, instance) for instance, (at, node) in lifecycle.skipped_at.items()]
     skipped = [one for one in skipped if projection.is_step(one[2])]
     for event in lifecycle.events:
@@ -119,6 +121,7 @@ class _Projection:
     run: Run
     workflow: CompiledWorkflow
     facts: tuple[Recorded, ...]
+    received: Mapping[int, EventReceived]
     blocks: list[_Execution] = field(default_factory=list[_Execution])
     flow_events: list[ExecutionEvent] = field(default_factory=list[ExecutionEvent])
     current: dict[str, _Execution] = field(default_factory=dict[str, _Execution])
@@ -198,10 +201,12 @@ class _Projection:
             self._add(execution, kind, index, payload)
 
     def _complete(self, execution: _Execution, event: LifecycleEvent, index: int | None) -> None:
-        outputs: list[Json] = [ref.ref for ref in event.refs if ref.kind == "artifact"]
-        produced: list[tuple[ExecutionEventType, Json]] = (
-            [("outcome_produced", {"artifacts": outputs})] if outputs else []
-        )
+        artifacts: list[Json] = [ref.ref for ref in event.refs if ref.kind == "artifact"]
+        outcome: dict[str, Json] = {"artifacts": artifacts} if artifacts else {}
+        # What a step that waits took is its result.
+        for one in (self.received[int(ref.ref)] for ref in event.refs if ref.kind == "event" and ref.ref != str(index)):
+            outcome["event"] = {"kind": one.event, "assurance": one.assurance, "fields": dict(one.fields)}
+        produced: list[tuple[ExecutionEventType, Json]] = [("outcome_produced", outcome)] if outcome else []
         self._work(execution, index, *produced, ("completed", {"attempt": event.attempt}))
 
     def _checkpoint(self, event: LifecycleEvent, index: int | None) -> None:

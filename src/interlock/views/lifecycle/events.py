@@ -49,7 +49,8 @@ class Ref(Record):
 class LifecycleEvent(Record):
     """One event. `seq` counts from 0 in one view; `attempt` counts from 1 for a step instance.
 
-    `instance` is the node of the plan in its loop passes. `code` is why an attempt failed or a run ended.
+    `instance` is the node of the plan in its loop passes. `code` is why an attempt failed or a run ended. A step
+    that is done because its time was over has the code `expired`.
     """
 
     v: Literal[1]

@@ -22,6 +22,7 @@ from interlock.record.context import Context, merge_context
 from interlock.record.outcome import Blocked
 from interlock.record.payloads import ArtifactPayload, RunEndKind
 from interlock.record.snapshot import Complete, ExecutionSnapshot, Running, build_snapshot
+from interlock.record.world import EXPIRED
 from interlock.views.lifecycle.events import LifecycleEvent, LifecycleKind, Ref, RefKind
 from interlock.views.node_position import advance_to, path_to, walk_up
 from interlock.views.session import Advance, Node, Run, Session
@@ -30,6 +31,8 @@ _END_KINDS: Mapping[RunEndKind, LifecycleKind] = {
     "failed": "workflow.run.failed",
     "cancelled": "workflow.run.cancelled",
 }
+_EXPIRED = "expired"
+"""The code of a step that is done because its time was over."""
 PartialReason = Literal["decisions_left_out", "capture_missing", "snapshot_differs"]
 
 
@@ -157,8 +160,10 @@ class _Projection:
     def _add_done(self, advance: Advance, attempt: int, child: Node) -> None:
         """Add an accepted report: the step is completed, and the edges out of it are traversed."""
         self._add_retried(advance, attempt)
-        refs = [_event(advance.index), _log_node(child), *_outputs(child)]
-        self._add(advance.index, "workflow.node.completed", refs, **self._step(attempt))
+        taken = [self.session.outside.events[one] for one in advance.took]
+        refs = [_event(advance.index), *(_event(one.index) for one in taken), _log_node(child), *_outputs(child)]
+        late: dict[str, object] = {"code": _EXPIRED} if any(one.data.event == EXPIRED for one in taken) else {}
+        self._add(advance.index, "workflow.node.completed", refs, **self._step(attempt), **late)
         node_id, prefix = self._pending_id(), self.marks.prefix
         self.marks.complete(node_id)
         self._add_edges(advance.index, node_id, prefix, None)

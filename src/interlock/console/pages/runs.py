@@ -9,8 +9,8 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from interlock.console.reading import RefusedPageError, Sources, missing
-from interlock.console.step_blocks import step_details, step_summary
-from interlock.console.templates import Templates, safe
+from interlock.console.rendering.step_blocks import step_details, step_summary
+from interlock.console.rendering.templates import Templates, safe
 from interlock.kernel.console_budgets import CONSOLE_MATCHES_SHOWN, CONSOLE_RUNS_SHOWN, CONSOLE_STEPS_SHOWN
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import NodeId, SessionId
@@ -23,6 +23,8 @@ from interlock.service.report.session_report import RunReport, draw_chart
 from interlock.service.report.step_report import StepReport
 from interlock.service.run.advice import advise_by_health
 from interlock.service.run.context import RunContext
+from interlock.service.run.summaries import PERSON_AWAITED
+from interlock.views.node_position import chain_head
 from interlock.views.picture.plan_picture import plan_chart
 from interlock.views.picture.svg import render_svg
 from interlock.views.run_graph import GraphNode, split_children
@@ -107,6 +109,7 @@ class Pages:
             "after": after,
             "older": after + CONSOLE_STEPS_SHOWN if run.left_out else None,
             "drift": self.sources.drift_of(run.summary, self.sources.view()),
+            "question": _question_address(session, run),
             "live": session,
         }
         return self.templates.page(request, "run.html", values)
@@ -221,6 +224,14 @@ def _end_of(run_context: RunContext, begin: Node) -> Node:
     while here.children:
         here = nodes[next((one for one in here.children if one in preferred), here.children[-1])]
     return here
+
+
+def _question_address(session: str, run: RunReport) -> str | None:
+    """Return the address of the question that a run waits for; None if it waits for no person."""
+    if run.summary.waiting != PERSON_AWAITED:
+        return None
+    folded = run.run_context.session
+    return f"/sessions/{session}/questions/{chain_head(folded, folded.nodes[run.summary.tip]).node}"
 
 
 def _needs_somebody(row: Row) -> bool:

@@ -9,13 +9,13 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from interlock.console.markdown import notes_html
-from interlock.kernel.text import flat
+from interlock.console.rendering.markdown import notes_html
+from interlock.kernel.text import flat, printable
 from interlock.service.report.document import Block, Line
 from interlock.service.report.html import blocks_html, line_html
 from interlock.version import VERSION
 
-_DIRECTORY = Path(__file__).parent / "pages"
+_DIRECTORY = Path(__file__).parents[1] / "templates"
 
 
 class Templates:
@@ -25,7 +25,13 @@ class Templates:
         self._environment = Environment(
             loader=FileSystemLoader(_DIRECTORY), autoescape=True, undefined=StrictUndefined, trim_blocks=True
         )
-        self._environment.filters |= {"blocks": _blocks, "line": _line, "notes": _notes, "flat": _flat}
+        self._environment.filters |= {
+            "blocks": _blocks,
+            "line": _line,
+            "notes": _notes,
+            "flat": _flat,
+            "printable": printable,
+        }
 
     def page(self, request: Request, template: str, values: Mapping[str, Any], status: int = 200) -> Response:
         """Return a page. `values` is what its template needs, besides what every page has."""
