@@ -474,20 +474,6 @@ DEMO_SECONDS_MAX = 60
 """How long the demo waits for its own server to answer all calls of one stage."""
 DEMO_LINE_BYTES_MAX = 300
 """The beginning of a text of an answer, as the demo shows it."""
-LIFECYCLE_EVENT_BYTES_MAX = 8_192
-"""Bytes of one event of a lifecycle (LIFE-2)."""
-LIFECYCLE_REFS_MAX = 16
-"""References of one event of a lifecycle."""
-LIFECYCLE_REF_CHARS_MAX = 512
-"""Characters of one reference, which are ASCII."""
-LIFECYCLE_REFS_BYTES_MAX = 4_096
-"""Bytes of all references of one event."""
-LIFECYCLE_KEY_CHARS_MAX = 3_000
-"""Characters of the key of a node instance or of an edge in a lifecycle."""
-LIFECYCLE_CODE_CHARS_MAX = 64
-"""Characters of a reason code in a lifecycle."""
-CONFORMANCE_FILE_BYTES_MAX = 64_000_000
-"""Bytes of a file of lifecycle events that `session conformance` reads: about 100,000 events."""
 EARLIER_NOTES_MAX = 20
 """Earlier steps of a branch whose notes a report is compared with: the cost of a report must not grow with the run."""
 PROMPT_REPEATED_BYTES_MAX = 1_024
