@@ -15,7 +15,7 @@ from interlock.service.clock import SystemClock  # noqa: E402
 
 PICTURES = ROOT / "docs" / "console-pages"
 SIZE = ViewportSize(width=900, height=620)
-SCALE, QUALITY = 0.6, 40
+SCALE, QUALITY = 0.6, 33
 """Small pictures: all of them together have less than 600 kB."""
 
 

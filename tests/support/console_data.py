@@ -79,6 +79,8 @@ def fill(root: Path, clock: Clock | None = None) -> Shown:
         "failed proof": f"/sessions/{damaged}/prove",
         "workflows": "/workflows",
         "workflow": "/workflows/team.ship",
+        "edit": "/workflows/team.ship/edit",
+        "built-in source": "/workflows/wr.quick_task/edit",
         "compare": "/compare",
         "contracts": "/contracts",
         "settings": "/settings?collection=dry-run",
