@@ -7,7 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from interlock.kernel import budgets, console_budgets, drive_budgets, operations_budgets, workflow_budgets
+from interlock.kernel import (
+    budgets,
+    console_budgets,
+    drive_budgets,
+    operations_budgets,
+    workflow_budgets,
+)
 
 TESTS = Path(__file__).parent.parent
 SRC = TESTS.parent / "src" / "interlock"
@@ -28,6 +34,8 @@ NO_LIMIT = {
     "cli/frame/edge.py": {"FAILED": CODE, "INTERRUPTED": CODE},
     "cli/render/phrases.py": {"_MINUTE": UNIT, "_HOUR": UNIT, "_DAY": UNIT},
     "cli/frame/running.py": {"NOT_PRINTED": CODE},
+    "cli/outside/pass_through.py": {"_OUT": CODE, "_ERR": CODE, "_FLAGS": FORMAT},
+    "cli/outside/witness.py": dict.fromkeys(["_NOT_FOUND", "_NOT_STARTED", "_BY_SIGNAL", "_WRONG_USE"], CODE),
     "cli/screen.py": {"_UNIT_STEP": UNIT},
     "cli/session/list.py": {"_MINUTE": UNIT},
     "cli/upkeep/keys.py": {"PRIVATE_FILE": CODE, "PRIVATE_DIRECTORY": CODE},
@@ -63,7 +71,7 @@ NO_LIMIT = {
     "testing/harness.py": {"FIXED_UNIX_MS": SIMULATED},
     "testing/store_contract.py": {"_WAIT_S_MAX": SIMULATED},
     "testing/upkeep_contract.py": {"_DAY_S": UNIT, "_TTL_S": SIMULATED, "_SWEEPS_MAX": SIMULATED},
-    "testing/power_cut.py": {"_SECTOR_BYTES": SIMULATED, "_ROOT": SIMULATED},
+    "testing/power_cut.py": {"_SECTOR_BYTES": SIMULATED, "_ROOT": SIMULATED, "COMBINATIONS_MAX": SIMULATED},
     "views/session.py": {"LABEL_CHARS": FORMAT, "LABEL_CHARS_ON_CLASH": FORMAT},
     "views/picture/layout.py": dict.fromkeys(
         ["BOX_WIDTH", "LINE_HEIGHT", "_CHARS", "_PADDING", "_GAP", "_FRAME", "_HEAD", "_TEXT_GAP"], FORMAT

@@ -43,7 +43,6 @@ IDENTIFIERS = {
     "token_meant": "suggest_token",
     "unfit": "TypeMismatch",
     "with_marks": "add_pins",
-    "witness": "lock",
     "witness_of": "cross_check_token",
 }
 """Names of code, matched as whole words in their own case."""

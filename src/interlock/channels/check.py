@@ -3,14 +3,14 @@
 The environment is the same whoever starts it, so the caller's `PATH` and variables decide nothing.
 """
 
-import hashlib
 import signal
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from interlock.channels.child import ChildStartError, Command, Kept, running_child
+from interlock.channels.child import ChildStartError, Command, running_child
+from interlock.channels.kept_output import KeptOutput
 from interlock.kernel.budgets import CHECK_GRACE_S, CHECK_OUTPUT_KIB, CHECK_TIMEOUT_S, KIB
 from interlock.kernel.ids import Digest
 
@@ -91,7 +91,7 @@ def run_command(placed: PlacedCheck, lock: int) -> CheckResult | CheckFault:
         has_input=False,
         joins_output=True,
     )
-    output = _Output(config.output_kb * KIB)
+    output = KeptOutput(config.output_kb * KIB)
     try:
         with running_child(command, output.add) as child:
             is_late = not child.follow(began + config.timeout_s)
@@ -109,28 +109,3 @@ def run_command(placed: PlacedCheck, lock: int) -> CheckResult | CheckFault:
     return CheckResult(
         ended=ended, exit=code, seconds=round(time.monotonic() - began, 3), output=output.text(), digest=output.digest()
     )
-
-
-class _Output:
-    """The output of a command: a digest of all of it, and its end."""
-
-    def __init__(self, kept_max: int) -> None:
-        self._kept_max = kept_max
-        self._kept = Kept(kept_max)
-        self._sum = hashlib.sha256()
-
-    def add(self, data: bytes) -> None:
-        """Add a piece."""
-        self._sum.update(data)
-        self._kept.add(data)
-
-    def text(self) -> str:
-        """Return the end of the output as text, from the start of a line if it has several."""
-        text = self._kept.data.decode("utf-8", "replace").replace("\0", "\ufffd")
-        if len(self._kept.data) == self._kept_max and "\n" in text[:-1]:
-            text = text.partition("\n")[2]
-        return text.strip("\n")
-
-    def digest(self) -> Digest:
-        """Return the digest of the whole output."""
-        return Digest(f"sha256:{self._sum.hexdigest()}")

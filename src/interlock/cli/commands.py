@@ -223,6 +223,7 @@ COMMANDS: tuple[Command | Group, ...] = (
     Command("inbox", "list what waits for a person, oldest first, with the command for each", "outside.inbox"),
     Command("approve", "approve what a run asks before it continues", "outside.approve"),
     Command("reject", "reject what a run asks before it continues", "outside.approve"),
+    Command("witness", "run a command unchanged, and record for a run how it ended", "outside.witness"),
     Command("gc", "delete expired and unreferenced data", "upkeep.gc"),
     KEYS,
     Command("doctor", "check the installation and the recorded data", "upkeep.doctor"),

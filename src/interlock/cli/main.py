@@ -46,5 +46,8 @@ def _run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
         case "version":
             print(f"interlock {VERSION}")
             return 0
+        case "witness":
+            # It prints its refusals itself: its command starts before the modules that print are imported.
+            return options.run(options)
         case _:
             return run_command(options)

@@ -35,6 +35,7 @@ def applied_keys(settings: Settings) -> tuple[AppliedKey, ...]:
         "gates.claims": config.gates_claims,
         "evidence.artifact_bytes_max": config.artifact_bytes_max,
         "observations.repo_root": config.keeps_repo_root,
+        "proofs.mode": config.proofs,
         "tokens.format": config.token_format,
         "workflows.user_dir": _text(settings),
         "retention.days": config.retention_days,

@@ -41,7 +41,7 @@ from interlock.kernel.budgets import (
 )
 from interlock.kernel.canonical import Json
 from interlock.record.base import Autonomy, Preferences, RiskPolicy, TokenFormat
-from interlock.record.world import OutsideKind
+from interlock.record.world import OutsideKind, ProofMode
 from interlock.service.outside.signatures import decoded_key
 
 PRESETS: Mapping[Autonomy, RiskPolicy] = MappingProxyType(
@@ -97,6 +97,16 @@ class EvidenceForm(_Form):
         ge=ARTIFACT_BYTES_SETTABLE_MIN,
         le=ARTIFACT_BYTES_SETTABLE_MAX,
         description="the largest artifact that is accepted, in bytes of canonical JSON; larger ones are refused",
+    )
+
+
+class ProofsForm(_Form):
+    """Proofs that steps demand: receipts of `interlock witness`."""
+
+    mode: Annotated[ProofMode, _SAFE] = Field(
+        default="enforce",
+        description="what a missing proof does in runs that start from then on: it refuses the report, it is recorded"
+        " as what would have been refused (`shadow`), or nobody looks for it (`off`)",
     )
 
 
@@ -205,6 +215,7 @@ class ConfigForm(_Form):
     gates: GatesForm = Field(default_factory=GatesForm)
     evidence: EvidenceForm = Field(default_factory=EvidenceForm)
     observations: ObservationsForm = Field(default_factory=ObservationsForm)
+    proofs: ProofsForm = Field(default_factory=ProofsForm)
     tokens: TokensForm = Field(default_factory=TokensForm)
     workflows: WorkflowsForm = Field(default_factory=WorkflowsForm)
     retention: RetentionForm = Field(default_factory=RetentionForm)
@@ -301,6 +312,7 @@ def _config(form: ConfigForm) -> Config:
         gates_claims=form.gates.claims,
         artifact_bytes_max=form.evidence.artifact_bytes_max,
         keeps_repo_root=form.observations.repo_root,
+        proofs=form.proofs.mode,
         token_format=form.tokens.format,
         user_dir=None if form.workflows.user_dir is None else Path(form.workflows.user_dir),
         retention_days=form.retention.days,

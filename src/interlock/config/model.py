@@ -10,6 +10,7 @@ from interlock.engine.outside import SourceKey
 from interlock.engine.published import Published
 from interlock.kernel.budgets import ARTIFACT_BYTES_MAX, RETENTION_DAYS
 from interlock.record.base import SHORT, Autonomy, Preferences, TokenFormat
+from interlock.record.world import ProofMode
 from interlock.views.session import BASELINE
 
 
@@ -22,6 +23,7 @@ class Config:
     gates_claims: GateClaims = "when_client_cannot_ask"
     artifact_bytes_max: int = ARTIFACT_BYTES_MAX
     keeps_repo_root: bool = False
+    proofs: ProofMode = "enforce"
     token_format: TokenFormat = SHORT
     user_dir: Path | None = None
     retention_days: int = RETENTION_DAYS

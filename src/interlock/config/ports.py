@@ -18,6 +18,7 @@ from interlock.service.run.late_summaries import LateSummaries
 from interlock.service.tools.send_event import send_event
 from interlock.store.git import GitObserver
 from interlock.store.opening import open_store
+from interlock.store.worktree import read_tree
 
 
 def local_ports(settings: Settings, *, is_server: bool = False) -> Ports:
@@ -31,6 +32,7 @@ def local_ports(settings: Settings, *, is_server: bool = False) -> Ports:
     read = replace(
         ReadPorts.over(store, store),
         trace=trace,
+        tree=read_tree,
         anchors=git.find,
         anchors_again=git.find_again,
         token_format=settings.config.token_format,
@@ -70,6 +72,7 @@ def local_ports(settings: Settings, *, is_server: bool = False) -> Ports:
         config_hash=applied_config_hash(settings),
         outbox=Dispatcher(sender=sender),
         sources={one.name: one for one in settings.config.sources},
+        proofs=settings.config.proofs,
         checks=LocalChecks(data_dir=settings.data_dir, configured=settings.config.checks),
     )
     return ports

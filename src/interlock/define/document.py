@@ -21,6 +21,7 @@ from interlock.define.parts import (
     ExtensionPoint,
     FunctionDefinition,
     ProducedKey,
+    Proof,
     RecommendedPreferences,
     Reference,
     SetAction,
@@ -173,6 +174,7 @@ class AgentStep:
     metadata: Mapping[str, str] = field(default_factory=dict[str, str])
     verifies: tuple[str, ...] = ()
     by: Literal["another"] | None = None
+    proofs: tuple[Proof, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,7 @@ from interlock.kernel.budgets import (
 from interlock.kernel.canonical import Json
 from interlock.kernel.workflow_budgets import (
     PROMPT_BYTES_MAX,
+    PROOF_COMMAND_CHARS_MAX,
     STEP_ID_CHARS_MAX,
     TITLE_CHARS_MAX,
 )
@@ -272,6 +273,40 @@ class AwaitEvent(Part):
     check: CheckName | None = None
     approval: ApprovalAsk | None = None
     must: DeclaredKey | None = None
+
+
+INPUTS = "inputs."
+"""How the path of a command begins that a run was started with."""
+
+
+class ProofCommand(Part):
+    """The command of a proof: a fixed `value`, or the input `inputs.KEY` as the run was started with it."""
+
+    value: Annotated[str, Field(min_length=1, max_length=PROOF_COMMAND_CHARS_MAX)] | None = Field(
+        default=None, description="the command line"
+    )
+    source: Annotated[
+        ContextPath | None,
+        Field(
+            alias="from",
+            description="`inputs.KEY`: the value with which the run was started; without one, no proof is demanded",
+        ),
+    ] = None
+
+
+class Proof(Part):
+    """A receipt that a report needs: `interlock witness` saw that a command ended like this."""
+
+    command: ProofCommand = Field(description="the command: exactly one of `value` and `from`")
+    exit: Annotated[int, Field(ge=0, le=255)] = Field(default=0, description="the exit code that it must have")
+    assurance: Literal["claimed", "observed"] = Field(
+        default="observed",
+        description="how well it must be known: `claimed` by a command of an agent, or `observed` by one of a person",
+    )
+    tree: Literal["unchanged"] | None = Field(
+        default=None,
+        description="`unchanged`: no file of the git working tree has changed since the command ended",
+    )
 
 
 class UserNeed(Part):

@@ -41,6 +41,7 @@ from interlock.engine.judge.declared_context import HeldContext, hold_context
 from interlock.engine.judge.evidence import judge
 from interlock.engine.judge.observed import failed_probes, observed_in
 from interlock.engine.judge.own_words import is_sent_again
+from interlock.engine.judge.proof import ProofJudgement, judge_proofs
 from interlock.engine.judge.recommended import recommendation_trace
 from interlock.engine.judge.separation import check_separation
 from interlock.engine.judge.violations import Violation, blockers_of, gaps_of
@@ -62,7 +63,7 @@ from interlock.kernel.budgets import (
     ATTEMPTS_PER_STEP_MAX,
 )
 from interlock.kernel.canonical import Json
-from interlock.kernel.ids import node_of_attempt
+from interlock.kernel.ids import EventId, node_of_attempt
 from interlock.kernel.text import one_line
 from interlock.kernel.workflow_budgets import (
     TRACE_SUMMARY_BYTES_MAX,
@@ -127,6 +128,7 @@ class _Transition:
     claims: tuple[Violation, ...] = ()
     gate: Gate | None = None
     answered: Answered | None = None
+    receipts: tuple[EventId, ...] = ()
 
 
 @dataclass(slots=True)
@@ -151,7 +153,8 @@ def _outcome(attempt: Attempt, state: Running, held: HeldContext) -> "_Transitio
     judgement = judge(workflow, node, attempt.evidence, seen, held.mismatches)
     observed = observed_in(workflow, node, attempt.evidence.artifacts, attempt.attempt)
     violations.findings += [*judgement.findings, *observed.findings]
-    violations.findings += [*check_separation(attempt, node), *_notes_sent_again(attempt)]
+    proved = judge_proofs(node, attempt.proof)
+    violations.findings += [*check_separation(attempt, node), *_notes_sent_again(attempt), *proved.findings]
     if violations.is_refused():
         return violations.findings
     evidence = {**judgement.values, **_outside_values(attempt, node)}
@@ -188,13 +191,14 @@ def _outcome(attempt: Attempt, state: Running, held: HeldContext) -> "_Transitio
             pass
     return _Transition(
         walk=walk,
-        trace=(*judgement.trace, *_fork_trace(attempt, node), *_own_reasons(node, step, gate), *walk.trace),
+        trace=(*judgement.trace, *_fork_trace(attempt, node), *_own_reasons(node, step, gate, proved), *walk.trace),
         step=step,
         observed=observed.records,
         findings=(*violations.findings, *expired),
         claims=gate.claims if isinstance(gate, Approved) else (),
         gate=Gate(step_id=node.node_id, opened_by=gate.by) if isinstance(gate, Approved) else None,
         answered=gate.record if isinstance(gate, Approved) else None,
+        receipts=proved.took,
     )
 
 
@@ -258,8 +262,10 @@ def _fork_trace(attempt: Attempt, node: PlanNode) -> tuple[TraceEntry, ...]:
     return (TraceEntry(kind="detected_non_tip_advance", summary=summary, refs=refs),)
 
 
-def _own_reasons(node: PlanNode, step: StepPass, gate: Approved | NotApproved | None) -> tuple[TraceEntry, ...]:
-    """Return the trace of the step itself: who approved it, and what it set."""
+def _own_reasons(
+    node: PlanNode, step: StepPass, gate: Approved | NotApproved | None, proved: ProofJudgement
+) -> tuple[TraceEntry, ...]:
+    """Return the trace of the step itself: who approved it, what it set, and which missing proof is only recorded."""
     words: list[str] = []
     if isinstance(gate, Approved):
         client = f" through {gate.record.client}" if gate.record is not None else ""
@@ -272,6 +278,7 @@ def _own_reasons(node: PlanNode, step: StepPass, gate: Approved | NotApproved | 
     idle = [f"`{name}` ({one.kind})" for name, one in sorted(step.outcomes.items()) if one.kind not in done]
     if idle:
         words.append(f"Without effect: {', '.join(idle)}.")
+    words += [f"It would have been refused: {one.message}" for one in proved.disclosed]
     refs = (StepRef(kind="step_id", step_id=node.node_id),)
     return tuple(
         TraceEntry(kind="selected_next_step", summary=one_line(one, TRACE_SUMMARY_BYTES_MAX), refs=refs)
@@ -302,7 +309,7 @@ def _advanced(attempt: Attempt, transition: _Transition, held: HeldContext) -> A
     entries = (*_preferences_trace(attempt, attempt.request.preferences), *transition.trace)
     trace, captures = trace_drafts(entries, run, child, attempt.attempt, captured)
     drafts = [
-        advance_recorded_event(attempt, AdvancedTo(kind="advanced", to_node_id=child)),
+        advance_recorded_event(attempt, AdvancedTo(kind="advanced", to_node_id=child), transition.receipts),
         node_created_event(attempt, child, "step", ref),
         EventDraft(data=edge, run=run),
         *attempt_output_events(attempt, child, outputs, attempt.request.preferences),

@@ -16,6 +16,7 @@ from interlock.kernel.ids import (
     ChangeId,
     ContextId,
     Digest,
+    EventId,
     GapId,
     IntentId,
     NodeId,
@@ -51,11 +52,12 @@ def outputs_stored(snapshot: ExecutionSnapshot) -> tuple[SnapshotRef, bytes]:
     return SnapshotRef(digest_of_bytes(written)), written
 
 
-def advance_recorded_event(attempt: Attempt, outcome: AdvancedTo | Blocked) -> EventDraft:
-    """`advance_recorded`: the key event of an attempt."""
-    took: dict[str, object] = {}
-    if attempt.event is not None and isinstance(outcome, AdvancedTo):
-        took["took"] = (attempt.event.event_id,)
+def advance_recorded_event(
+    attempt: Attempt, outcome: AdvancedTo | Blocked, receipts: tuple[EventId, ...] = ()
+) -> EventDraft:
+    """`advance_recorded`: the key event of an attempt. An advance took its event, or the `receipts` that prove it."""
+    events = (attempt.event.event_id,) if attempt.event is not None else receipts
+    took: dict[str, object] = {"took": events} if events and isinstance(outcome, AdvancedTo) else {}
     advance = data.AdvanceRecorded.model_validate(
         {
             "attempt_id": attempt.attempt,

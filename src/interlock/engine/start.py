@@ -19,7 +19,7 @@ from interlock.record.append_plan import AppendPlan, EventDraft
 from interlock.record.base import Preferences
 from interlock.record.context import merge_context
 from interlock.record.snapshot import build_snapshot
-from interlock.record.world import PinnedCheck
+from interlock.record.world import PinnedCheck, ProofMode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +44,7 @@ class Start:
     config_hash: Digest | None = None
     binding: data.Binding | None = None
     checks: tuple[PinnedCheck, ...] = ()
+    proofs: ProofMode = "enforce"
 
 
 def root_node(run: RunId) -> NodeId:
@@ -106,6 +107,7 @@ def _first_events(start: Start, root: NodeId, node: data.NodeCreated) -> list[Ev
             **({} if start.config_hash is None else {"applied_config_hash": start.config_hash}),
             **({} if start.binding is None else {"binding": start.binding}),
             **({"checks": start.checks} if start.checks else {}),
+            **({"proofs": start.proofs} if start.proofs != "enforce" else {}),
         }
     )
     return [EventDraft(data=run_started, run=start.run), EventDraft(data=node, run=start.run, node=root)]

@@ -334,14 +334,8 @@ CHECK_POLL_S = 0.5
 """How often such a call looks for the result."""
 APPROVAL_NOTE_BYTES_MAX = 4 * KIB
 """The note of a person who decides a question: one field of an event."""
-CHECK_BUSY_TRIES_MAX = 30
-"""How often the result of a check is tried to be recorded while another process holds its session."""
 CHECKS_FILE_BYTES_MAX = 64 * KIB
 """The file with a project's own checks, and the list of those that a person has allowed."""
-PROTECTED_FILES_MAX = 2_000
-"""Files that the `protect` patterns of one check may match: each is read twice in a run."""
-PROTECTED_BYTES_MAX = 64_000_000
-"""Their bytes together, for the same reason."""
 CHILD_READ_BYTES = 64 * KIB
 """What is read at once from a child process or a receiver."""
 CHILD_POLL_S = 0.05

@@ -1,4 +1,4 @@
-"""Limits of workflow documents, each with its reason and its unit, as in `budgets`."""
+"""Limits of workflow documents, of receipts and of proofs, each with its reason and its unit, as in `budgets`."""
 
 from interlock.kernel.budgets import KIB, PATH_BYTES_MAX
 
@@ -104,3 +104,33 @@ TRACE_ENVELOPE_BYTES_MAX = 1_536
 """A trace event without its reasons: ids, keys, the digest of the captured record, the client."""
 CAPTURE_FRAME_BYTES_MAX = 512
 """A captured record without its decisions and effects: the other members and the number of those left out."""
+TREE_SECONDS_MAX = 2
+"""How long git may take to list the changes of a working tree: a report and a command wait for it."""
+TREE_STATUS_BYTES_MAX = 4_000_000
+"""What is read of that list: some ten thousand changed files."""
+TREE_FILES_MAX = 2_000
+"""Changed files whose content is read for the digest of a working tree: it is read with each report that needs it."""
+TREE_BYTES_MAX = 64_000_000
+"""Their bytes together, for the same reason."""
+KEPT_OUTPUT_AS_JSON = 1.5
+"""How much larger kept output may be as JSON: the most that is kept, times this, fits in the fields of an event."""
+RECEIPT_OUTPUT_BYTES_MAX = 2 * KIB
+"""What a receipt keeps of the end of the output: the summary of a test run."""
+RECEIPT_PATH_BYTES_MAX = 512
+"""What a receipt keeps of a directory or of the path of a program."""
+PROOF_COMMAND_CHARS_MAX = 300
+"""The command of a proof: a refusal shows it whole."""
+PROOFS_PER_STEP_MAX = 4
+"""Proofs of one step: each is a command that is run before each report."""
+RECEIPTS_COMPARED_MAX = 20
+"""Receipts of other steps that a refused report is compared with, to say why none counts."""
+RECEIPTS_PER_RUN_MAX = 1_000
+"""Receipts of a run: each is looked through when a report is refused."""
+CLAIMED_RECEIPTS_MAX = 500
+"""How many of them may be claims: what is known better must always find a place."""
+PROTECTED_FILES_MAX = 2_000
+"""Files that the `protect` patterns of one check may match: each is read twice in a run."""
+PROTECTED_BYTES_MAX = 64_000_000
+"""Their bytes together, for the same reason."""
+CHECK_BUSY_TRIES_MAX = 30
+"""How often the result of a check is tried to be recorded while another process holds its session."""

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from interlock.decide.condition import Always, describe_condition
-from interlock.define.parts import AwaitEvent
+from interlock.define.parts import AwaitEvent, Proof
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.records import CONFIRMATION_CONTRACT, NOTES_CONTRACT, Loop, PlanNode
 
@@ -76,11 +76,19 @@ def constraints_of(workflow: CompiledWorkflow, node: PlanNode) -> list[str]:
         facts += [f"waits for {waits_for(task.awaits)}"] if task.awaits is not None else []
         facts += [f"rated by {name}" for name in task.evidence.assessments]
         facts += [f"asks the user ({need.reason.removeprefix('needs_user_')})" for need in task.needs_user]
+        facts += [f"needs proof of {proof_of(one)}" for one in task.proofs]
         by = " (by another)" if task.by is not None else ""
         facts += [f"verifies {step_id}{by}" for step_id in task.verifies]
     facts += [f"hint {hint}" for hint in node.hints]
     facts += [f"{name}: {text}" for name, text in (node.metadata or {}).items()]
     return facts
+
+
+def proof_of(proof: Proof) -> str:
+    """Name what a proof demands."""
+    command = proof.command.value if proof.command.value is not None else proof.command.source
+    tree = ", tree unchanged" if proof.tree is not None else ""
+    return f"`{command}` (exit {proof.exit}, {proof.assurance}{tree})"
 
 
 def waits_for(awaits: AwaitEvent) -> str:

@@ -11,8 +11,13 @@ from pydantic import Field
 
 from interlock.decide.condition import Condition
 from interlock.decide.criteria import Criteria
-from interlock.define.parts import AwaitEvent, EmitAction, Hints, Metadata, SetAction, UserNeed
-from interlock.kernel.budgets import EMITS_PER_STEP_MAX
+from interlock.define.parts import AwaitEvent, EmitAction, Hints, Metadata, Proof, SetAction, UserNeed
+from interlock.kernel.budgets import (
+    EMITS_PER_STEP_MAX,
+)
+from interlock.kernel.workflow_budgets import (
+    PROOFS_PER_STEP_MAX,
+)
 from interlock.plan.prompt_blocks import ResolvedBlocks
 from interlock.record.base import DelimiterSafe, DigestField, IndexField, Record
 from interlock.record.outcome import Capability
@@ -103,6 +108,7 @@ class Task(Record):
     injections: Annotated[tuple[Injection, ...], Field(strict=False)] = ()
     verifies: Annotated[tuple[DelimiterSafe, ...], Field(strict=False)] = ()
     by: Literal["another"] | None = None
+    proofs: Annotated[tuple[Proof, ...], Field(max_length=PROOFS_PER_STEP_MAX, strict=False)] = ()
 
 
 class PlanNode(Record):

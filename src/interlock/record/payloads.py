@@ -37,7 +37,7 @@ from interlock.record.base import (
     WorkflowHashField,
 )
 from interlock.record.outcome import AdvanceOutcome, Capability
-from interlock.record.world import PinnedCheck
+from interlock.record.world import PinnedCheck, PinnedProofs
 
 NodeKind = Literal["step", "checkpoint", "blocked_attempt"]
 EdgeKind = Literal["acked_step", "checkpoint"]
@@ -80,6 +80,7 @@ class RunStarted(Record):
     applied_config_hash: DigestField | None = None
     binding: Binding | None = None
     checks: Annotated[tuple[PinnedCheck, ...], Field(strict=False)] | None = None
+    proofs: PinnedProofs | None = None
 
 
 class ParentBinding(Record):
@@ -473,6 +474,11 @@ WorkReason = Literal[
 ]
 
 
+_WorkRefs = Annotated[
+    tuple[Annotated[str, Field(min_length=1)], ...], Field(min_length=1, max_length=WORK_REFS_MAX, strict=False)
+]
+
+
 class WorkRecorded(Record):
     """Work ended otherwise than by its last step (END-1).
 
@@ -482,13 +488,7 @@ class WorkRecorded(Record):
     work: Work
     reason: WorkReason
     note: Annotated[str, Field(min_length=1)] | None = None
-    refs: (
-        Annotated[
-            tuple[Annotated[str, Field(min_length=1)], ...],
-            Field(min_length=1, max_length=WORK_REFS_MAX, strict=False),
-        ]
-        | None
-    ) = None
+    refs: _WorkRefs | None = None
     answer_ref: DigestField | None = None
 
     @model_validator(mode="after")

@@ -22,6 +22,12 @@ APPROVAL = "wr.approval"
 """The kind of the event that a person answered the question of a step. It is about the node that waits for it."""
 CHECK = "wr.check"
 """The kind of the event that a check of the user's configuration ended. It is about the node that waits for it."""
+RECEIPT = "wr.receipt"
+"""The kind of the event that `interlock witness` ran a command. It is about the node that was pending meanwhile."""
+TREE = "wr.tree"
+"""The kind of the event that Interlock read the working tree when a step was reported. It is about the step's node."""
+UNCOUNTED = frozenset({RECEIPT, TREE})
+"""The kinds that no step waits for: they take no place of events, and have limits of their own."""
 EXPIRED = "wr.expired"
 """The kind of the event that a step waited for longer than its timeout. Its id is that of the node."""
 
@@ -34,6 +40,14 @@ def _check_size(fields: dict[str, str | int | float | bool]) -> dict[str, str | 
 
 Fields = Annotated[dict[FieldName, str | int | float | bool], AfterValidator(_check_size)]
 """The fields of an event or an intent: strings, numbers and booleans by name."""
+
+
+ProofMode = Literal["enforce", "shadow", "off"]
+"""What a missing proof does: it refuses the report, it is recorded, or nobody looks for it."""
+
+
+PinnedProofs = Literal["shadow", "off"]
+"""What a run records of the mode: nothing if missing proofs refuse a report (PROOF-5)."""
 
 
 class Signed(Record):

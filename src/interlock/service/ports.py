@@ -16,7 +16,7 @@ from interlock.kernel.progress import Progress, report_nothing
 from interlock.record.append_plan import AppendPlan, Stamps
 from interlock.record.base import SHORT, Preferences, TokenFormat, UnknownVersionError
 from interlock.record.events import Actor
-from interlock.record.world import PinnedCheck
+from interlock.record.world import PinnedCheck, ProofMode
 from interlock.service.clock import Clock, NoTrace, SystemClock, Trace, mint_event, recorded_at
 from interlock.service.run.late_summaries import LateSummaries
 from interlock.service.run.plans import Plans
@@ -25,7 +25,7 @@ from interlock.service.unanswered import UnansweredStarts
 from interlock.store.ports.errors import ContentDamagedError, SessionBusyError, StoreFailureError
 from interlock.store.ports.keys import KeyRingReader, KeyRingWriter
 from interlock.store.ports.reader import SessionReader
-from interlock.store.ports.workspace import NOWHERE, GitAnchors
+from interlock.store.ports.workspace import NO_TREE, NOWHERE, GitAnchors, WorkTree
 from interlock.store.ports.writer import SessionLock, SessionWriter
 from interlock.views.outside import Intent, SigningKeys
 from interlock.views.session import BASELINE, Session
@@ -143,12 +143,18 @@ def nowhere(_workspace: Path | None) -> GitAnchors:
     return NOWHERE
 
 
+def no_tree(_directory: Path) -> WorkTree:
+    """Return an unknown working tree: the default of a surface that does not read git."""
+    return NO_TREE
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadPorts:
     """The ports of read-only use cases: none of them appends to a session or makes a key (READ-1).
 
     `anchors` finds the git position of a workspace. `anchors_again` does so at the cost of a few small reads if it is
-    the last one found. `token_format` is the format of new tokens. `summaries` is a cache that all calls share. Two
+    the last one found. `tree` reads the state of a working tree.
+    `token_format` is the format of new tokens. `summaries` is a cache that all calls share. Two
     fields belong to one call: `since_s`, its arrival by `time.monotonic`, from which waits for locks are measured; and
     `progress`, which receives how much is read.
     """
@@ -158,6 +164,7 @@ class ReadPorts:
     plans: Plans
     trace: Trace = field(default_factory=NoTrace)
     anchors: Callable[[Path | None], GitAnchors] = nowhere
+    tree: Callable[[Path], WorkTree] = no_tree
     anchors_again: Callable[[Path | None], GitAnchors] = nowhere
     token_format: TokenFormat = SHORT
     summaries: Summaries = field(default_factory=Summaries)
@@ -254,6 +261,7 @@ class Ports(AppendPorts):
     checks: Checks = field(default_factory=NoChecks)
     sources: Mapping[str, SourceKey] = field(default_factory=dict[str, SourceKey])
     config_hash: Digest | None = None
+    proofs: ProofMode = "enforce"
     unanswered: UnansweredStarts = field(default_factory=UnansweredStarts)
 
     @property

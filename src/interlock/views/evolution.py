@@ -173,6 +173,7 @@ def _run_started(session: Session, event: ev.RunStartedEvent) -> Session:
         recorded_at=event.recorded_at,
         binding=event.data.binding,
         checks=event.data.checks or (),
+        proofs=event.data.proofs or "enforce",
     )
     return replace(
         session,

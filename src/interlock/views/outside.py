@@ -16,6 +16,7 @@ from interlock.record.world import (
     ASSURANCES,
     CHECK,
     EXPIRED,
+    UNCOUNTED,
     Assurance,
     EventReceived,
     IntentSettled,
@@ -106,7 +107,7 @@ class Outside:
     """The events and intents of a session. `by_kind` has the events of a run and kind, newest first.
 
     `of_run` and `intents_of` count the events and the intents of a run; `claims_of` and `claims_taken` its claimed
-    events, and those of them that a step took.
+    events, and those of them that a step took. Receipts and trees are in `events` and `by_kind` alone.
     """
 
     events: "HashTrieMap[EventId, Received]"
@@ -122,6 +123,14 @@ class Outside:
     def received(self, run: RunId, kind: str) -> Iterator[Received]:
         """Yield the events of a run and kind in log order."""
         yield from reversed([self.events[one] for one in self.by_kind.get((run, kind), List())])
+
+    def latest(self, run: RunId, kind: str) -> Iterator[Received]:
+        """Yield the events of a run and kind, the newest first."""
+        yield from (self.events[one] for one in self.by_kind.get((run, kind), List()))
+
+    def count(self, run: RunId, kind: str) -> int:
+        """Count the events of a run and kind."""
+        return len(self.by_kind.get((run, kind), List()))
 
     def first_match(self, run: RunId, demand: Demand, node: NodeId, taken: "HashTrieSet[EventId]") -> Received | None:
         """Return the first event in log order that a step waits for: well enough known, and not taken by its branch.
@@ -178,10 +187,15 @@ def event_received(outside: Outside, event: ev.EventReceivedEvent) -> Outside:
         data=event.data,
     )
     key = (run, event.data.event)
-    return replace(
+    added = replace(
         outside,
         events=outside.events.insert(event.event_id, received),
         by_kind=outside.by_kind.insert(key, outside.by_kind.get(key, List()).push_front(event.event_id)),
+    )
+    if event.data.event in UNCOUNTED:
+        return added
+    return replace(
+        added,
         of_run=outside.of_run.insert(run, outside.of_run.get(run, 0) + 1),
         claims_of=outside.claims_of.insert(run, outside.claims_of.get(run, 0) + _claims([received])),
     )
@@ -196,6 +210,7 @@ def events_taken(outside: Outside, run: RunId, took: tuple[EventId, ...]) -> Out
     for one in took:
         if one not in outside.events or outside.events[one].run != run:
             raise BrokenOutsideError(f"an advance took {one}, which is no event of its run")
+    took = tuple(one for one in took if outside.events[one].data.event not in UNCOUNTED)
     before = outside.taken.get(run, HashTrieSet())
     claims = outside.claims_taken.get(run, 0) + _claims(outside.events[one] for one in took if one not in before)
     return replace(

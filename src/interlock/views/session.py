@@ -32,7 +32,7 @@ from interlock.record import payloads as data
 from interlock.record.base import Preferences
 from interlock.record.context import Context, merge_context
 from interlock.record.outcome import AdvanceOutcome
-from interlock.record.world import PinnedCheck
+from interlock.record.world import PinnedCheck, ProofMode
 from interlock.views.outside import (
     NOTHING_OUTSIDE,
     Outside,
@@ -143,6 +143,7 @@ class Run:
     ended: RunEnd | None = None
     binding: data.Binding | None = None
     checks: tuple[PinnedCheck, ...] = ()
+    proofs: ProofMode = "enforce"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -46,3 +46,13 @@ def test_the_workflow_with_questions_compiles() -> None:
     assert compiled.warnings == ()
     musts = [node.task.awaits.must for node in compiled.workflow.steps.values() if node.task and node.task.awaits]
     assert musts == ["approved", None]
+
+
+def test_the_workflow_with_proofs_compiles() -> None:
+    parsed = parse_workflow(yaml.safe_load(labelled("yaml proof")))
+    assert isinstance(parsed, WorkflowDocument), parsed
+    compiled = compile_workflow(parsed)
+    assert isinstance(compiled, Compiled), compiled
+    assert compiled.warnings == ()
+    proofs = [one for node in compiled.workflow.steps.values() if node.task for one in node.task.proofs]
+    assert [(one.command.value, one.assurance) for one in proofs] == [(None, "observed"), ("make lint", "claimed")]

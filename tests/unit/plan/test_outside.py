@@ -222,3 +222,25 @@ def test_every_form_of_an_event_and_an_intent_is_taken() -> None:
     sets = [{"key": "status", "from": "event.status"}]
     waits = {**AWAIT, "timeout": "2h", "assurance": "signed", "prompt": "CI runs.", "set": sets, "emit": [EMIT]}
     assert diagnostics(step("a", emit=emits), waits) == ()
+
+
+@pytest.mark.inv("PROOF-4")
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        ({}, "wrong_value"),
+        ({"value": "make", "from": "inputs.room"}, "wrong_value"),
+        ({"from": "room"}, "wrong_value"),
+        ({"from": "inputs.rooom"}, "undeclared_key"),
+        ({"from": "inputs.count"}, "wrong_type"),
+    ],
+)
+def test_a_command_that_an_agent_could_choose_later_is_a_fault(command: Document, code: str) -> None:
+    [found] = diagnostics(step("fix", proof=[{"command": command}]))
+    assert (found.code, found.path.startswith("steps[0].proof[0].command")) == (code, True)
+
+
+@pytest.mark.inv("PROOF-4")
+@pytest.mark.parametrize("command", [{"value": "make"}, {"from": "inputs.room"}])
+def test_a_fixed_command_and_an_input_are_none(command: Document) -> None:
+    assert diagnostics(step("fix", proof=[{"command": command, "tree": "unchanged"}])) == ()

@@ -27,6 +27,7 @@ from interlock.define.parts import (
     Name,
     Part,
     ProducedKey,
+    Proof,
     RecommendedPreferences,
     Reference,
     SafeId,
@@ -39,6 +40,7 @@ from interlock.kernel.budgets import (
 from interlock.kernel.workflow_budgets import (
     DESCRIPTION_CHARS_MAX,
     LOOP_PASSES_MAX,
+    PROOFS_PER_STEP_MAX,
     STEPS_MAX,
 )
 
@@ -183,6 +185,14 @@ class StepForm(Part):
     by: Literal["another"] | None = Field(
         default=None, description="`another`: who reported a step of `verifies` cannot report this step"
     )
+    proof: Annotated[
+        tuple[Proof, ...],
+        Field(
+            max_length=PROOFS_PER_STEP_MAX,
+            strict=False,
+            description="commands that must have run, as `interlock witness` saw them, before the step can be reported",
+        ),
+    ] = ()
 
 
 class ForForm(Part):

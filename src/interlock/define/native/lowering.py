@@ -243,6 +243,7 @@ class _Lowering:
             metadata=form.metadata,
             verifies=form.verifies,
             by=form.by,
+            proofs=form.proof,
         )
 
     def _lower_set(self, form: native.SetActionForm, at: str) -> SetAction:

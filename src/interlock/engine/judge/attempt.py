@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from interlock.engine.gates import Question
+from interlock.engine.judge.proof import ProofContext
 from interlock.engine.request import Request
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import AttemptId, EventId, NodeId, RunId, SessionId
@@ -35,6 +36,10 @@ class AwaitedEvent:
         return {**self.fields, "expired": self.is_expired}
 
 
+NO_PROOF = ProofContext()
+"""The context of a step that demands no proof."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
     """One attempt to advance a node.
@@ -44,6 +49,7 @@ class Attempt:
     the notes of the steps before; `event` is the one that a waiting step takes, and `emitted` are the numbers of the
     step's intents that its run has recorded before. `actor` makes the attempt; None if it is
     not known. `reporters` are those of the steps that this one verifies, if another actor must have reported them.
+    `proof` is what the proofs of the step are judged by.
     """
 
     session: SessionId
@@ -64,6 +70,7 @@ class Attempt:
     earlier_notes: tuple[str, ...] = ()
     event: AwaitedEvent | None = None
     emitted: frozenset[int] = frozenset()
+    proof: ProofContext = NO_PROOF
 
     @property
     def evidence(self) -> Request:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from interlock.define import document as doc
 from interlock.define.diagnostics import Diagnostic, fault, suggest_name
-from interlock.define.parts import AwaitEvent, ContextInput, EmitAction
+from interlock.define.parts import INPUTS, AwaitEvent, ContextInput, EmitAction
 
 SHOWN_PARTS = frozenset({"notes", "artifact", "check"})
 """The parts of a step that a person can be shown, as `<part>.<step>`."""
@@ -23,6 +23,7 @@ def check_outside(document: doc.WorkflowDocument) -> Iterator[Diagnostic]:
             yield from _awaited(step, step.awaits, forms)
         if step.awaits is not None and step.awaits.approval is not None:
             yield from _shown(step, step.awaits.approval.show, document, declared)
+        yield from _proofs(step, declared)
         sets = {action.key for action in step.sets}
         for number, action in enumerate(step.emits):
             at = f"{step.at}.emit[{number}]"
@@ -56,6 +57,29 @@ def _awaited(
         message = f"The step {first!r} waits for the event {awaits.event!r} with other fields."
         fix = "Write the same `fields` in both steps, or wait for two kinds: each step takes any event of its kind."
         yield fault(f"{step.at}.fields", "wrong_value", message, fix)
+
+
+def _proofs(step: doc.AgentStep, declared: Mapping[str, ContextInput]) -> Iterator[Diagnostic]:
+    """Check that the command of each proof is fixed, or is an input: an agent cannot choose it later (PROOF-4)."""
+    for number, proof in enumerate(step.proofs):
+        at, path = f"{step.at}.proof[{number}].command", proof.command.source
+        if (path is None) == (proof.command.value is None):
+            message = "The command must have exactly one of `value` and `from`."
+            yield fault(at, "wrong_value", message, "Write one of them.")
+            continue
+        if path is None:
+            continue
+        key = path.removeprefix(INPUTS)
+        if not path.startswith(INPUTS):
+            message = f"{path!r} is no input, so an agent could change the command that proves its own work."
+            yield fault(f"{at}.from", "wrong_value", message, "Write `inputs.` and the key of an input.")
+        elif key not in declared:
+            guess = suggest_name(key, declared)
+            fix = f"Did you mean `{INPUTS}{guess}`?" if guess else "Declare it in `inputs`."
+            yield fault(f"{at}.from", "undeclared_key", f"There is no input {key!r}.", fix)
+        elif declared[key].type != "string":
+            message = f"The input {key!r} is no string."
+            yield fault(f"{at}.from", "wrong_type", message, "Name an input of type `string`.")
 
 
 def _reserved(at: str, kind: str) -> Diagnostic:

@@ -179,6 +179,7 @@ class Builder:
             "injections": injections,
             "verifies": step.verifies,
             "by": step.by,
+            "proofs": tuple(map(drop_defaults, step.proofs)),
         }
         present = {name: value for name, value in fields.items() if value not in (None, ())}
         return plan.Task.model_validate({"prompt": prompt, "evidence": _evidence(step), **present})

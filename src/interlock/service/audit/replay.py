@@ -162,6 +162,7 @@ def _replay_start(
             config_hash=key.data.applied_config_hash,
             binding=key.data.binding,
             checks=key.data.checks or (),
+            proofs=key.data.proofs or "enforce",
         )
     )
     return plan if isinstance(plan, AppendPlan) else plan.message

@@ -199,6 +199,7 @@ def begin_runs(
         workflow_hash, pinned = pinned_bytes(compiled.workflow)
         assert lock.session is not None, "its contract is bound"
         start = Start(
+            proofs=ports.proofs,
             session=lock.session.session,
             is_new_session=False,
             run=mint_run(ports.clock),

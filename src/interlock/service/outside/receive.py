@@ -11,7 +11,7 @@ from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import NodeId
 from interlock.record.append_plan import AppendPlan, EventDraft
 from interlock.record.events import Actor
-from interlock.record.world import EXPIRED, Assurance, EventReceived, Signed, Via
+from interlock.record.world import EXPIRED, UNCOUNTED, Assurance, EventReceived, Signed, Via
 from interlock.service.clock import Clock
 from interlock.service.outside.signatures import verified
 from interlock.service.ports import AppendPorts
@@ -110,7 +110,7 @@ def limit_refusal(run_context: RunContext, data: EventReceived, ahead: int) -> R
     if data.assurance == "claimed":
         # Claims have a share of their own, so that they cannot keep out what is known better.
         waiting, waiting_max, what = session.outside.waiting_claims(run) + ahead, CLAIMS_WAITING_MAX, "claimed events"
-    if data.event not in {EXPIRED, *OWN_KINDS} and (waiting >= waiting_max or known >= EVENTS_PER_RUN_MAX):
+    if data.event not in {EXPIRED, *OWN_KINDS, *UNCOUNTED} and (waiting >= waiting_max or known >= EVENTS_PER_RUN_MAX):
         found = f"{waiting} {what} of the run wait for a step; the limit is {waiting_max}."
         if known >= EVENTS_PER_RUN_MAX:
             found = f"The run has {known} events, which is the limit."

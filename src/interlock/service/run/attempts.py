@@ -26,6 +26,7 @@ from interlock.record.events import Actor
 from interlock.record.payloads import ArtifactPayload, GapRecorded, NotesPayload, WorkRecorded
 from interlock.record.world import EXPIRED, Signed
 from interlock.service.run.context import RunContext
+from interlock.service.run.proofs import proof_context
 from interlock.store.ports.errors import ContentDamagedError
 from interlock.store.ports.reader import SessionReader
 from interlock.views.node_position import attempts_on, chain_head
@@ -69,6 +70,7 @@ def attempt_on(
         earlier_notes=tuple(_earlier_notes(session, node)),
         event=awaited_event(run_context, node),
         emitted=_emitted(run_context, node),
+        proof=proof_context(run_context, node, pending_task(run_context, node)),
     )
 
 

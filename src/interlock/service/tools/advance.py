@@ -57,6 +57,7 @@ from interlock.service.run.attempts import (
 from interlock.service.run.context import RunContext
 from interlock.service.run.context_limits import context_refusal, set_key_refusal
 from interlock.service.run.observations import new_observations, observed_of
+from interlock.service.run.proofs import tree_now, tree_record
 from interlock.service.tokens.mint import Mint, minting
 from interlock.service.tokens.resolve import lost_history
 from interlock.service.tools import warnings
@@ -65,6 +66,7 @@ from interlock.service.tools.pending_step import render_pending_step
 from interlock.service.tools.target import Target
 from interlock.service.unanswered import after_append
 from interlock.store.ports.keys import KeyRing
+from interlock.store.ports.workspace import WorkTree
 from interlock.store.ports.writer import SessionLock
 from interlock.views import session as fold_types
 from interlock.views.node_position import attempts_on, chain_head, node_position, refusal_of, tip_below
@@ -76,7 +78,8 @@ from interlock.views.session import Node, Session
 class _Call:
     """An attempt on its target, the request, who makes it, and the keys that sign the answer.
 
-    `sent` are the events that came with it, `seen` the git position of the workspace that it came from.
+    `sent` are the events that came with it, `seen` the git position of the workspace that it came from; `tree` is the
+    working tree, if a proof of the step demands to know it.
     """
 
     target: Target
@@ -85,6 +88,7 @@ class _Call:
     actor: Actor | None
     ring: KeyRing
     sent: tuple[SentEvent, ...] = ()
+    tree: WorkTree | None = None
     seen: tuple[ObservationRecorded, ...] = ()
 
 
@@ -120,7 +124,7 @@ def advance(
         return closed
     # Git is read before the lock: no other process may wait for it.
     seen = observed_of(ports.read.anchors_again(workspace), keeps_repo_root=ports.keeps_repo_root)
-    call = replace(call, seen=seen)
+    call = replace(call, seen=seen, tree=tree_now(ports.read.tree, target.run_context, target.node))
     view = target.run_context.view()
     with ports.hold(target.run_context.session.session, label=view.label) as lock:
         session = lock.session
@@ -178,6 +182,9 @@ def _receive(ports: Ports, lock: SessionLock, call: _Call, session: Session) -> 
         if isinstance(found, Refusal):
             return found
         checked.append((found, sent.node))
+    if call.tree is not None:
+        read = tree_record(run_context, session.nodes[call.target.node.node], call.tree)
+        checked += [read] if read is not None else []
     recorded = record_expiry(ports, lock, run_context, session.nodes[call.target.node.node], call.actor)
     for event in checked:
         if isinstance(recorded, Refusal):

@@ -1,7 +1,7 @@
 """The pending step of a node as answers show it: its prompt, and what a call that reports it must contain."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from interlock.decide.evaluate import ConditionInputs, evaluate
 from interlock.define.declared import declared_blank
@@ -28,6 +28,7 @@ from interlock.service.outside.checks import results_at
 from interlock.service.outside.demand import how_to_send, weaker_level
 from interlock.service.run.attempts import unknown_signer
 from interlock.service.run.context import RunContext
+from interlock.service.run.proofs import proof_lines
 from interlock.views.node_position import chain_head
 from interlock.views.session import Node
 
@@ -72,7 +73,12 @@ def render_step_at(
         total=len(run_context.workflow.numbers),
         step_id=step.node_id,
         title=rendered_line(step.title, seen),
-        prompt=prompt_of(run_context.workflow, step, seen, never_stops=never_stops, parallel_with=parallel),
+        prompt="\n\n".join(
+            [
+                prompt_of(run_context.workflow, step, seen, never_stops=never_stops, parallel_with=parallel),
+                *_proofs(run_context, step.task),
+            ]
+        ),
         needs_notes=step.task.evidence.notes == "required",
         needs_confirmation=not never_stops and needs_confirmation(step, seen),
         agent_role=step.task.agent_role,
@@ -83,6 +89,18 @@ def render_step_at(
         waiting=_waiting(run_context, node, step.task),
         claim=CLAIM if _takes_claim(step, seen, asking) and not never_stops else None,
     )
+
+
+def _proofs(run_context: RunContext, task: Task) -> Iterator[str]:
+    """Yield the commands whose receipts the report of a step needs, as a part of its prompt (PROOF-2)."""
+    lines = [
+        f"Before the report, run `{line}`."
+        if level == "claimed"
+        else f"Before the report, ask the user to run `{line}` in a terminal of their own."
+        for line, level in proof_lines(run_context, task)
+    ]
+    if lines:
+        yield "\n".join(["**Proof of this step**", *(f"- {line}" for line in lines)])
 
 
 def _is_ruled_out(graphs: Graphs, step_id: str, seen: Context) -> bool:

@@ -174,6 +174,7 @@ def _begin(
         observed=observed_of(ports.read.anchors(command.workspace), keeps_repo_root=ports.keeps_repo_root),
         config_hash=ports.config_hash,
         checks=checks,
+        proofs=ports.proofs,
     )
     plan = plan_start(start)
     if isinstance(plan, Violation):

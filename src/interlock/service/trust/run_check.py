@@ -5,9 +5,10 @@ import time
 from dataclasses import dataclass, replace
 
 from interlock.channels.check import CheckFault, run_command
-from interlock.kernel.budgets import CHECK_BUSY_TRIES_MAX, CHECK_COMMAND_BYTES_MAX, DISPATCH_PAUSE_S
+from interlock.kernel.budgets import CHECK_COMMAND_BYTES_MAX, DISPATCH_PAUSE_S
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.text import one_line
+from interlock.kernel.workflow_budgets import CHECK_BUSY_TRIES_MAX
 from interlock.record.events import Actor
 from interlock.record.world import EventReceived
 from interlock.service.outside.checks import check_refusal, result_record, results_at, waiting_check

@@ -1,6 +1,11 @@
-"""The git position of a workspace. `store.git` finds it; starting and resuming have the function."""
+"""What git says of a workspace: its position, and the state of its working tree.
+
+`store.git` and `store.worktree` find them; use cases have the functions.
+"""
 
 from dataclasses import dataclass
+
+from interlock.kernel.ids import Digest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -13,3 +18,15 @@ class GitAnchors:
 
 
 NOWHERE = GitAnchors()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkTree:
+    """The state of a working tree. `root` is its directory; `digest` is None if the state is unknown."""
+
+    root: str | None = None
+    commit: str | None = None
+    digest: Digest | None = None
+
+
+NO_TREE = WorkTree()

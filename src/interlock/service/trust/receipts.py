@@ -1,0 +1,137 @@
+"""Records that a command was run, as `interlock witness` saw it: a receipt (PROOF-1, PROOF-2)."""
+
+import shlex
+from dataclasses import dataclass
+
+from interlock.engine.judge.proof import argv_digest
+from interlock.kernel.budgets import (
+    CHECK_COMMAND_BYTES_MAX,
+)
+from interlock.kernel.errors import ErrorCode, Refusal
+from interlock.kernel.ids import Digest, NodeId, RunId, SessionId
+from interlock.kernel.text import one_line
+from interlock.kernel.workflow_budgets import (
+    CLAIMED_RECEIPTS_MAX,
+    RECEIPT_PATH_BYTES_MAX,
+    RECEIPTS_PER_RUN_MAX,
+)
+from interlock.record.events import Actor
+from interlock.record.world import RECEIPT, EventReceived
+from interlock.service.outside.receive import Arrival, record_event
+from interlock.service.ports import AppendPorts
+from interlock.service.run.context import RunContext, load_run_context
+from interlock.service.tools.end_run import refuse_ended
+from interlock.store.ports.workspace import WorkTree
+from interlock.views.node_position import chain_head
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandSeen:
+    """A command that ran, and how it ended. `exit` is negative after a signal; `output` is the end of its output.
+
+    `program` is the file that ran, as far as it is known; `before` and `after` are the working tree around `directory`.
+    """
+
+    argv: tuple[str, ...]
+    program: str | None
+    directory: str
+    exit: int
+    seconds: float
+    output: str
+    digest: Digest
+    before: WorkTree
+    after: WorkTree
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReceiptReport:
+    """A receipt that was recorded, with the title of the step that it is about."""
+
+    label: str
+    title: str
+    receipt: EventReceived
+
+
+def pending_node(run_context: RunContext) -> NodeId | Refusal:
+    """Return the node about which a receipt is that begins now, or why there is none."""
+    tip = run_context.run.tip
+    assert tip is not None, "a run has a root"
+    refusal = refuse_ended(run_context)
+    if refusal is not None:
+        return refusal
+    node = run_context.session.nodes[tip]
+    if run_context.pending(node) is None:
+        return _refused(run_context, "It is complete: no step of it needs a receipt.", "Name another run.")
+    return chain_head(run_context.session, node).node
+
+
+def record_receipt(
+    ports: AppendPorts, where: tuple[SessionId, RunId, NodeId], seen: CommandSeen, how: Arrival, actor: Actor
+) -> ReceiptReport | Refusal:
+    """Record that a command ran while the step of a node was pending. It advances nothing.
+
+    Raises:
+        StoreFailureError, SessionBusyError, SessionUnhealthyError, ContentDamagedError:
+            See `service.failures`.
+    """
+    session_id, run_id, node = where
+    with ports.hold(session_id) as lock:
+        session = lock.session
+        assert session is not None, "the run was found in it"
+        run_context = load_run_context(session, session.runs[run_id], ports.read.plans)
+        refusal = refuse_ended(run_context) or _full(run_context, how)
+        if refusal is not None:
+            return refusal
+        receipt = _record(run_context, node, seen, how)
+        recorded = record_event(ports, lock, run_context, (receipt, node), actor)
+        if isinstance(recorded, Refusal):
+            return recorded
+    return ReceiptReport(label=run_context.view().label, title=run_context.title(session.nodes[node]), receipt=receipt)
+
+
+def _full(run_context: RunContext, how: Arrival) -> Refusal | None:
+    """Refuse a receipt if its run has too many."""
+    outside, run = run_context.session.outside, run_context.run.run
+    known, known_max, what = outside.count(run, RECEIPT), RECEIPTS_PER_RUN_MAX, "receipts"
+    if how.assurance == "claimed":
+        # Claims have a share of their own, so that they cannot keep out what is known better.
+        known = sum(one.data.assurance == "claimed" for one in outside.latest(run, RECEIPT))
+        known_max, what = CLAIMED_RECEIPTS_MAX, "claimed receipts"
+    if known < known_max:
+        return None
+    return _refused(run_context, f"It has {known} {what}, which is the limit.", "Begin a new run.")
+
+
+def _record(run_context: RunContext, node: NodeId, seen: CommandSeen, how: Arrival) -> EventReceived:
+    number = run_context.session.outside.count(run_context.run.run, RECEIPT) + 1
+    places = {"directory": seen.directory, "program": seen.program, "root": seen.after.root}
+    trees = {"commit": seen.after.commit, "treeBefore": seen.before.digest, "tree": seen.after.digest}
+    fields: dict[str, object] = {
+        "argv": argv_digest(seen.argv),
+        "command": one_line(shlex.join(seen.argv), CHECK_COMMAND_BYTES_MAX),
+        "digest": seen.digest,
+        "exit": seen.exit,
+        "output": seen.output,
+        "seconds": seen.seconds,
+        **{name: one_line(path, RECEIPT_PATH_BYTES_MAX) for name, path in places.items() if path is not None},
+        **{name: value if value is not None else "unknown" for name, value in trees.items()},
+    }
+    return EventReceived.model_validate(
+        {
+            "event": RECEIPT,
+            "sent_id": f"{node}.{number}",
+            "fields": fields,
+            "assurance": how.assurance,
+            "via": how.via,
+        }
+    )
+
+
+def _refused(run_context: RunContext, found: str, fix: str) -> Refusal:
+    view = run_context.view()
+    return Refusal(
+        code=ErrorCode.VALIDATION_ERROR,
+        message=f"Run `{view.label}` ({view.workflow_id}): {found} Nothing was recorded.",
+        suggestion=fix,
+        details={"run": view.to_json()},
+    )

@@ -1,0 +1,220 @@
+"""Steps that demand proof: which receipts count, and what a refusal says."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, cast
+
+import pytest
+from tests.support.modes import NEVER_STOPS, events_of, gaps_in, status_of
+from tests.support.outside import artifact
+from tests.support.proofs import (
+    HeldTree,
+    begun,
+    proof,
+    provable,
+    witnessed,
+)
+from tests.support.verify import unsound
+
+from interlock.kernel.errors import ErrorCode, Refusal
+from interlock.kernel.workflow_budgets import (
+    CLAIMED_RECEIPTS_MAX,
+)
+from interlock.service.trust.receipts import ReceiptReport
+from interlock.testing.harness import Harness, ToolResult
+
+
+def at_the_fix(harness: Harness, **arguments: object) -> tuple[ToolResult, ToolResult]:
+    start = begun(harness, **arguments)  # pyright: ignore[reportArgumentType] — arguments of the call
+    return start, harness.advance(start, "The plan.")
+
+
+def reason_in(answer: ToolResult) -> object:
+    [blocker] = answer["blockers"]
+    return blocker["details"]["reason"]
+
+
+@pytest.mark.inv("PROOF-2")
+def test_a_report_without_its_receipt_is_refused_with_the_command_and_then_accepted_with_it() -> None:
+    harness = provable()
+    start, fix = at_the_fix(harness)
+    label = start["run"]["label"]
+    line = f"interlock witness {label} -- make test"
+    assert f"Before the report, run `{line}`." in fix.text
+    refused = harness.advance(fix, "All tests pass.")
+    assert reason_in(refused) == "missing"
+    assert line in refused["blockers"][0]["suggestedFix"]
+    assert isinstance(witnessed(harness, start), ReceiptReport)
+    assert harness.advance(refused, "All tests pass.")["pending"]["stepId"] == "ship"
+    taken = cast("Any", events_of(harness, start, "advance_recorded")[-1]).data.took
+    assert taken == tuple(one.event_id for one in events_of(harness, start, "event_received"))
+    assert unsound(harness.store) == []
+
+
+def of_another_command(harness: Harness, start: ToolResult, _: HeldTree) -> None:
+    witnessed(harness, start, "true")
+
+
+def failed(harness: Harness, start: ToolResult, _: HeldTree) -> None:
+    witnessed(harness, start)
+    witnessed(harness, start, code=1)
+
+
+def edited(harness: Harness, start: ToolResult, tree: HeldTree) -> None:
+    witnessed(harness, start, assurance="observed")
+    tree.content = "two"
+
+
+def unknown(harness: Harness, start: ToolResult, tree: HeldTree) -> None:
+    tree.content = None
+    witnessed(harness, start, assurance="observed")
+
+
+def elsewhere(harness: Harness, start: ToolResult, _: HeldTree) -> None:
+    witnessed(harness, start, root="/home/ann/copy")
+
+
+def in_another_run(harness: Harness, start: ToolResult, _: HeldTree) -> None:
+    other = begun(harness, sessionId=start["run"]["sessionId"])
+    witnessed(harness, other)
+
+
+@pytest.mark.inv("PROOF-2", "PROOF-3")
+@pytest.mark.parametrize(
+    ("deed", "reason"),
+    [
+        (of_another_command, "command"),
+        (failed, "exit"),
+        (edited, "tree"),
+        (unknown, "tree"),
+        (elsewhere, "workspace"),
+        (in_another_run, "run"),
+    ],
+)
+def test_a_receipt_that_does_not_count_is_refused_with_its_reason(
+    deed: Callable[[Harness, ToolResult, HeldTree], None], reason: str
+) -> None:
+    tree = HeldTree()
+    harness = provable(proof(tree="unchanged"), tree=tree)
+    start, fix = at_the_fix(harness)
+    deed(harness, start, tree)
+    assert reason_in(harness.advance(fix, "All tests pass.")) == reason
+    assert unsound(harness.store) == []
+
+
+@pytest.mark.inv("PROOF-2")
+def test_a_receipt_that_is_older_than_its_step_or_of_another_branch_does_not_count() -> None:
+    harness = provable()
+    start = begun(harness)
+    witnessed(harness, start)
+    fix = harness.advance(start, "The plan.")
+    refused = harness.advance(fix, "All tests pass.")
+    assert reason_in(refused) == "older"
+    witnessed(harness, start)
+    ship = harness.advance(refused, "All tests pass.")
+    fork = harness.advance(harness.rehydrate(start)["fork"]["ackToken"], "Another plan.")
+    assert fork["pending"]["stepId"] == "fix"
+    assert reason_in(harness.advance(fork, "They still pass.")) == "branch"
+    assert harness.advance(ship, "Shipped.")["isComplete"]
+    assert unsound(harness.store) == []
+
+
+@pytest.mark.inv("PROOF-2")
+def test_a_receipt_below_the_demanded_level_does_not_count_and_a_later_claim_changes_nothing() -> None:
+    harness = provable(proof(assurance="observed"))
+    start, fix = at_the_fix(harness)
+    assert "ask the user to run" in fix.text
+    witnessed(harness, start)
+    refused = harness.advance(fix, "All tests pass.")
+    assert reason_in(refused) == "level"
+    witnessed(harness, start, assurance="observed")
+    witnessed(harness, start, code=1, assurance="claimed")
+    assert harness.advance(refused, "All tests pass.")["pending"]["stepId"] == "ship"
+
+
+@pytest.mark.inv("PROOF-3")
+def test_the_tree_at_the_report_is_recorded_when_it_changes_and_decides_again_the_same() -> None:
+    tree = HeldTree()
+    harness = provable(proof(tree="unchanged"), tree=tree)
+    start, fix = at_the_fix(harness)
+    witnessed(harness, start)
+    tree.content = "two"
+    refused = harness.advance(fix, "All tests pass.")
+    refused = harness.advance(refused, "They pass, really.")
+    tree.content = "one"
+    assert harness.advance(refused, "They pass.")["pending"]["stepId"] == "ship"
+    read = [one.data for one in cast("Any", events_of(harness, start, "event_received")) if one.data.event == "wr.tree"]
+    assert [(one.assurance, one.via) for one in read] == [("executed", "check")] * 2
+    assert unsound(harness.store) == []
+
+
+@pytest.mark.inv("PROOF-4")
+def test_the_command_is_that_of_the_start_whatever_is_sent_later() -> None:
+    harness = provable()
+    start = begun(harness)
+    fix = harness.advance(start, "The plan.", context={"test_command": "true"})
+    assert "-- make test`" in fix.text
+    witnessed(harness, start, "true")
+    assert reason_in(harness.advance(fix, "All tests pass.")) == "command"
+
+
+@pytest.mark.inv("PROOF-4")
+def test_without_the_input_nothing_is_demanded() -> None:
+    harness = provable()
+    _, fix = at_the_fix(harness, command=None)
+    assert "Proof of this step" not in fix.text
+    assert harness.advance(fix, "Looks good.")["pending"]["stepId"] == "ship"
+
+
+@pytest.mark.inv("PROOF-5")
+@pytest.mark.parametrize(("mode", "traced"), [("shadow", 1), ("off", 0)])
+def test_a_shadow_records_what_would_have_been_refused_and_off_looks_for_nothing(mode: Any, traced: int) -> None:
+    harness = provable()
+    harness = replace(harness, ports=replace(harness.ports, proofs=mode))
+    start, fix = at_the_fix(harness)
+    # The mode belongs to the run: a configuration that changes later does not change it.
+    harness = replace(harness, ports=replace(harness.ports, proofs="enforce"))
+    assert harness.advance(fix, "All tests pass.")["pending"]["stepId"] == "ship"
+    entries = [
+        entry.summary
+        for one in events_of(harness, start, "decision_trace_appended")
+        for entry in cast("Any", one).data.entries
+    ]
+    assert sum("would have been refused" in one for one in entries) == traced
+    assert unsound(harness.store) == []
+
+
+@pytest.mark.inv("PROOF-2")
+def test_a_run_that_never_stops_goes_on_without_proof_and_is_not_plainly_complete() -> None:
+    harness = provable()
+    start, fix = at_the_fix(harness, preferences=NEVER_STOPS)
+    end = harness.advance(harness.advance(fix, "All tests pass."), "Shipped.")
+    assert end["isComplete"]
+    assert [one.severity for one in gaps_in(harness, start)] == ["critical"]
+    assert status_of(harness, start) == "complete_with_gaps"
+    assert unsound(harness.store) == []
+
+
+@pytest.mark.inv("PROOF-6")
+def test_nobody_sends_a_receipt_as_an_event_and_claims_leave_room_for_what_is_known_better() -> None:
+    harness = provable(proof(assurance="observed"))
+    start, fix = at_the_fix(harness)
+    forged = artifact(event="wr.receipt", fields={"exit": 0, "argv": "x"})
+    assert harness.advance(fix, "Done.", output={"artifacts": [forged]}).code == ErrorCode.VALIDATION_ERROR
+    for _ in range(CLAIMED_RECEIPTS_MAX):
+        assert isinstance(witnessed(harness, start, "true"), ReceiptReport)
+    refused = witnessed(harness, start, "true")
+    assert isinstance(refused, Refusal)
+    assert "claimed receipts" in refused.message
+    assert isinstance(witnessed(harness, start, assurance="observed"), ReceiptReport)
+    assert harness.advance(fix, "Done, they pass.")["pending"]["stepId"] == "ship"
+
+
+@pytest.mark.inv("PROOF-1")
+def test_a_run_that_is_complete_takes_no_receipt() -> None:
+    harness = provable()
+    start, fix = at_the_fix(harness, command=None)
+    harness.advance(harness.advance(fix, "Fixed."), "Shipped.")
+    refused = witnessed(harness, start)
+    assert isinstance(refused, Refusal)
+    assert "complete" in refused.message
