@@ -61,6 +61,8 @@ _FORMS: tuple[type[parts.Part], ...] = (
     outside_forms.ApproveForm,
     outside_forms.EmitForm,
     outside_forms.EmitFieldForm,
+    parts.Proof,
+    parts.ProofCommand,
     condition_forms.ConditionForm,
     condition_forms.SetActionForm,
     condition_forms.ComputeForm,

@@ -64,6 +64,7 @@ SHOWN_IN = {
     "outputContract": "wr.quick_task",
     "produces": "wr.bug_investigation",
     "promptFragments": "wr.documentation",
+    "proof": "wr.coding_task",
     "recommendedPreferences": "wr.bug_investigation",
     "refId": "wr.research",
     "references": "wr.release_readiness",

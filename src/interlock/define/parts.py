@@ -307,6 +307,10 @@ class Proof(Part):
         default=None,
         description="`unchanged`: no file of the git working tree has changed since the command ended",
     )
+    verdict: Annotated[str, Field(min_length=1, max_length=64)] | None = Field(
+        default=None,
+        description="the proof is demanded only if the reported artifact has this `verdict`, such as `passed`",
+    )
 
 
 class UserNeed(Part):

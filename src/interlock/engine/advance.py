@@ -41,7 +41,7 @@ from interlock.engine.judge.declared_context import HeldContext, hold_context
 from interlock.engine.judge.evidence import judge
 from interlock.engine.judge.observed import failed_probes, observed_in
 from interlock.engine.judge.own_words import is_sent_again
-from interlock.engine.judge.proof import ProofJudgement, judge_proofs
+from interlock.engine.judge.proof import ProofJudgement, judge_proofs, verdict_in
 from interlock.engine.judge.recommended import recommendation_trace
 from interlock.engine.judge.separation import check_separation
 from interlock.engine.judge.violations import Violation, blockers_of, gaps_of
@@ -153,7 +153,7 @@ def _outcome(attempt: Attempt, state: Running, held: HeldContext) -> "_Transitio
     judgement = judge(workflow, node, attempt.evidence, seen, held.mismatches)
     observed = observed_in(workflow, node, attempt.evidence.artifacts, attempt.attempt)
     violations.findings += [*judgement.findings, *observed.findings]
-    proved = judge_proofs(node, attempt.proof)
+    proved = judge_proofs(node, attempt.proof, verdict_in(judgement.values))
     violations.findings += [*check_separation(attempt, node), *_notes_sent_again(attempt), *proved.findings]
     if violations.is_refused():
         return violations.findings

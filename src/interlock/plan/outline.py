@@ -88,7 +88,8 @@ def proof_of(proof: Proof) -> str:
     """Name what a proof demands."""
     command = proof.command.value if proof.command.value is not None else proof.command.source
     tree = ", tree unchanged" if proof.tree is not None else ""
-    return f"`{command}` (exit {proof.exit}, {proof.assurance}{tree})"
+    verdict = f", for the verdict {proof.verdict}" if proof.verdict is not None else ""
+    return f"`{command}` (exit {proof.exit}, {proof.assurance}{tree}{verdict})"
 
 
 def waits_for(awaits: AwaitEvent) -> str:

@@ -15,6 +15,7 @@ from interlock.kernel.ids import EventId, NodeId, RunId, ack_attempt, tag_of
 from interlock.record import events as ev
 from interlock.record import payloads as data
 from interlock.record.context import merge_context
+from interlock.record.world import ASSURANCES
 from interlock.views.outside import (
     BrokenOutsideError,
     event_received,
@@ -26,10 +27,12 @@ from interlock.views.session import (
     BASELINE,
     EMPTY_CONTEXT,
     LABEL_CHARS,
+    NO_STEPS,
     NONE_TAKEN,
     Advance,
     BrokenHistoryError,
     Claim,
+    Levels,
     Node,
     NodeOutput,
     Run,
@@ -207,6 +210,7 @@ def _node_created(session: Session, event: ev.NodeCreatedEvent) -> Session:
         actor=event.actor,
         at=event.recorded_at,
         taken=_taken_at(session, parent, node_id),
+        levels=_levels_at(session, parent, payload.node_kind),
     )
     tag = tag_of(node_id)
     tags = session.tags if tag in session.tags else session.tags.insert(tag, node_id)
@@ -232,6 +236,16 @@ def _taken_at(session: Session, parent: Node | None, made: NodeId) -> "HashTrieS
     advance = session.newest
     took = advance.took if advance is not None and advance.child == made else ()
     return parent.taken.update(took) if took else parent.taken
+
+
+def _levels_at(session: Session, parent: Node | None, kind: data.NodeKind) -> Levels:
+    """Count the step that made a node with the weakest event that it took; a step that took none is a claim."""
+    if parent is None or kind != "step":
+        return parent.levels if parent is not None else NO_STEPS
+    took = session.newest.took if session.newest is not None else ()
+    levels = [ASSURANCES.index(session.outside.events[one].data.assurance) for one in took]
+    level = min(levels, default=0)
+    return tuple(count + (number == level) for number, count in enumerate(parent.levels))
 
 
 def _edge_created(session: Session, event: ev.EdgeCreatedEvent) -> Session:

@@ -45,6 +45,9 @@ BASELINE = Preferences(autonomy="guided", risk_policy="conservative")
 """The preferences if nobody set any (CTX-7)."""
 
 EMPTY_CONTEXT: Context = MappingProxyType({})
+Levels = tuple[int, ...]
+"""Numbers of steps, in the order of `ASSURANCES`: what a branch rests on (PROOF-7)."""
+NO_STEPS: Levels = (0, 0, 0, 0)
 NONE_TAKEN: "HashTrieSet[EventId]" = HashTrieSet()
 
 
@@ -74,7 +77,8 @@ class Node:
     `trace` says why the run came here; `captures` holds what its decisions read. `gaps` are the gaps recorded here,
     `observed` the observed capabilities of the client. `left` says how work on its step was left before it was done,
     or how this checkpoint left it (END-7). `context_at` is the nearest node at or above that set context. `taken` are
-    the events that steps took on the way here. `actor` made the node, by its own account; `at` is when.
+    the events that steps took on the way here, and `levels` how well the steps on that way are known. `actor` made the
+    node, by its own account; `at` is when.
     """
 
     node: NodeId
@@ -100,6 +104,7 @@ class Node:
     actor: ev.Actor | None = None
     at: str | None = field(default=None, compare=False)
     taken: "HashTrieSet[EventId]" = NONE_TAKEN
+    levels: Levels = NO_STEPS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

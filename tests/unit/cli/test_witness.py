@@ -135,3 +135,17 @@ def test_what_is_kept_of_an_output_is_its_end_without_control_characters_and_fit
         kept.add(data)
         assert len(json.dumps(kept.text(), ensure_ascii=False).encode()) <= 3_000
     assert KeptOutput(10).digest() == digest_of_bytes(b"")
+
+
+@pytest.mark.inv("PROOF-7")
+def test_reports_and_their_json_say_what_a_run_rests_on(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    harness = Harness.on_disk(root / "data", proving())
+    start = begun(harness, command=None)
+    harness.advance(harness.advance(start, "The plan."), "Looks good.")
+    words = ["--data-dir", str(root / "data"), "session"]
+    assert main([*words, "show", str(start["run"]["label"]), "--json"]) == 0
+    [run] = json.loads(capsys.readouterr().out)["runs"]
+    assert run["restsOn"] == {"claimed": 2, "observed": 0, "signed": 0, "executed": 0, "notProven": ["fix"]}
+    for command in ("show", "report"):
+        assert main([*words, command, str(start["run"]["label"])]) == 0
+        assert "What the steps rest on: 2 claimed. Not proven:" in capsys.readouterr().out

@@ -5,9 +5,11 @@ from dataclasses import replace
 from typing import Any, cast
 
 import pytest
+from tests.support.flow import document, step
 from tests.support.modes import NEVER_STOPS, events_of, gaps_in, status_of
 from tests.support.outside import artifact
 from tests.support.proofs import (
+    INPUT,
     HeldTree,
     begun,
     proof,
@@ -123,7 +125,7 @@ def test_a_receipt_that_is_older_than_its_step_or_of_another_branch_does_not_cou
 def test_a_receipt_below_the_demanded_level_does_not_count_and_a_later_claim_changes_nothing() -> None:
     harness = provable(proof(assurance="observed"))
     start, fix = at_the_fix(harness)
-    assert "ask the user to run" in fix.text
+    assert "ask the user to run, in a terminal" in fix.text
     witnessed(harness, start)
     refused = harness.advance(fix, "All tests pass.")
     assert reason_in(refused) == "level"
@@ -218,3 +220,56 @@ def test_a_run_that_is_complete_takes_no_receipt() -> None:
     refused = witnessed(harness, start)
     assert isinstance(refused, Refusal)
     assert "complete" in refused.message
+
+
+@pytest.mark.inv("PROOF-7")
+def test_the_end_counts_steps_by_level_and_names_what_was_not_proven() -> None:
+    harness = provable(proof(assurance="observed"))
+    start, fix = at_the_fix(harness)
+    witnessed(harness, start, assurance="observed")
+    end = harness.advance(harness.advance(fix, "They pass."), "Shipped.")
+    assert end["restsOn"] == {"claimed": 2, "observed": 1, "signed": 0, "executed": 0}
+    assert "What the steps rest on: 2 claimed, 1 observed." in end.text
+    assert harness.rehydrate(end)["restsOn"] == end["restsOn"]
+    bare = begun(harness, command=None)
+    for notes in ("The plan of it.", "Looks good.", "Shipped it too."):
+        bare = harness.advance(bare, notes)
+    assert bare["restsOn"]["notProven"] == ["fix"]
+    assert "3 claimed. Not proven: `fix`." in bare.text
+
+
+@pytest.mark.inv("PROOF-7")
+def test_a_fork_counts_the_steps_of_its_own_branch() -> None:
+    harness = provable()
+    start, fix = at_the_fix(harness)
+    refused = harness.advance(fix, "They pass.")
+    witnessed(harness, start)
+    end = harness.advance(harness.advance(refused, "They pass."), "Shipped.")
+    fork = harness.advance(harness.rehydrate(start)["fork"]["ackToken"], "Another plan.")
+    witnessed(harness, start, assurance="observed")
+    other = harness.advance(harness.advance(fork, "They pass here."), "Shipped that.")
+    assert (end["restsOn"]["claimed"], other["restsOn"]["claimed"], other["restsOn"]["observed"]) == (3, 2, 1)
+
+
+@pytest.mark.inv("PROOF-2", "PROOF-7")
+def test_only_the_claim_of_success_needs_its_proof() -> None:
+    checking = step(
+        "fix", proof=[proof(verdict="passed")], outputContract={"contractRef": "wr.contracts.verification_report"}
+    )
+    harness = Harness.in_memory(document(checking, {**checking, "id": "again"}, inputs=[INPUT]))
+    start = begun(harness)
+    assert "Before a report with the verdict `passed`, run `interlock witness" in start.text
+    failed_one = harness.call("continue_workflow", reported(start, "failed"))
+    assert failed_one["pending"]["stepId"] == "again"
+    refused = harness.call("continue_workflow", reported(failed_one, "passed"))
+    assert reason_in(refused) == "missing"
+    witnessed(harness, start)
+    end = harness.advance(refused, None)
+    assert end["restsOn"] == {"claimed": 2, "observed": 0, "signed": 0, "executed": 0}
+
+
+def reported(answer: ToolResult, verdict: str) -> dict[str, Any]:
+    """Return the call that reports a verification with a verdict."""
+    check = {"name": "make test", "result": verdict, "evidence": f"the tests {verdict}"}
+    report = {"kind": "wr.verification_report", "verdict": verdict, "summary": f"It {verdict}.", "checks": [check]}
+    return {"ackToken": answer.ack, "output": {"notesMarkdown": f"I ran it all: {verdict}.", "artifacts": [report]}}

@@ -48,6 +48,7 @@ def _run(run: RunReport) -> dict[str, Json]:
         "ended": _ended(run.ended) if run.ended is not None else None,
         "context": [context_json(one) for one in run.context],
         "observed": observed,
+        "restsOn": run.rests_on.to_json(),
     }
     return run_json(run.summary) | details
 

@@ -21,6 +21,7 @@ from interlock.engine.answer.structure import (
     Pending,
     PreferencesOut,
     ReferenceOut,
+    RestsOn,
     RunIdentity,
     StepPosition,
     Warned,
@@ -77,6 +78,7 @@ class AnswerModel:
     awaited: PendingApproval | None = None
     answered: Answered | None = None
     ended: EndedOut | None = None
+    rests_on: RestsOn | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,6 +212,7 @@ def _data(facts: AnswerModel, call: NextCall | None) -> ExecutionAnswer:
         preferences=None if preferences is None else PreferencesOut.model_validate(preferences.to_json()),
         guidance=facts.guidance or None,
         answered=facts.answered,
+        rests_on=facts.rests_on,
         recap=facts.recap,
         references=references or None,
         pending=_pending(facts.step),
@@ -281,6 +284,8 @@ def _render_text(facts: AnswerModel, call: NextCall | None) -> str:
     if facts.references:
         lines = [_render_reference(facts.occasion, reference) for reference in facts.references]
         parts.append("**References**\n" + "\n".join(lines))
+    if facts.rests_on is not None:
+        parts.append(facts.rests_on.in_one_line())
     if facts.recap is not None:
         parts.append(facts.recap)
     if facts.step is not None:

@@ -217,6 +217,26 @@ class WaitingOut(Published):
     how: str
 
 
+class RestsOn(Published):
+    """How well the steps of a branch are known: how many by each level, and which demanded proof was not given.
+
+    A step that nobody but its agent reported is claimed. `notProven` are ids of steps.
+    """
+
+    claimed: int
+    observed: int
+    signed: int
+    executed: int
+    not_proven: tuple[str, ...] | None = None
+
+    def in_one_line(self) -> str:
+        """Return it as texts show it."""
+        levels = {name: getattr(self, name) for name in ("claimed", "observed", "signed", "executed")}
+        counts = ", ".join(f"{count} {name}" for name, count in levels.items() if count) or "none"
+        missing = ", ".join(f"`{one}`" for one in self.not_proven or ())
+        return f"What the steps rest on: {counts}." + (f" Not proven: {missing}." if missing else "")
+
+
 NextIntent = Literal["perform_pending_then_continue", "await_user_confirmation", "rehydrate_only", "complete"]
 
 
@@ -240,6 +260,7 @@ class ExecutionAnswer(Published):
     preferences: PreferencesOut | None = None
     guidance: tuple[str, ...] | None = None
     answered: Answered | None = None
+    rests_on: RestsOn | None = None
     recap: str | None = None
     references: tuple[ReferenceOut, ...] | None = None
     pending: Pending | None

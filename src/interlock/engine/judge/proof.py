@@ -101,19 +101,29 @@ def command_of(proof: Proof, inputs: Context) -> str | None:
     return found.strip() or None if isinstance(found, str) else None
 
 
+def verdict_in(values: Mapping[str, Json]) -> str | None:
+    """Return the verdict of the valid artifact of a report; None if it has none."""
+    artifact = values.get("artifact")
+    verdict = artifact.get("verdict") if isinstance(artifact, dict) else None
+    return verdict if isinstance(verdict, str) else None
+
+
 def witness_line(label: str, command: str) -> str:
     """Return the command line with which a receipt of a command is made."""
     return f"interlock witness {label} -- {shlex.join(argv_of(command))}"
 
 
-def judge_proofs(node: PlanNode, context: ProofContext) -> ProofJudgement:
-    """Judge the report of a step by the receipts of its run. If the mode is `off`, it demands none."""
+def judge_proofs(node: PlanNode, context: ProofContext, verdict: str | None) -> ProofJudgement:
+    """Judge the report of a step by the receipts of its run. If the mode is `off`, it demands none.
+
+    `verdict` is that of the reported artifact: who reports a failure needs no proof of success.
+    """
     assert node.task is not None, "a pending step is a task"
     findings: list[Violation] = []
     took: list[EventId] = []
     for number, proof in enumerate(node.task.proofs if context.mode != "off" else (), start=1):
         command = command_of(proof, context.inputs or {})
-        if command is None:
+        if command is None or proof.verdict not in (None, verdict):
             continue
         demand = _Demand(step_id=node.node_id, number=number, proof=proof, command=command, context=context)
         found = demand.judge()

@@ -77,6 +77,7 @@ def _run(account: SessionReport, run: RunReport, options: RenderOptions) -> Iter
             yield from _step(step, options, "pending" if run.ended is None else "not done")
         return
     yield Properties(tuple(_properties(account, run, options)))
+    yield Paragraph((run.rests_on.in_one_line(),))
     if run.blockers:
         yield Heading(level=2, line=("Why it is blocked",))
         yield Bullets(tuple(blocker_line(blocker) for blocker in run.blockers))

@@ -8,7 +8,7 @@ from interlock.kernel.budgets import RECORD_NOTES_BYTES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.text import one_line
 from interlock.record.payloads import ObservationKey
-from interlock.record.world import APPROVAL
+from interlock.record.world import APPROVAL, CHECK
 from interlock.service.report.document import (
     Block,
     Bullets,
@@ -230,8 +230,10 @@ def _checks(run: RunReport, one: VerdictReport) -> Iterator[Block]:
 
 def _grounds(report: SessionReport, run: RunReport) -> Iterator[Line]:
     done = [step for step in run.steps if step.is_done]
-    checks = [(step, one) for step in done for one in step.received if one.data.via == "check"]
+    checks = [(step, one) for step in done for one in step.received if one.data.event == CHECK]
     yield (_CHECKED_WITH_CHECKS if checks else _CHECKED,)
+    if done:
+        yield (run.rests_on.in_one_line(),)
     for client, count in sorted(Counter(step.by for step in done).items(), key=lambda pair: (pair[0] or "", pair[1])):
         name: Line = (UntrustedText(client), " (the name that the client gave)") if client else ("an unnamed client",)
         yield f"{_steps(count)} reported by ", *name

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import get_args
 
+from interlock.engine.answer.structure import RestsOn
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import Digest, NodeId, RunId, SessionId, SourceKind, WorkflowHash
 from interlock.record.base import Preferences
@@ -15,6 +16,7 @@ from interlock.service.report.step_report import ContextChange, StepReader, Step
 from interlock.service.run.context import RunContext, StepLabel, load_run_context
 from interlock.service.run.history import History
 from interlock.service.run.plans import Plans
+from interlock.service.run.rests_on import rests_on
 from interlock.service.run.summaries import summary_of
 from interlock.service.run.verdicts import verdicts_at
 from interlock.store.ports.reader import SessionReader
@@ -110,6 +112,7 @@ class RunReport:
     began_on: Mapping[ObservationKey, str]
     observed: Mapping[ObservationKey, str]
     config_hash: Digest | None
+    rests_on: RestsOn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,6 +202,7 @@ class SessionReporter:
             began_on=self._began_on(run.run),
             observed=self._observed(run.run),
             config_hash=self._configs.get(run.run),
+            rests_on=rests_on(run_context, tip),
         )
 
     def _branch(self, run_context: RunContext, leaf: GraphNode) -> Branch:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 
+from interlock.define.parts import Proof
 from interlock.engine.judge.proof import UNKNOWN, ProofContext, Receipt, ReceiptPlace, command_of
 from interlock.engine.judge.proof import witness_line as line_of
 from interlock.kernel.budgets import (
@@ -46,15 +47,15 @@ def started_with(run_context: RunContext) -> Context:
     return run_context.session.context(root) if root is not None else {}
 
 
-def proof_lines(run_context: RunContext, task: Task) -> Iterator[tuple[str, str]]:
-    """Yield each command line that makes a receipt which a step demands, and the level that it must have."""
+def proof_lines(run_context: RunContext, task: Task) -> Iterator[tuple[str, Proof]]:
+    """Yield each command line that makes a receipt which a step demands, and the proof that it is for."""
     if not task.proofs or run_context.run.proofs == "off":
         return
     inputs, label = started_with(run_context), run_context.session.label(run_context.run.run)
     for proof in task.proofs:
         command = command_of(proof, inputs)
         if command is not None:
-            yield line_of(label, command), proof.assurance
+            yield line_of(label, command), proof
 
 
 def tree_now(read: Callable[[Path], WorkTree], run_context: RunContext, node: Node) -> WorkTree | None:

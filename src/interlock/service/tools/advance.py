@@ -58,6 +58,7 @@ from interlock.service.run.context import RunContext
 from interlock.service.run.context_limits import context_refusal, set_key_refusal
 from interlock.service.run.observations import new_observations, observed_of
 from interlock.service.run.proofs import tree_now, tree_record
+from interlock.service.run.rests_on import rests_on
 from interlock.service.tokens.mint import Mint, minting
 from interlock.service.tokens.resolve import lost_history
 from interlock.service.tools import warnings
@@ -403,6 +404,7 @@ def _render_outcome(ports: Ports, call: _Call, session: Session, recorded: fold_
                 else None,
                 preferences=child.preferences if was_changed else None,
                 answered=answered_at(ports.read.reader, child),
+                rests_on=rests_on(run_context, child) if step is None else None,
             )
         )
 

@@ -93,12 +93,11 @@ def render_step_at(
 
 def _proofs(run_context: RunContext, task: Task) -> Iterator[str]:
     """Yield the commands whose receipts the report of a step needs, as a part of its prompt (PROOF-2)."""
-    lines = [
-        f"Before the report, run `{line}`."
-        if level == "claimed"
-        else f"Before the report, ask the user to run `{line}` in a terminal of their own."
-        for line, level in proof_lines(run_context, task)
-    ]
+    lines: list[str] = []
+    for line, proof in proof_lines(run_context, task):
+        when = f"Before a report with the verdict `{proof.verdict}`" if proof.verdict else "Before the report"
+        how = "run" if proof.assurance == "claimed" else "ask the user to run, in a terminal of their own,"
+        lines.append(f"{when}, {how} `{line}`.")
     if lines:
         yield "\n".join(["**Proof of this step**", *(f"- {line}" for line in lines)])
 

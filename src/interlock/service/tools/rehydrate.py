@@ -12,6 +12,7 @@ from interlock.kernel.ids import WorkflowHash
 from interlock.service.ports import ReadPorts
 from interlock.service.run.attempts import retry_node
 from interlock.service.run.context import RunContext
+from interlock.service.run.rests_on import rests_on
 from interlock.service.tokens.mint import Mint, minting
 from interlock.service.tools import warnings
 from interlock.service.tools.end_run import ended_out
@@ -87,7 +88,7 @@ def _build_model(view: _View) -> AnswerModel:
             preferences=None,
         )
     if answer_model.step is None:
-        return answer_model
+        return replace(answer_model, rests_on=rests_on(run_context, at))
     if position.passed_to is not None:
         return _add_redirect(view, answer_model)
     if position.is_used_up:
