@@ -62,7 +62,7 @@ check: $(VENV)/dev.stamp ## check style, types, layers and the architecture, as 
 	$(BIN)/basedpyright
 	$(BIN)/lint-imports
 	$(BIN)/python scripts/verify.py
-	$(BIN)/python -m pytest -q tests/architecture
+	$(BIN)/python -m pytest -q -n $(JOBS) tests/architecture
 
 coverage: $(VENV)/dev.stamp ## measure the coverage by branch, and hold it against its limits
 	$(BIN)/coverage run -m pytest -q -m "not soak"

@@ -96,8 +96,9 @@ _NAMES: Mapping[DiagnosticCode, Entry] = {
     "unknown_capability": Entry("There is no such capability.", "Use `delegation` or `web_browsing`."),
     "undeclared_key": Entry(
         "A condition, a loop or `needs` reads an undeclared context key; or a loop's condition reads one that only"
-        " steps produce; or a step sets a key that `inputs` does not declare.",
+        " steps produce; or a step sets a key that `inputs` does not declare. A warning for a placeholder in a text.",
         "Declare it in `inputs`, or in `produces` of the step that provides it.",
+        "either",
     ),
     "duplicate_write": Entry("One step sets a context key twice.", "Keep one of the two."),
     "same_pass_read_after_write": Entry(

@@ -2,6 +2,7 @@
 
 import json
 import signal
+import subprocess
 import sys
 from collections import Counter
 from dataclasses import dataclass
@@ -31,7 +32,6 @@ from interlock.record.outcome import AdvancedTo
 from interlock.record.short_tokens import ShortRef, decode_token
 from interlock.record.tokens import AttemptRef, StateRef, TokenRef
 from interlock.service.audit.verify import verify_session
-from interlock.service.outside.intents import shown_intents
 from interlock.service.run.plans import Plans
 from interlock.service.tokens.resolve import whole_reference
 from interlock.store.local.store import LocalStore
@@ -104,23 +104,42 @@ async def test_no_kill_stop_or_end_sends_an_intent_twice_and_what_did_not_arrive
                 one["emit"] = [{"kind": "load.told", "fields": {"step": {"value": one["id"]}}}]
             site.add_workflow(document)
         done = await work_under_disturbances(plan, site, journal)
-    shown: dict[str, str] = {
-        one.intent.intent_id: one.state
-        for name in LocalStore(site.data_dir).sessions()
-        if (session := LocalStore(site.data_dir).load(name)) is not None
-        for one in shown_intents(session, ())
-    }
-    states = Counter(shown.values())
-    sys.stdout.write(f"{plan}: {counts(done, journal)}; {len(receiver.received)} arrived, {dict(states)}\n")
-    assert set(receiver.keys.values()) == {1}, "no intent arrives twice"
-    assert set(receiver.keys) <= set(shown), "only what is recorded is sent"
-    assert {one for one, state in shown.items() if state == "delivered"} <= set(receiver.keys)
-    assert {shown[one] for one in receiver.keys} <= {"delivered", "unknown"}
-    assert states.keys() <= {"delivered", "unknown", "undelivered"}
-    before = Counter(receiver.keys)
-    store = LocalStore(site.data_dir)
-    assert [found for name in store.sessions() for found in verify_session(store, Plans(store), name)] == []
-    assert receiver.keys == before, "verification makes no request"
+        shown = listed_intents(site.data_dir)
+        states = Counter(shown.values())
+        sys.stdout.write(f"{plan}: {counts(done, journal)}; {len(receiver.received)} arrived, {dict(states)}\n")
+        assert set(receiver.keys.values()) == {1}, "no intent arrives twice"
+        assert set(shown) == recorded_intents(site.data_dir), "what the log attests is listed, and nothing else"
+        assert set(receiver.keys) <= set(shown), "only what is recorded is sent"
+        assert {one for one, state in shown.items() if state == "delivered"} <= set(receiver.keys)
+        assert {shown[one] for one in receiver.keys} <= {"delivered", "unknown"}
+        assert states.keys() <= {"delivered", "unknown", "undelivered"}
+        undelivered = {one for one, state in shown.items() if state != "delivered"}
+        assert set(listed_intents(site.data_dir, "--undelivered")) == undelivered
+        before = Counter(receiver.keys)
+        store = LocalStore(site.data_dir)
+        assert [found for name in store.sessions() for found in verify_session(store, Plans(store), name)] == []
+        # The receiver still listens: a request would arrive.
+        assert receiver.keys == before, "verification makes no request"
+
+
+def listed_intents(data_dir: Path, *options: str) -> dict[str, str]:
+    """Return the state of each intent that the command lists."""
+    command = [sys.executable, "-m", "interlock", "intent", "list", *options, "--json", "--data-dir", str(data_dir)]
+    done = subprocess.run(command, capture_output=True, check=True, stdin=subprocess.DEVNULL, timeout=120)
+    return {one["intent"]: one["state"] for one in json.loads(done.stdout)["intents"]}
+
+
+def recorded_intents(data_dir: Path) -> set[str]:
+    """Return the intents in the segments that the manifests attest, read past our own fold."""
+    events = (event for home in (data_dir / "sessions").iterdir() for event in attested_events(home))
+    return {event["data"]["intentId"] for event in events if event["kind"] == "intent_recorded"}
+
+
+def attested_events(home: Path) -> list[dict[str, Any]]:
+    """Return the events of a session in the segments that its manifest attests."""
+    manifest = home / "manifest.jsonl"
+    closed = [one for one in (lines_of(manifest) if manifest.exists() else []) if one["kind"] == "segment_closed"]
+    return [event for one in closed for event in lines_of(home / one["segmentRelPath"])]
 
 
 def counts(done: Counter[signal.Signals], journal: Journal) -> str:
@@ -213,10 +232,9 @@ class Log:
 
     def _recorded(self, session: SessionId) -> list[tuple[str, str]]:
         """Return the advances in the segments that the manifest attests, read past our own fold."""
-        home = self._directory / session
-        closed = [record for record in lines_of(home / "manifest.jsonl") if record["kind"] == "segment_closed"]
-        events = [event for record in closed for event in lines_of(home / record["segmentRelPath"])]
-        recorded = [event for event in events if event["kind"] == "advance_recorded"]
+        recorded = [
+            event for event in attested_events(self._directory / session) if event["kind"] == "advance_recorded"
+        ]
         return [(event["scope"]["nodeId"], event["data"]["attemptId"]) for event in recorded]
 
     def _holds(self, heard: Heard) -> None:

@@ -1,6 +1,7 @@
 """Processes that end right after they recorded an intent still send it: a server whose client leaves, and a command."""
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -48,6 +49,42 @@ def test_a_server_whose_client_leaves_sends_what_its_last_call_recorded(tmp_path
         first = server.start("team.ship", goal="Ship it")
         server.advance(first, "Did a, completely and with care.")
     assert [one["state"] for one in interlock(data_dir, "intent", "list")["intents"]] == ["delivered"]
+    assert len((tmp_path / "out").read_text().splitlines()) == 1
+
+
+@pytest.mark.inv("WORLD-6", "WORLD-7")
+@pytest.mark.parametrize("made_by", ["import", pytest.param("repair", marks=pytest.mark.damages), "restored backup"])
+def test_a_server_over_a_copy_sends_its_own_intents_and_none_that_the_copy_holds(
+    tmp_path: Path, data_dir: Path, made_by: str
+) -> None:
+    kept = tmp_path / "original"
+    channel = ChannelConfig(name="slow", kind="command", accepts=("team.notify",), sources=("project",), command=("x",))
+    harness = sending(Harness.on_disk(kept, SHIP), channel)
+    first = harness.start("team.ship", goal="Ship it")
+    harness.advance(harness.advance(first, "Did a, completely and with care."), "Did b with care.")
+    session = harness.session_of(first)
+    if made_by == "import":
+        bundle = tmp_path / "bundle.json"
+        interlock(kept, "session", "export", session, "--out", str(bundle))
+        interlock(data_dir, "session", "import", str(bundle))
+    else:
+        shutil.copytree(kept, data_dir, dirs_exist_ok=True)
+    if made_by == "repair":
+        max((data_dir / "sessions" / session / "events").iterdir()).unlink()
+        interlock(data_dir, "session", "repair", session)
+    (data_dir / "config.toml").write_text(
+        CHANNEL.format(out=tmp_path / "out").replace('["project"]', '["project", "imported"]')
+    )
+    with Server(data_dir, workspace_in(tmp_path, ship=SHIP)) as server:
+        mine = server.start("team.ship", goal="Ship another one")
+        server.advance(mine, "Did a of the other one, completely.")
+        server.call("resume_session")
+    [sent] = [json.loads(line) for line in (tmp_path / "out").read_text().splitlines()]
+    assert sent["run"] == mine["run"]["runId"]
+    states = {
+        (one["run"] == mine["run"]["runId"], one["state"]) for one in interlock(data_dir, "intent", "list")["intents"]
+    }
+    assert states == {(True, "delivered"), (False, "undelivered")}
     assert len((tmp_path / "out").read_text().splitlines()) == 1
 
 

@@ -14,6 +14,7 @@ from interlock.config.settings import Settings
 from interlock.console.access import Access
 from interlock.console.app import build_app
 from interlock.console.decisions import Decisions
+from interlock.console.maintenance import Maintenance
 from interlock.console.reading import Sources
 from interlock.service.clock import Clock, SystemClock
 from interlock.testing.harness import Harness
@@ -26,8 +27,13 @@ NOWHERE = Path("/nonexistent")
 """The data directory of a harness in memory: no file of it is read."""
 
 
-def console_of(harness: Harness, clock: Clock | None = None, *, is_person: bool = True) -> tuple[Starlette, Access]:
-    """Return the console over a harness, with the first link `LINK`. `is_person`: a person started it."""
+def console_of(
+    harness: Harness, clock: Clock | None = None, *, is_person: bool = True, faults: str | None = None
+) -> tuple[Starlette, Access]:
+    """Return the console over a harness, with the first link `LINK`.
+
+    `is_person`: a person started it. `faults`: those of the configuration file.
+    """
     sources = Sources(
         store=harness.store, catalog=harness.ports.catalog, workspace=None, repo=None, clock=clock or SystemClock()
     )
@@ -35,7 +41,13 @@ def console_of(harness: Harness, clock: Clock | None = None, *, is_person: bool 
     user = harness.data_dir / "workflows" if harness.data_dir is not None else None
     settings = Settings(data_dir=harness.data_dir or NOWHERE, workspace=harness.workspace, user_workflows=user)
     decisions = Decisions(ports=harness.ports, settings=settings, is_person=lambda: is_person)
-    return build_app(sources, decisions, access), access
+    maintenance = Maintenance(
+        keys=lambda: {"keys": 1},
+        collection=lambda: {"sessions": 0},
+        clients=lambda: {"json": "a block"},
+        read_settings=lambda: faults or settings,
+    )
+    return build_app(sources, decisions, maintenance, access), access
 
 
 @dataclass(slots=True)

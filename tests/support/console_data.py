@@ -65,6 +65,7 @@ def fill(root: Path) -> Shown:
     damage(root / "data", harness.session_of(broken))
     here, waiting, damaged = (harness.session_of(one) for one in (fixed, asked, broken))
     node = harness.reference_of(second).node
+    run = f"/sessions/{here}/runs/{harness.reference_of(fixed).run}"
     pages = {
         "now": "/",
         "nothing found": "/?q=zebra",
@@ -78,6 +79,10 @@ def fill(root: Path) -> Shown:
         "workflows": "/workflows",
         "workflow": "/workflows/team.ship",
         "compare": "/compare",
+        "contracts": "/contracts",
+        "settings": "/settings?collection=dry-run",
+        "replay": f"{run}/replay?at=1",
+        "turns": f"{run}/turns",
         "not found": "/nothing",
     }
     return Shown(data_dir=root / "data", workspace=workspace, pages=pages)

@@ -7,10 +7,11 @@ workflows that clients receive when they connect (CFG-4). All other keys are run
 import os
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, cast
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -41,6 +42,7 @@ from interlock.kernel.budgets import (
 from interlock.kernel.canonical import Json
 from interlock.record.base import Autonomy, Preferences, RiskPolicy, TokenFormat
 from interlock.record.world import OutsideKind, ProofMode
+from interlock.service.outside.signatures import decoded_key
 
 PRESETS: Mapping[Autonomy, RiskPolicy] = MappingProxyType(
     {
@@ -147,6 +149,8 @@ class RetentionForm(_Form):
 
 
 _Key = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{43}$")]
+SOURCE_NAME = re.compile(rf"[A-Za-z0-9_.-]{{1,{EVENT_TEXT_CHARS_MAX}}}")
+"""The name of a source, a channel or a check."""
 _Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]+$", max_length=EVENT_TEXT_CHARS_MAX)]
 _Argv = Annotated[list[Annotated[str, Field(min_length=1)]], Field(min_length=1)]
 _Kinds = Annotated[list[OutsideKind], Field(max_length=CHANNELS_MAX)]
@@ -253,7 +257,7 @@ def _parse_value(value: Mapping[str, Json]) -> Config | tuple[ConfigFault, ...]:
         form = ConfigForm.model_validate(value)
     except ValidationError as error:
         return (*map(_fault, diagnose_validation_error(error, value, ConfigForm)), *out_of_place)
-    return (*out_of_place, *_channel_faults(form), *_check_faults(form)) or _config(form)
+    return (*out_of_place, *_channel_faults(form), *_source_faults(form), *_check_faults(form)) or _config(form)
 
 
 def parse_project_checks(text: str, directory: str) -> tuple[CheckConfig, ...] | str:
@@ -292,6 +296,11 @@ def key_schemas() -> Iterator[tuple[str, dict[str, Json]]]:
             continue
         for key, member in schema["properties"].items():
             yield f"{table}.{key}", member
+
+
+def restart_marks() -> dict[str, bool]:
+    """Return each key, and whether a change of it needs a restart."""
+    return {key: schema[RESTART_MARK] is True for key, schema in key_schemas()}
 
 
 def _config(form: ConfigForm) -> Config:
@@ -335,6 +344,7 @@ def _check(name: str, form: CheckForm) -> CheckConfig:
 def _check_faults(form: ConfigForm) -> Iterator[ConfigFault]:
     """Yield each workspace that is no absolute path, and each pattern that leads out of the directory of its check."""
     for name, one in sorted(form.checks.items()):
+        yield from _nul_faults(f"checks.{name}.command", (*one.command, *(one.sandbox or ())))
         for path in one.workspaces:
             if not Path(path).is_absolute() or "\0" in path or os.path.normpath(path) != path:
                 message = f"Found {path!r}, which is no absolute path without `.`, `..` and a `/` at its end."
@@ -390,6 +400,9 @@ def _channel_faults(form: ConfigForm) -> Iterator[ConfigFault]:
         if one.path is not None and (not Path(one.path).is_absolute() or "\0" in one.path):
             message = f"Found {one.path!r}, which is not an absolute path."
             yield ConfigFault(key=f"channels.{name}.path", message=message, fix="Write the whole path, without `~`.")
+        yield from _nul_faults(f"channels.{name}.command", one.command or ())
+        if one.url is not None:
+            yield from _url_faults(f"channels.{name}.url", one.url)
         for sends in one.accepts:
             for source in one.sources:
                 other = owners.setdefault((sends, source), name)
@@ -397,6 +410,35 @@ def _channel_faults(form: ConfigForm) -> Iterator[ConfigFault]:
                     message = f"`{sends}` from workflows of the source `{source}` is accepted by `{other}`, too."
                     fix = "Let exactly one channel accept each kind from each source."
                     yield ConfigFault(key=f"channels.{name}.accepts", message=message, fix=fix)
+
+
+def _nul_faults(key: str, argv: Iterable[str]) -> Iterator[ConfigFault]:
+    for one in argv:
+        if "\0" in one:
+            message = f"Found {one!r}; no program can get an argument with a NUL."
+            yield ConfigFault(key=key, message=message, fix="Write the argument without it.")
+
+
+def _url_faults(key: str, url: str) -> Iterator[ConfigFault]:
+    """Yield why nothing can be posted to a URL: it has no host, or one that no name system has."""
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname or "", parts.port
+        is_host = bool(host) and ("[" in parts.netloc or bool(host.encode("idna")))
+    except ValueError:
+        is_host = False
+    if not is_host or not url.isprintable():
+        message = f"Found {url!r}, which names no host, or no port, that a request can be sent to."
+        yield ConfigFault(key=key, message=message, fix="Write a URL such as `http://127.0.0.1:8099/notify`.")
+
+
+def _source_faults(form: ConfigForm) -> Iterator[ConfigFault]:
+    """Yield each public key that is spelled as no tool writes it: no signature would ever count."""
+    for name, one in sorted(form.sources.items()):
+        if decoded_key(one.public_key) is None:
+            message = f"Found {one.public_key!r}, which is not the text of a public key."
+            fix = "Copy the line that `interlock keys source new` printed."
+            yield ConfigFault(key=f"sources.{name}.public_key", message=message, fix=fix)
 
 
 def _not_toml(error: tomllib.TOMLDecodeError) -> ConfigFault:

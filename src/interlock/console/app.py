@@ -18,8 +18,12 @@ from interlock.console.decision_link import PATH
 from interlock.console.decisions import Decisions
 from interlock.console.guard import Guard
 from interlock.console.live import Watcher
+from interlock.console.maintenance import Maintenance
+from interlock.console.pages.contracts import ContractPages
+from interlock.console.pages.history import PastPages
 from interlock.console.pages.inbox import Inbox
 from interlock.console.pages.runs import Pages
+from interlock.console.pages.settings import SettingsPage
 from interlock.console.reading import RefusedPageError, Sources
 from interlock.console.rendering.templates import Templates
 from interlock.kernel.console_budgets import CONSOLE_TARGET_BYTES_MAX
@@ -30,7 +34,9 @@ _STATIC = Path(__file__).parent / "static"
 _FILES = {"console.css": "text/css", "console.js": "text/javascript"}
 
 
-def build_app(sources: Sources, decisions: Decisions, access: Access, ending: Event | None = None) -> Starlette:
+def build_app(
+    sources: Sources, decisions: Decisions, maintenance: Maintenance, access: Access, ending: Event | None = None
+) -> Starlette:
     """Return the application. Every request passes the guard first; only those of `Decisions` write.
 
     `ending` is set when the process is about to end: streams end, too.
@@ -38,6 +44,9 @@ def build_app(sources: Sources, decisions: Decisions, access: Access, ending: Ev
     templates = Templates()
     pages, enter = Pages(sources=sources, templates=templates), _Entrance(decisions, access)
     inbox = Inbox(sources=sources, decisions=decisions, access=access, templates=templates)
+    past = PastPages(sources=sources, templates=templates)
+    contracts = ContractPages(sources=sources, decisions=decisions, templates=templates)
+    settings = SettingsPage(decisions=decisions, maintenance=maintenance, templates=templates)
     question, intent = "/sessions/{session}/questions/{node}", "/inbox/intents/{session}/{intent}"
     routes = [
         Route("/", pages.now, name="now"),
@@ -58,7 +67,12 @@ def build_app(sources: Sources, decisions: Decisions, access: Access, ending: Ev
         Route("/sessions/{session}", pages.session),
         Route("/sessions/{session}/prove", pages.prove),
         Route("/sessions/{session}/nodes/{node}", pages.node),
+        Route("/sessions/{session}/contract", contracts.contract),
         Route("/sessions/{session}/runs/{run}", pages.run),
+        Route("/sessions/{session}/runs/{run}/replay", past.replay),
+        Route("/sessions/{session}/runs/{run}/turns", past.turns),
+        Route("/contracts", contracts.listed),
+        Route("/settings", settings.shown),
     ]
 
     def fail(request: Request, error: Exception) -> Response:

@@ -33,7 +33,7 @@ class LinkedQuestion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionLink:
-    """A link as it was opened: nothing of it is believed before `is_valid` says so."""
+    """A link that was opened: nothing of it is believed before `is_valid` says so."""
 
     session: SessionId
     node: NodeId

@@ -119,7 +119,7 @@ class Decisions:
         return chosen_project(self.settings)
 
     def allow_checks(self, digest: str, *, is_by_person: bool) -> ProjectChecks | Refusal:
-        """Allow the project's own checks, if their file is still the one that was shown.
+        """Allow the project's own checks, if their file is unchanged since it was shown.
 
         Raises:
             StoreFailureError: See `service.failures`.
@@ -129,7 +129,7 @@ class Decisions:
             return _refused("Only a person allows checks, and it is not known that you are one.", fix)
         project = self.project()
         if project is None or project.fault is not None or project.digest != digest:
-            return _refused("The file with the checks is not the one that was shown.", "Open the inbox again.")
+            return _refused("The file with the checks has changed since it was shown.", "Open the inbox again.")
         allow_project(self.settings, project, is_allowed=True)
         return project
 

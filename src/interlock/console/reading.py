@@ -1,11 +1,13 @@
 """What pages read: the ports that read a store, and the sources of workflows. Nothing here writes (CON-1)."""
 
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
+from interlock.kernel.console_budgets import CONSOLE_REPORTS_KEPT, CONSOLE_SLOW_S
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import Digest, NodeId, RunId, SessionId
 from interlock.service.audit.damage import Viewed, view_session
@@ -17,11 +19,14 @@ from interlock.service.run.context import RunContext, load_run_context
 from interlock.service.run.history import History
 from interlock.service.run.plans import Plans
 from interlock.service.run.summaries import Listing, Summaries
+from interlock.store.ports.reader import LogVersion
 from interlock.store.ports.store import StoreReader
 from interlock.views.session import Node
 from interlock.views.summary import Drift, RunSummary
 
 _View = TypeVar("_View")
+_ReportKey = tuple[str, str, tuple[int, int]]
+"""A session, a run, and how many of its steps are shown."""
 
 
 class RefusedPageError(Exception):
@@ -43,6 +48,9 @@ class Sources:
     clock: Clock
     plans: Plans = field(init=False)
     _summaries: Summaries = field(default_factory=Summaries, init=False)
+    _reports: dict[_ReportKey, tuple[LogVersion | None, Viewed[SessionReport]]] = field(
+        default_factory=dict[_ReportKey, tuple[LogVersion | None, Viewed[SessionReport]]], init=False
+    )
     _mutex: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     def __post_init__(self) -> None:
@@ -80,10 +88,29 @@ class Sources:
     def report(self, session: str, run: str, steps: tuple[int, int]) -> Viewed[SessionReport]:
         """Return the report of one run, with at most `steps[0]` steps after the `steps[1]` newest were left out.
 
+        A report that took long is kept until the log changes.
+
         Raises:
             RefusedPageError: There is no such run.
             SessionUnhealthyError, ContentDamagedError, StoreFailureError: See `service.failures`.
         """
+        key = (session, run, steps)
+        # The version is read before the log, so a report is never kept as newer than it is.
+        version = self.store.log_versions().get(SessionId(session)) if key in self._reports else None
+        kept = self._reports.get(key)
+        if kept is not None and version is not None and kept[0] == version:
+            return kept[1]
+        began = time.monotonic()
+        viewed = self._read_report(session, run, steps)
+        if time.monotonic() - began > CONSOLE_SLOW_S:
+            with self._mutex:
+                self._reports.pop(key, None)
+                self._reports[key] = (version, viewed)
+                while len(self._reports) > CONSOLE_REPORTS_KEPT:
+                    del self._reports[next(iter(self._reports))]
+        return viewed
+
+    def _read_report(self, session: str, run: str, steps: tuple[int, int]) -> Viewed[SessionReport]:
         shown, after = steps
 
         def make(history: History) -> SessionReport:

@@ -5,11 +5,9 @@ from threading import Event
 from types import FrameType
 
 import uvicorn
+from starlette.applications import Starlette
 
-from interlock.console.access import Access
-from interlock.console.app import build_app
 from interlock.console.decisions import Decisions
-from interlock.console.reading import Sources
 from interlock.kernel.console_budgets import CONSOLE_END_S
 
 LOOPBACK = "127.0.0.1"
@@ -46,11 +44,10 @@ class _Server(uvicorn.Server):
         super().handle_exit(sig, frame)
 
 
-def serve_console(listening: socket.socket, sources: Sources, decisions: Decisions, access: Access) -> None:
+def serve_console(listening: socket.socket, app: Starlette, decisions: Decisions, ending: Event) -> None:
     """Serve until a signal arrives. Open streams end with the process; what is being sent gets a short time."""
-    ending = Event()
     config = uvicorn.Config(
-        build_app(sources, decisions, access, ending),
+        app,
         log_level="warning",
         access_log=False,
         server_header=False,

@@ -10,6 +10,7 @@ from interlock.decide.condition import Condition, Term, describe_condition
 from interlock.decide.evaluate import ConditionInputs, evaluate
 from interlock.kernel.canonical import Json
 from interlock.kernel.workflow_budgets import (
+    COMPILED_PATTERNS_KEPT_MAX,
     PATTERN_MEMORY_BYTES_MAX,
     PATTERNS_KEPT_MAX,
 )
@@ -172,7 +173,9 @@ class _Pattern(Protocol):
     def search(self, text: str) -> object | None: ...
 
 
+@lru_cache(COMPILED_PATTERNS_KEPT_MAX)
 def _compile(pattern: str, flags: str) -> _Pattern:
+    # RE2's own cache compares all options at each call, which costs more than a match in a short text.
     import re2  # noqa: PLC0415 — few steps have patterns; without them a server need not load RE2
 
     options = re2.Options()

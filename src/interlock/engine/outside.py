@@ -1,14 +1,17 @@
 """Events as they are sent: parsed from an artifact or a command, and held to what the plan declares (WORLD-3). Pure."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import cast
 
 from pydantic import ValidationError
 
+from interlock.decide.evaluate import describe_kind
+from interlock.decide.value import INTENT_FIELD, describe_unsendable
 from interlock.define.diagnostics import suggest_name
 from interlock.engine.request import Request
-from interlock.kernel.budgets import EVENT_FIELDS_BYTES_MAX, EVENT_TEXT_CHARS_MAX
+from interlock.kernel.budgets import ECHO_BYTES_MAX, EVENT_FIELDS_BYTES_MAX, EVENT_TEXT_CHARS_MAX
 from interlock.kernel.canonical import Json, canonical_bytes
 from interlock.kernel.ids import RunId
 from interlock.kernel.text import one_line
@@ -67,17 +70,63 @@ def parse_event_artifact(artifact: Mapping[str, Json]) -> SentEvent | EventFault
         return SentEvent.model_validate(members)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        place = ".".join(map(str, first["loc"])) or "event"
-        return EventFault(
-            member=place, found=f"The member is missing, unknown or malformed ({first['type']}).", fix=_FORM
-        )
+        return _fault(members, first["type"], [str(part) for part in first["loc"]])
+
+
+def _fault(members: Mapping[str, Json], kind: str, place: list[str]) -> EventFault:
+    """Say what is wrong at the first faulty place of an event, in words of its sender."""
+    member, here = place[0], members.get(place[0])
+    if kind == "missing":
+        return EventFault(member=".".join(place), found="The member is missing.", fix=_FIXES[member])
+    if kind == "extra_forbidden":
+        known = SentEvent.model_fields if len(place) == 1 else SentSignature.model_fields
+        guess = suggest_name(place[-1], known)
+        fix = f"Did you mean `{guess}`?" if guess else f"Remove it. Known are {', '.join(f'`{one}`' for one in known)}."
+        return EventFault(member=_short(".".join(place)), found="There is no such member.", fix=fix)
+    if member == "fields" and isinstance(here, dict):
+        return _field_fault(here, place[1:])
+    if member == "signed" and isinstance(here, dict):
+        here, member = here.get(place[-1]), ".".join(place)
+    found = f"Found {_echo(here) if isinstance(here, str) else describe_kind(here)}."
+    return EventFault(member=member, found=found, fix=_FIXES[place[0]])
+
+
+def _field_fault(fields: Mapping[str, Json], place: list[str]) -> EventFault:
+    """Say which field cannot be taken: its name, its value, or the size of all."""
+    if not place:
+        name, found = next(((name, found) for name, one in fields.items() if (found := _unfit(one))), ("", None))
+        found = f"Found {found}." if found else f"The fields have more than {EVENT_FIELDS_BYTES_MAX} bytes."
+        return EventFault(member=_short(f"fields.{name}".rstrip(".")), found=found, fix=_FIXES["fields"])
+    [name, *_] = place
+    is_name = place[-1] == "[key]"
+    found = f"{_echo(name)} is no name of a field." if is_name else f"Found {_unfit(fields[name]) or 'no such value'}."
+    return EventFault(member=_short(f"fields.{name}"), found=found, fix=_FIXES["fields"])
+
+
+def _unfit(value: Json) -> str | None:
+    if isinstance(value, str):
+        return "a text that is not valid Unicode" if any("\ud800" <= one <= "\udfff" for one in value) else None
+    return describe_unsendable(value)
+
+
+def _echo(text: str) -> str:
+    return json.dumps(_short(text), ensure_ascii=False) if text else "an empty text"
+
+
+def _short(text: str) -> str:
+    return one_line(text.encode("utf-8", "replace").decode(), ECHO_BYTES_MAX)
 
 
 _OWN = "Kinds that begin with `wr.` are recorded by Interlock itself. Send an event that the workflow waits for."
-_FORM = (
-    '`{"kind": "wr.event", "event": "namespace.name", "id": "<unique>", "fields": {…}}`: strings, numbers and booleans,'
-    f" at most {EVENT_FIELDS_BYTES_MAX} bytes in all."
-)
+_FIXES: Mapping[str, str] = {
+    "event": "Write the kind that the step waits for: `namespace.name` in lower case, such as `ci.finished`.",
+    "id": f"Write an id of your own for this event: a text of 1 to {EVENT_TEXT_CHARS_MAX} characters.",
+    "fields": 'Write an object such as `{"status": "green"}`. A name has letters, digits, `_` and `-`; a value is'
+    f" {INTENT_FIELD}; all fields have at most {EVENT_FIELDS_BYTES_MAX} bytes.",
+    "node": "Leave `node` out, or write the id of a node of the run: `interlock session show RUN --json` prints them.",
+    "signed": "Send the event as `interlock event sign` printed it, with `signed.source` and `signed.signature`.",
+}
+"""What to write for each member of an event."""
 
 
 def events_in(request: Request) -> tuple[tuple[SentEvent, ...], Request]:

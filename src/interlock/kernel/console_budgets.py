@@ -23,6 +23,12 @@ CONSOLE_TARGET_BYTES_MAX = 4 * KIB
 # Pages (CON-6).
 CONSOLE_RUNS_SHOWN = 50
 """Runs on one page: about two screens."""
+CONSOLE_NODES_SHOWN = 200
+"""Nodes of a run in its picture and in its list, those around the preferred tip: a page has fewer than 500 of them."""
+CONSOLE_SLOW_S = 0.2
+"""A report of a run that takes longer is kept until the log changes: a person waits no longer for a page."""
+CONSOLE_REPORTS_KEPT = 8
+"""Reports of long runs that are kept: the pages that one person has open."""
 CONSOLE_STEPS_SHOWN = 20
 """Steps on one page of a run, the newest first: at any length of a run a page has a bounded number of elements."""
 CONSOLE_MATCHES_SHOWN = 200
@@ -30,6 +36,8 @@ CONSOLE_MATCHES_SHOWN = 200
 
 CONSOLE_ITEMS_SHOWN = 100
 """Things on one page of the inbox, the oldest first: what is answered makes room for the next."""
+CONSOLE_CONTRACTS_READ_MAX = 500
+"""The newest sessions that the page of contracts reads: only their logs say whether they execute one."""
 CONSOLE_FIELDS_MAX = 8
 """Fields of one form. No form has more."""
 

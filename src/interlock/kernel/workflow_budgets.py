@@ -63,6 +63,8 @@ PATTERNS_LISTED_SIZE_MAX = 600_000
 """The same for all files that one call reads for the first time: the next call checks the others."""
 PATTERNS_KEPT_MAX = 4_096
 """Results of pattern checks that one process keeps."""
+COMPILED_PATTERNS_KEPT_MAX = 128
+"""Compiled patterns that one process keeps: the words of a search, and the criteria of the steps at work."""
 PLAN_NODES_MAX = 5_000
 """Nodes of a compiled plan: the expansion of templates is limited, too."""
 PROMPTS_BYTES_MAX = 4_000_000

@@ -1,5 +1,6 @@
 """The base of all durable records: strict, frozen, versioned, with one spelling in bytes (EVT-1, EVT-2)."""
 
+import re
 from typing import Annotated, Literal, NewType
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -42,6 +43,8 @@ def _id_pattern(prefix: str) -> str:
 
 
 SessionIdField = Annotated[SessionId, Field(pattern=_id_pattern("sess"))]
+RUN_ID = re.compile(_id_pattern("run"))
+"""A whole run id."""
 RunIdField = Annotated[RunId, Field(pattern=_id_pattern("run"))]
 NodeIdField = Annotated[NodeId, Field(pattern=_id_pattern("node"))]
 EventIdField = Annotated[EventId, Field(pattern=_id_pattern("evt"))]

@@ -214,7 +214,7 @@ class Resources:
         from interlock.service.report.resource import session_record  # noqa: PLC0415 — a start does not read records
 
         try:
-            return session_record(self._ports.read, session)
+            return session_record(self._ports.read, session, self._ports.signing_keys)
         except (SessionUnhealthyError, ContentDamagedError, UnknownVersionError) as error:
             refusal = refusal_of(error)
             return f"# Session {session}\n\n**{refusal.code}.** {refusal.message}\n\n{refusal.suggestion}\n"

@@ -44,6 +44,8 @@ class Received:
     data: EventReceived
 
 
+NOT_CONFIGURED = "is not configured here"
+"""What views say of a signing key that the user's configuration does not name: its signature proves nothing."""
 SigningKeys = frozenset[tuple[str, str]]
 """The sources whose signatures count, each by its name and its public key."""
 
@@ -67,6 +69,11 @@ class Demand:
             return True
         # An imported log may call any event signed or executed; only a key that is known here proves it.
         return event.signed is not None and (event.signed.source, event.signed.public_key) in self.keys
+
+
+def has_unknown_key(event: EventReceived, keys: SigningKeys | None) -> bool:
+    """Say whether an event is signed with a key that is none of these; with None, the keys are not known."""
+    return keys is not None and event.signed is not None and (event.signed.source, event.signed.public_key) not in keys
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

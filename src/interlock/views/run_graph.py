@@ -49,6 +49,22 @@ def walk(graph: GraphNode) -> Iterator[GraphNode]:
         stack.extend(reversed(here.children))
 
 
+def newest_part(graph: GraphNode, nodes_max: int) -> GraphNode:
+    """Return the largest part of a run with at most so many nodes that ends at its preferred tip and begins at a node.
+
+    A tip with more nodes below it is returned as it is.
+    """
+    order = list(walk(graph))
+    sizes, parents = dict[NodeId, int](), dict[NodeId, GraphNode]()
+    for here in reversed(order):
+        sizes[here.node.node] = 1 + sum(sizes[child.node.node] for child in here.children)
+        parents.update((child.node.node, here) for child in here.children)
+    found = next((here for here in order if here.is_tip), graph)
+    while (above := parents.get(found.node.node)) is not None and sizes[above.node.node] <= nodes_max:
+        found = above
+    return found
+
+
 def split_children(here: GraphNode) -> tuple[GraphNode | None, list[GraphNode]]:
     """Split the children of a node: the child of the ordinary attempt, and the children of forks (ID-2)."""
     made_by_forks = {node_of_attempt(fork_attempt(here.node.node, number)) for number in range(here.node.forks)}

@@ -12,6 +12,7 @@ from interlock.record import events as ev
 from interlock.record import payloads as data
 from interlock.record.outcome import Blocked
 from interlock.record.world import EXPIRED
+from interlock.views.outside import NOT_CONFIGURED, SigningKeys, has_unknown_key
 from interlock.views.session import Node, Session
 
 TitleOf = Callable[[Node], str | None]
@@ -36,8 +37,11 @@ class Entry:
     events: tuple[ev.Event, ...]
 
 
-def entry_of(session: Session, events: Sequence[ev.Event], title_of: TitleOf) -> Entry:
-    """Build the entry of events that were appended together as one plan (APP-1)."""
+def entry_of(session: Session, events: Sequence[ev.Event], title_of: TitleOf, keys: SigningKeys | None = None) -> Entry:
+    """Build the entry of events that were appended together as one plan (APP-1).
+
+    `keys` are the signing keys that are configured, if they are known.
+    """
     key = next((event for event in events if ev.is_key_event(event)), events[-1])
     scope = None if isinstance(key, ev.SessionCreatedEvent) else key.scope
     return Entry(
@@ -48,7 +52,7 @@ def entry_of(session: Session, events: Sequence[ev.Event], title_of: TitleOf) ->
         run=scope.run_id if scope is not None else None,
         node=scope.node_id if isinstance(scope, ev.NodeScope) else None,
         what=_describe(session, key, title_of),
-        more=tuple(line for event in events for line in _details(event)),
+        more=tuple(line for event in events for line in (*_details(event), *_unknown_key(event, keys))),
         events=tuple(events),
     )
 
@@ -143,6 +147,11 @@ def is_cut(entry: data.TraceEntry) -> bool:
     """Say whether the text of a decision was longer than a trace holds."""
     longest = TRACE_SUMMARY_BYTES_MAX - UTF8_CHAR_BYTES_MAX
     return entry.summary.endswith("…") and utf8_bytes(entry.summary) > longest
+
+
+def _unknown_key(event: ev.Event, keys: SigningKeys | None) -> Iterator[str]:
+    if isinstance(event, ev.EventReceivedEvent) and has_unknown_key(event.data, keys):
+        yield f"the key of the signature {NOT_CONFIGURED}"
 
 
 def _describe_fields(event: ev.EventReceivedEvent | ev.IntentRecordedEvent) -> Iterator[str]:

@@ -13,22 +13,22 @@ from tests.support.verify import unsound
 
 from interlock.cli.main import main
 from interlock.kernel.errors import ErrorCode
+from interlock.service.report.resource import session_record
 from interlock.testing.harness import Harness, linear_workflow
 
 NOTIFY = {"kind": "team.notify", "fields": {"text": {"value": "Built"}}}
 A = {"id": "a", "title": "A", "prompt": "Do a.", "emit": [NOTIFY]}
-SHIP = linear_workflow("team.ship", A, AWAIT, "b", inputs=[STATUS])
 
 
 class World:
     """A run that waits for its event and has sent something, and the commands over it."""
 
-    def __init__(self, place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    def __init__(self, place: Place, capsys: pytest.CaptureFixture[str], **awaits: object) -> None:
         self.place, self._capsys = place, capsys
         self.out = place.root.parent / "out.jsonl"
         place.root.mkdir(exist_ok=True)
         self.configure(sources='["project"]')
-        served = place.serving(SHIP)
+        served = place.serving(linear_workflow("team.ship", A, {**AWAIT, **awaits}, "b", inputs=[STATUS]))
         channel = into_file(self.out)
         self.harness = Harness(
             ports=replace(served.ports, outbox=HeldOutbox(channels=(channel,))),
@@ -160,8 +160,70 @@ def test_an_event_signed_elsewhere_is_sent_as_it_was_printed(world: World, tmp_p
     code, out, _ = send(world, "--signed", str(signed))
     assert (code, "recorded as signed" in out) == (0, True)
     signed.write_text(printed.replace("green", "red"))
-    assert send(world, "--signed", str(signed))[0] == 1
+    code, _, err = send(world, "--signed", str(signed))
+    assert (code, "holds an event with another `fields`" in err) == (2, True)
+    assert send(world, "--signed", str(signed), fields='{"status": "red"}')[0] == 1
     assert unsound(world.harness.store) == []
+
+
+@pytest.mark.inv("WORLD-10")
+def test_a_source_signs_for_a_whole_run_id_without_any_data_directory(world: World, tmp_path: Path) -> None:
+    key, run = tmp_path / "ci.key", str(world.first["run"]["runId"])
+    made = new_source(world, key)
+    world.configure('["project"]', f'[sources.ci]\npublic_key = "{made}"\n')
+    words = ("event", "sign", "ci.finished", "--run", run, "--id", "1", "--fields", '{"status": "green"}')
+    elsewhere = ("--data-dir", str(tmp_path / "elsewhere"))
+    assert main([*words, *elsewhere]) == 2
+    assert main([*words, "--sign", str(key), *elsewhere]) == 0
+    assert not (tmp_path / "elsewhere").exists()
+    signed = tmp_path / "event.json"
+    signed.write_text(world.run(*words, "--sign", str(key))[1])
+    code, out, _ = world.run("event", "send", "ci.finished", "--run", run, "--id", "1", "--signed", str(signed))
+    assert (code, "recorded as signed. The run continued." in out) == (0, True)
+
+
+@pytest.mark.inv("WORLD-10")
+def test_views_say_when_the_key_of_a_signature_is_not_configured_here(world: World, tmp_path: Path) -> None:
+    key, run = tmp_path / "ci.key", label_of(world.first)
+    source = f'[sources.ci]\npublic_key = "{new_source(world, key)}"\n'
+    world.configure('["project"]', source)
+    assert send(world, "--sign", str(key))[0] == 0
+
+    def views() -> list[str]:
+        shown = [world.run("session", *words)[1] for words in (("show", run), ("timeline", run), ("report", run))]
+        assert all("ci.finished" in one and "signed by" in one and "(signed, via command)" in one for one in shown[::2])
+        return shown
+
+    assert not any("is not configured here" in one for one in views())
+    resource = session_record(world.harness.ports.read, world.harness.session_of(world.first), frozenset())
+    assert "with a key that is not configured here" in str(resource)
+    other = new_source(world, tmp_path / "other.key")
+    for text in ("", source.replace("sources.ci", "sources.other"), f'[sources.ci]\npublic_key = "{other}"\n', "["):
+        world.configure('["project"]', text)
+        assert all("is not configured here" in one for one in views())
+        [step] = [one for one in world.json("session", "show", run)["runs"][0]["steps"] if one["received"]]
+        assert step["received"][0]["hasUnknownKey"]
+
+
+@pytest.mark.inv("WORLD-4")
+@pytest.mark.parametrize(
+    ("level", "command"),
+    [("observed", "in a terminal of their own"), ("signed", "interlock event sign ci.finished --run run_")],
+)
+def test_an_event_below_the_demanded_level_is_answered_with_that_level_and_how_to_send_it(
+    place: Place, capsys: pytest.CaptureFixture[str], level: str, command: str
+) -> None:
+    world = World(place, capsys, assurance=level)
+    code, out, _ = send(world)
+    assert code == 0
+    assert f"No step takes it so: it must be {level} or better." in out
+    assert command in out
+    assert json.loads(send(world, "--json")[1])["demanded"] == level
+    shown = world.harness.advance(world.waiting, None)
+    assert f"It was sent as `claimed`, and the step takes it only as `{level}` or better." in shown.text
+    assert command in shown.text
+    # Without a better event, the answer stays the same.
+    assert world.harness.advance(world.waiting, None).text == shown.text
 
 
 def new_source(world: World, key: Path) -> str:
@@ -172,6 +234,17 @@ def new_source(world: World, key: Path) -> str:
     assert json.loads(key.read_text())["publicKey"] == public
     world.run("config", "check")
     return str(public)
+
+
+def test_the_lines_that_are_printed_for_a_new_source_are_a_configuration(
+    world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["keys", "source", "new", "team.ci", "--out", str(tmp_path / "key")]) == 0
+    lines = capsys.readouterr().out.partition("\n")[2]
+    world.configure('["project"]', lines)
+    assert world.run("config", "check")[0] == 0
+    assert main(["keys", "source", "new", "team ci", "--out", str(tmp_path / "other")]) == 2
+    assert not (tmp_path / "other").exists()
 
 
 # Intents.

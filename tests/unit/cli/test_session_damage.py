@@ -205,6 +205,10 @@ def lose(path: Path) -> None:
     path.unlink()
 
 
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
 def files_of(place: Place, session: str) -> dict[str, Path]:
     """Return one file of each class whose loss is damage, by the name of the class."""
     events = sorted((place.root / "sessions" / session / "events").iterdir())
@@ -229,7 +233,7 @@ CLASSES = [
 
 
 @pytest.mark.inv("HIS-8")
-@pytest.mark.parametrize("harm", [lose, alter])
+@pytest.mark.parametrize("harm", [lose, alter, pytest.param(cut, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("name", CLASSES)
 def test_each_view_says_what_is_lost_and_no_less_than_verify(
     place: Place, name: str, harm: Callable[[Path], None]
@@ -254,6 +258,58 @@ def test_each_view_says_what_is_lost_and_no_less_than_verify(
         assert damage["mismatches"] == mismatches, view
         assert all(one["code"] in said for one in mismatches), view
     assert tree(place.root) == before
+
+
+NOT_LISTED = {"the first snapshot", "an artifact"}
+"""What lists of runs do not read; `verify`, `search` and the views of one session do."""
+
+
+@pytest.mark.inv("HIS-9")
+@pytest.mark.parametrize("harm", [lose, *(pytest.param(one, marks=pytest.mark.soak) for one in (alter, cut))])
+@pytest.mark.parametrize("name", CLASSES)
+def test_lists_searches_and_comparisons_say_what_is_lost_of_what_they_read(
+    place: Place, name: str, harm: Callable[[Path], None]
+) -> None:
+    session = of_evidence(place)
+    path = files_of(place, session)[name]
+    # Another workflow: its snapshots are other files.
+    other = place.serving(linear_workflow("team.other", "x")).start("team.other")["run"]["sessionId"]
+    place.run("list")
+    harm(path)
+    is_listed = name not in NOT_LISTED
+    for command in ("list", "status", "open-gaps"):
+        assert (session in str(place.run(command, "--json").json()["unreadable"])) == is_listed, command
+        assert ("cannot be read" in place.run(command).out.lower()) == is_listed, command
+    resumed = place.serving(SHIP).resume("Tried")
+    assert (session in str(resumed.structure.get("reason"))) == is_listed
+    found = place.run("search", "12345", "--json").json()
+    assert (session in found["unreadable"]) == is_listed
+    assert (session in found["incomplete"]) == (name == "an artifact")
+    assert bool(found["passages"]) == (name == "the first snapshot")
+    compared = place.run("diff", session, other)
+    assert compared.code == 1
+    assert "damaged" in compared.out + compared.err
+    assert "Traceback" not in compared.err
+
+
+HARMLESS = (
+    "sessions/{}/.lock",
+    "sessions/{}/settled",
+    "sessions/{}/cache/summary",
+    "keys/settled",
+    "keys/keyring.json",
+)
+
+
+@pytest.mark.inv("HIS-9")
+@pytest.mark.parametrize("harm", [lose, cut])
+def test_damaged_files_that_no_record_refers_to_change_no_view(place: Place, harm: Callable[[Path], None]) -> None:
+    session = of_evidence(place)
+    commands = ["list", "status", "open-gaps", "search Built", "verify", *VIEWS]
+    before = [place.run(*command.split()) for command in commands]
+    for name in HARMLESS:
+        harm(place.root / name.format(session))
+    assert [place.run(*command.split()) for command in commands] == before
 
 
 @pytest.mark.inv("HIS-8")

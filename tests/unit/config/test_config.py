@@ -199,6 +199,46 @@ CHANNEL_FAULTS: dict[str, tuple[str, str, str, str]] = {
         "not an absolute path",
         "Write the whole path",
     ),
+    **{
+        f"a channel to {name}": (
+            f'{CHAT}kind = "http"\nurl = "{url}"',
+            "channels.chat.url",
+            "names no host, or no port",
+            "Write a URL such as",
+        )
+        for name, url in {
+            "a host with an empty part": "http://a..b/",
+            "no host": "http:///notify",
+            "a host that is too long": f"http://{'a' * 64}.example/",
+            "a port that is none": "http://localhost:99999/",
+            "half an address": "http://[::1/",
+            "a URL with a NUL": "http://localhost/\\u0000",
+        }.items()
+    },
+    "a channel whose argument has a NUL": (
+        f'{CHAT}kind = "command"\ncommand = ["echo", "a\\u0000b"]',
+        "channels.chat.command",
+        "an argument with a NUL",
+        "without it",
+    ),
+    "a channel whose path has a NUL": (
+        f'{CHAT}kind = "file"\npath = "/a\\u0000b"',
+        "channels.chat.path",
+        "not an absolute path",
+        "Write the whole path",
+    ),
+    "a check whose argument has a NUL": (
+        '[checks.tests]\ncommand = ["make", "\\u0000"]\nworkspaces = ["/app"]',
+        "checks.tests.command",
+        "an argument with a NUL",
+        "without it",
+    ),
+    "a source whose key has another spelling": (
+        f'[sources.ci]\npublic_key = "{"A" * 42}B"',
+        "sources.ci.public_key",
+        "not the text of a public key",
+        "keys source new",
+    ),
     "two channels for one kind and source": (
         f'{CHAT}kind = "file"\npath = "/a"\n[channels.other]\nkind = "file"\npath = "/b"\naccepts = ["team.notify"]',
         "channels.other.accepts",

@@ -81,6 +81,14 @@ ODD_PATHS = [
     "/compare?a=../..:x&b=/etc:passwd",
     "/compare?a=x&b=y",
     "/keys/keyring.json",
+    "/sessions/sess_x/runs/run_x/replay?at=1",
+    "/sessions/..%2f/runs/run_x/turns",
+    "/sessions/sess_x/contract",
+    "/sessions/%2e%2e/questions/node_x",
+    "/decide/1.person.sess_x.node_x.",
+    "/decide/..%2f..%2fkeys",
+    "/inbox/checks",
+    "/inbox/intents/sess_x/intent_x/deliver",
 ]
 
 

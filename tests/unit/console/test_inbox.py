@@ -70,7 +70,7 @@ def test_a_person_reads_what_is_asked_approves_with_a_note_and_the_run_continues
     page = browser.get(question).text
     assert "<strong>The plan</strong>: change one file" in page
     assert "Do it this way?" in page
-    done = browser.post(question, form_of(page, note="Go on."))
+    done = browser.post(question, form_of(page, note="Do it."))
     assert done.status_code == 200
     assert "is recorded as observed" in done.text
     assert "The run continued." in done.text
@@ -167,7 +167,7 @@ def test_an_answer_to_something_else_than_was_shown_is_refused() -> None:
     other = form_of(browser.get(question).text, shown="sha256:" + "0" * 64)
     refused = browser.post(question, other)
     assert (refused.status_code, answers(harness, first)) == (409, [])
-    assert "Another question is open than the one that was shown" in refused.text
+    assert "The question that was shown is not open" in refused.text
 
 
 @pytest.mark.inv("CON-8", "APPR-2")

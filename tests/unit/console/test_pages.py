@@ -166,3 +166,34 @@ def test_the_command_prints_a_link_only_if_there_is_a_key_to_sign_it(place: Plac
     place.capsys.readouterr()
     assert main(["console", "--link", "--port", "7600", "--data-dir", str(place.root)]) == 0
     assert place.capsys.readouterr().out.startswith("http://127.0.0.1:7600/#")
+
+
+@pytest.mark.inv("CON-6", "CON-7")
+def test_a_report_that_took_long_is_kept_until_the_log_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("interlock.console.reading.CONSOLE_SLOW_S", -1.0)
+    monkeypatch.setattr("interlock.console.reading.CONSOLE_REPORTS_KEPT", 1)
+    harness = Harness.in_memory(SHIP)
+    first = harness.start("team.ship")
+    sources = Sources(
+        store=harness.store, catalog=harness.ports.catalog, workspace=None, repo=None, clock=harness.ports.clock
+    )
+    session, run = harness.session_of(first), harness.reference_of(first).run
+    reports = [sources.report(session, run, (5, 0)) for _ in range(3)]
+    assert reports[2] is reports[1]
+    harness.advance(first)
+    changed = sources.report(session, run, (5, 0))
+    assert changed.view.events > reports[2].view.events
+    sources.report(session, run, (6, 0))
+    assert sources.report(session, run, (5, 0)) is not changed, "only so many are kept"
+
+
+@pytest.mark.inv("CON-6")
+def test_a_long_run_is_shown_from_its_newest_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("interlock.console.pages.runs.CONSOLE_NODES_SHOWN", 2)
+    harness = Harness.in_memory(SHIP)
+    first = harness.start("team.ship")
+    harness.advance(harness.advance(harness.advance(first)))
+    page = entered(harness).get(f"/sessions/{harness.session_of(first)}").text
+    tree = page[page.index('<ol class="tree">') : page.index("</ol>", page.index('<ol class="tree">'))]
+    assert "begin in the middle of the run" in page
+    assert tree.count("<li") == 2

@@ -162,7 +162,16 @@ def pages() -> list[str]:
     session = harness.session_of(began)
     main = browser.get(f"/sessions/{session}").text
     links = dict.fromkeys(re.findall(r'href="((?:/|\?)[^"]*)"', main))
-    others = ["/", "/?q=%3Cscript%3E%22%3E", "/workflows", "/workflows/team.hostile", "/inbox", "/compare?a=%22%3E&b="]
+    others = [
+        "/",
+        "/?q=%3Cscript%3E%22%3E",
+        "/workflows",
+        "/workflows/team.hostile",
+        "/inbox",
+        "/contracts",
+        "/settings?collection=x",
+        "/compare?a=%22%3E&b=",
+    ]
     followed = [link.replace("&amp;", "&") for link in links if link.startswith(("/sessions", "/compare?"))]
     assert any(link.startswith("/compare?a=") for link in followed)
     questions = re.findall(r'href="(/sessions/[^"]*/questions/[^"]*)"', browser.get("/inbox").text)

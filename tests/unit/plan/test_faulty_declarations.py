@@ -10,6 +10,7 @@ from interlock.define.document import WorkflowDocument
 from interlock.define.front import FaultyDocument, parse_document
 from interlock.define.source.positions import find_positions
 from interlock.kernel.budgets import NOTES_INPUT_BYTES_MAX
+from interlock.plan.check.checks import check_document
 from interlock.plan.compile.compiler import Compiled, compile_workflow, faults_beside
 from interlock.service.catalog import RefusedFile, Source, read_source
 
@@ -574,3 +575,30 @@ def test_a_step_with_a_bad_id_still_declares_what_it_sets_and_defines() -> None:
         "- {id: MY, title: D, prompt: D.}",
     )
     assert faults_of(text) == [("steps[0].id", "bad_id"), ("steps[2].id", "bad_id")]
+
+
+@pytest.mark.inv("PLAN-23")
+@pytest.mark.parametrize(
+    ("text", "fix"),
+    [
+        ("See {{gaol}}.", "Did you mean `{{goal}}`?"),
+        ("See {{ siez.of }}.", "Did you mean `{{size}}`?"),
+        ("See {{inputs.size}}.", "Did you mean `{{size}}`?"),
+        ("See {{steps.one.output}}.", "Declare it in `inputs`, or in `produces` of a step."),
+        ("See {{item}}.", "Declare it in `inputs`, or in `produces` of a step."),
+        ("See {{goal}}, {{size.of}}, {{made}} and {{set}}.", None),
+    ],
+)
+def test_a_placeholder_of_a_key_that_nothing_sets_is_a_warning_with_the_similar_key(text: str, fix: str | None) -> None:
+    body = [{"id": "b", "title": "B", "prompt": "Do {{item}} and {{made}}."}]
+    each = {"type": "loop", "loopId": "l", "title": "L", "maxIterations": 2, "forEach": {"items": "size"}, "body": body}
+    first = {"id": "a", "title": "A", "prompt": text, "produces": ["made"], "set": [{"key": "set", "value": 1}]}
+    inputs = [
+        {"key": "size", "description": "All.", "type": "list", "required": True},
+        {"key": "set", "description": "One.", "type": "number", "required": False},
+    ]
+    document = parse_document({"id": "test.one", "name": "One", "inputs": inputs, "steps": [first, each]})
+    assert isinstance(document, WorkflowDocument)
+    found = [one for one in check_document(document) if one.code == "undeclared_key"]
+    expected = [("warning", "steps[0].prompt", fix)] if fix is not None else []
+    assert [(one.severity, one.path, one.fix) for one in found] == expected

@@ -93,6 +93,12 @@ FAULTS: dict[str, tuple[tuple[Document, ...], str, str]] = {
         "steps[0].set[0].from",
         "undeclared_key",
     ),
+    "an event that nobody can send": (({**AWAIT, "assurance": "executed"},), "steps[0].assurance", "wrong_value"),
+    "one kind of event in two forms": (
+        ({**AWAIT, "id": "one"}, step("a"), {**AWAIT, "fields": {"state": "string"}}),
+        "steps[2].fields",
+        "wrong_value",
+    ),
     "a field of another type": (
         ({**AWAIT, "set": [{"key": "count", "from": "event.status"}]},),
         "steps[0].set[0].from",
@@ -214,7 +220,7 @@ def test_every_form_of_an_event_and_an_intent_is_taken() -> None:
         {"kind": "team.ping"},
     ]
     sets = [{"key": "status", "from": "event.status"}]
-    waits = {**AWAIT, "timeout": "2h", "assurance": "executed", "prompt": "CI runs.", "set": sets, "emit": [EMIT]}
+    waits = {**AWAIT, "timeout": "2h", "assurance": "signed", "prompt": "CI runs.", "set": sets, "emit": [EMIT]}
     assert diagnostics(step("a", emit=emits), waits) == ()
 
 

@@ -7,7 +7,7 @@ from interlock.record.outcome import OutputContractPointer, build_report
 from interlock.record.snapshot import ExecutionSnapshot
 from interlock.views.evolution import evolve
 from interlock.views.node_position import refusal_of
-from interlock.views.run_graph import leaves, run_graph
+from interlock.views.run_graph import leaves, newest_part, run_graph
 from interlock.views.session import Session, new_session
 from interlock.views.status import run_status
 
@@ -36,6 +36,20 @@ def test_a_graph_holds_every_node_once_and_marks_the_preferred_tip() -> None:
     assert [child.node.node for child in graph.children] == [refused, fork]
     assert [leaf.node.node for leaf in leaves(graph)] == [second, fork]
     assert [leaf.is_tip for leaf in leaves(graph)] == [False, True]
+
+
+def test_the_newest_part_of_a_run_ends_at_its_preferred_tip_and_has_so_many_nodes() -> None:
+    history = History()
+    root = history.start()
+    first = history.advance(root)
+    second = history.advance(first)
+    tip = history.advance(second)
+    graph = run_graph(fold(history), RUN)
+    parts = [newest_part(graph, nodes_max).node.node for nodes_max in (0, 1, 2, 3, 4, 9)]
+    assert parts == [tip, tip, second, first, root, root]
+    _, (root, _, _, fork) = forked()
+    graph = run_graph(forked()[0], RUN)
+    assert [newest_part(graph, nodes_max).node.node for nodes_max in (1, 3, 4)] == [fork, fork, root]
 
 
 def test_a_run_is_complete_blocked_or_in_progress_by_its_tip() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from interlock.cli.options import add_store_options, checked_settings, place_arguments
 from interlock.cli.screen import StopError, printable_line, say, say_json, say_table
 from interlock.config.applied import AppliedKey, applied_config_hash, applied_keys
-from interlock.config.form import RESTART_MARK, key_schemas
+from interlock.config.form import restart_marks
 from interlock.config.model import FaultyConfig
 from interlock.config.places import CONFIG_FILE
 from interlock.config.settings import read_settings
@@ -44,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
         return 0
     found = "" if file.is_file() else " (this file does not exist)"
     say(f"{printable_line(str(file))}{found}")
-    marks = _restart_marks()
+    marks = restart_marks()
     heads = ("key", "value", "from", "a change")
     rows = [(one.key, _format_value(one.value), one.origin, _format_change(is_restart=marks[one.key])) for one in keys]
     say_table(heads, rows, ids=("key",))
@@ -54,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _to_json(file: Path, keys: tuple[AppliedKey, ...], digest: Digest) -> dict[str, Json]:
-    marks = _restart_marks()
+    marks = restart_marks()
     return {
         "file": str(file),
         "exists": file.is_file(),
@@ -65,10 +65,6 @@ def _to_json(file: Path, keys: tuple[AppliedKey, ...], digest: Digest) -> dict[s
             for one in keys
         ],
     }
-
-
-def _restart_marks() -> dict[str, bool]:
-    return {key: schema[RESTART_MARK] is True for key, schema in key_schemas()}
 
 
 def _format_change(*, is_restart: bool) -> str:

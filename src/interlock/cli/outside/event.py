@@ -17,6 +17,8 @@ from interlock.kernel.budgets import EVENT_FIELDS_BYTES_MAX, KIB
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import Refusal
 from interlock.kernel.ids import RunId
+from interlock.record.base import RUN_ID
+from interlock.service.outside.demand import how_to_send
 from interlock.service.outside.signatures import decoded_key, sign_event
 from interlock.service.run.plans import Plans
 from interlock.service.tools.send_event import EventReport, send_event
@@ -29,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("event", metavar="KIND", help="the kind of the event, `namespace.name`")
     parser.add_argument("--run", dest="wanted", required=True, metavar="RUN", help="a run label or id")
     parser.add_argument("--id", dest="sent_id", required=True, metavar="EVENT", help="your own id of it")
-    parser.add_argument("--fields", default="{}", metavar="JSON", help="the fields of the event, a JSON object")
+    parser.add_argument("--fields", metavar="JSON", help="the fields of the event, a JSON object (default: none)")
     parser.add_argument("--node", metavar="NODE", help="the node that it is about, if it is about one only")
     parser.add_argument("--sign", metavar="KEYFILE", help="sign it with the key that `keys source new` wrote")
     parser.add_argument("--signed", metavar="FILE", help="send the event that `event sign` printed; `-` reads stdin")
@@ -41,13 +43,12 @@ def run(options: argparse.Namespace) -> int:
     Raises:
         StopError: The event, the run or the key cannot be used, or the store failed.
     """
+    if options.action == "sign":
+        return _sign(options)
     store = open_chosen_reader(options)
     with answered_by_store():
         session, chosen = chosen_run(store, Plans(store), options.wanted)
     sent = _sent(options, chosen.run)
-    if options.action == "sign":
-        say_json(_artifact(sent))
-        return 0
     ports = command_ports(options)
     how, actor = arrival_of(options)
     with answered_by_store():
@@ -59,20 +60,40 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
+def _sign(options: argparse.Namespace) -> int:
+    """Print a signed event. A whole run id needs no data directory, so that the key can stay where the source is."""
+    if options.sign is None or options.signed is not None:
+        fix = "Add `--sign KEYFILE`, and leave `--signed` out: `event send` sends the event that this prints."
+        raise StopError("`event sign` signs an event with a key.", fix, exit_code=2)
+    wanted = str(options.wanted).strip()
+    if not RUN_ID.fullmatch(wanted):
+        store = open_chosen_reader(options)
+        with answered_by_store():
+            wanted = chosen_run(store, Plans(store), wanted)[1].run
+    say_json(_artifact(_sent(options, RunId(wanted))))
+    return 0
+
+
 def _sent(options: argparse.Namespace, run: RunId) -> SentEvent:
+    """Return the event of the command line, or the signed one of a file, which must be the same event."""
+    given: dict[str, Json] = {"event": options.event, "id": options.sent_id}
+    if options.fields is not None:
+        given["fields"] = _json(options.fields, "--fields")
+    if options.node is not None:
+        given["node"] = options.node
     if options.signed is not None:
-        given = cast("dict[str, Json]", _json(_read(options.signed), "--signed"))
-    else:
-        fields = _json(options.fields, "--fields")
-        given = {"event": options.event, "id": options.sent_id, "fields": fields}
-        if options.node is not None:
-            given["node"] = options.node
+        signed = _json(_read(options.signed), "--signed")
+        for name, value in given.items():
+            if signed.get(name) != value:
+                fix = "Name the event that was signed, or sign this one with `interlock event sign`."
+                raise StopError(f"{options.signed} holds an event with another `{name}`.", fix, exit_code=2)
+        given = signed
     found = parse_event_artifact(given)
     if isinstance(found, EventFault):
         raise StopError(f"{found.member}: {found.found}", found.fix, exit_code=2)
     if options.sign is None:
         return found
-    key = cast("dict[str, Json]", _json(_read(options.sign), "--sign"))
+    key = _json(_read(options.sign), "--sign")
     private = decoded_key(str(key.get("privateKey")))
     if private is None or not isinstance(key.get("source"), str):
         raise StopError(
@@ -90,14 +111,14 @@ def _read(path: str) -> str:
         raise StopError(f"{path} cannot be read: {error}.", "Name a readable file.", exit_code=2) from error
 
 
-def _json(text: str, option: str) -> Json:
+def _json(text: str, option: str) -> dict[str, Json]:
     try:
         value: object = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise StopError(f"{option} is not JSON: {error}.", "Write a JSON object.", exit_code=2) from error
     if not isinstance(value, dict):
         raise StopError(f"{option} is no JSON object.", 'Write one, such as \'{"status": "passed"}\'.', exit_code=2)
-    return cast("Json", value)
+    return cast("dict[str, Json]", value)
 
 
 def _artifact(sent: SentEvent) -> dict[str, Json]:
@@ -116,6 +137,7 @@ def _report(outcome: EventReport, *, as_json: bool) -> None:
                 "assurance": data.assurance,
                 "isNew": outcome.is_new,
                 "isAdvanced": outcome.is_advanced,
+                "demanded": outcome.unmet.assurance if outcome.unmet is not None else None,
                 "warnings": [one.to_json() for one in outcome.warnings],
             }
         )
@@ -123,5 +145,8 @@ def _report(outcome: EventReport, *, as_json: bool) -> None:
     again = "" if outcome.is_new else " It was recorded before; that record is unchanged."
     advanced = " The run continued." if outcome.is_advanced else ""
     say(f"Run `{outcome.label}`: the event `{data.event}` is recorded as {data.assurance}.{again}{advanced}")
+    if outcome.unmet is not None:
+        by = how_to_send(outcome.unmet, outcome.label, outcome.received.run)
+        say(f"No step takes it so: it must be {outcome.unmet.assurance} or better. For that, {by}.")
     for warned in outcome.warnings:
         print(f"interlock: {warned.message}", file=sys.stderr)

@@ -11,12 +11,14 @@ from interlock.cli.session.lifecycle.end import COMMAND_LINE
 from interlock.cli.store import answered_by_store, open_chosen_reader
 from interlock.config.ports import local_ports
 from interlock.config.settings import Settings
+from interlock.kernel.canonical import Json
 from interlock.kernel.errors import ErrorCode
 from interlock.kernel.ids import IntentId
 from interlock.kernel.text import one_line
 from interlock.service.outside.dispatch import Dispatcher, Undelivered
 from interlock.service.outside.intents import OPEN_STATES, ShownIntent, abandon_intent, deliver_intent, shown_intents
 from interlock.service.run.plans import Plans
+from interlock.service.run.summaries import Unreadable
 from interlock.store.ports.store import StoreReader
 from interlock.views.session import Session
 
@@ -44,10 +46,19 @@ def run(options: argparse.Namespace) -> int:
     """
     settings, store = command_settings(options), open_chosen_reader(options)
     with answered_by_store():
-        found = list(_found(store, settings, options.wanted))
+        unreadable = list[Unreadable]()
+        found = list(_found(store, settings, options.wanted, unreadable))
+        if not options.as_json:
+            say_unreadable(unreadable)
         match options.action:
             case "list":
-                return _list(found, only_open=options.undelivered, as_json=options.as_json)
+                shown = [one for _, one in found if not options.undelivered or one.state in OPEN_STATES]
+                if options.as_json:
+                    missing: list[Json] = [one.session for one in unreadable]
+                    say_json({"intents": [one.to_json() for one in shown], "unreadable": missing})
+                else:
+                    _say_list(shown, only_open=options.undelivered)
+                return 0
             case "show":
                 [one] = _chosen(found, options.intents)
                 say_json(one[1].to_json()) if options.as_json else _show(one[1])
@@ -58,14 +69,16 @@ def run(options: argparse.Namespace) -> int:
                 return _abandon(settings, _chosen(found, options.intents), options)
 
 
-def _found(store: StoreReader, settings: Settings, wanted: str | None) -> Iterator[tuple[Session, ShownIntent]]:
+def _found(
+    store: StoreReader, settings: Settings, wanted: str | None, unreadable: list[Unreadable]
+) -> Iterator[tuple[Session, ShownIntent]]:
     plans = Plans(store)
     if wanted is not None:
         chosen = chosen_session(store, plans, wanted)
         sessions, run = [chosen.session], chosen.run
     else:
         found = listing(store, plans)
-        say_unreadable(found.unreadable)
+        unreadable += found.unreadable
         sessions, run = [one.session for one in found.sessions if any(each.intents for each in one.runs)], None
     for session_id in sessions:
         session = store.load(session_id)
@@ -86,11 +99,8 @@ def _chosen(found: list[tuple[Session, ShownIntent]], names: list[str]) -> list[
     return chosen
 
 
-def _list(found: list[tuple[Session, ShownIntent]], *, only_open: bool, as_json: bool) -> int:
-    shown = [one for _, one in found if not only_open or one.state in OPEN_STATES]
-    if as_json:
-        say_json({"intents": [one.to_json() for one in shown]})
-    elif not shown:
+def _say_list(shown: list[ShownIntent], *, only_open: bool) -> None:
+    if not shown:
         say("No intent is recorded." if not only_open else "Every intent was delivered or given up.")
     else:
         rows = [
@@ -98,7 +108,6 @@ def _list(found: list[tuple[Session, ShownIntent]], *, only_open: bool, as_json:
             for one in shown
         ]
         say_table(("intent", "run", "sends", "state", "why"), rows, ids=("intent",))
-    return 0
 
 
 def _show(one: ShownIntent) -> None:

@@ -83,7 +83,10 @@ def step_json(step: StepReport) -> dict[str, Json]:
         "decisions": list(step.decisions),
         "verifies": list(step.verifies),
         "left": [work.to_json() for work in step.left],
-        "received": [one.data.to_json() | {"at": one.at} for one in step.received],
+        "received": [
+            one.data.to_json() | {"at": one.at, "hasUnknownKey": one.event_id in step.unknown_keys}
+            for one in step.received
+        ],
         "sent": [
             {"intentId": one.intent_id, "kind": one.sends, "fields": dict(one.fields), "state": one.state}
             for one in step.sent

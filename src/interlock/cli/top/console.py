@@ -1,20 +1,28 @@
 """`interlock console`: pages in a browser that show what runs, what was done and why."""
 
 import argparse
+import os
 import webbrowser
 from functools import partial
 from importlib.util import find_spec
+from threading import Event
 from typing import TYPE_CHECKING
 
 from interlock.cli.commands import add_places
+from interlock.cli.options import place_arguments
 from interlock.cli.outside.person import is_person
 from interlock.cli.outside.writing import command_settings
 from interlock.cli.screen import StopError, say
 from interlock.cli.session.chosen import chosen_run
 from interlock.cli.session.place import read_place
 from interlock.cli.store import answered_by_store, open_chosen_reader
+from interlock.cli.upkeep.clients import PLACES, registration, serving_command
+from interlock.cli.upkeep.gc import dry_run_json
+from interlock.cli.upkeep.keys import read_key_ring_json
 from interlock.cli.workflow.places import chosen_places
+from interlock.config.model import FaultyConfig
 from interlock.config.ports import local_ports
+from interlock.config.settings import Settings, read_settings
 from interlock.kernel.console_budgets import CONSOLE_PORT, CONSOLE_PORT_MAX
 from interlock.record.tokens import SigningKey
 from interlock.service.clock import SystemClock
@@ -23,6 +31,7 @@ from interlock.store.ports.store import StoreReader
 
 if TYPE_CHECKING:
     from interlock.console.decisions import Decisions
+    from interlock.console.maintenance import Maintenance
     from interlock.console.reading import Sources
 
 _NEEDED = ("jinja2", "markdown_it", "nh3")
@@ -93,9 +102,11 @@ def _decision_address(options: argparse.Namespace, store: StoreReader, key: Sign
 
 def _serve(options: argparse.Namespace) -> int:
     from interlock.console.access import Access, address_of, make_secret  # noqa: PLC0415 — as above
+    from interlock.console.app import build_app  # noqa: PLC0415 — as above
     from interlock.console.serve import bind_port, serve_console  # noqa: PLC0415 — as above
 
     sources, decisions = _open_sources(options), _open_decisions(options)
+    maintenance = _open_maintenance(options, decisions.settings)
     try:
         listening = bind_port(options.port)
     except OSError as error:
@@ -109,7 +120,8 @@ def _serve(options: argparse.Namespace) -> int:
     say("The link works once. Ctrl-C ends the console.")
     if options.opens:
         webbrowser.open(address)
-    serve_console(listening, sources, decisions, Access(port=options.port, clock=clock, first_link=link))
+    access, ending = Access(port=options.port, clock=clock, first_link=link), Event()
+    serve_console(listening, build_app(sources, decisions, maintenance, access, ending), decisions, ending)
     return 0
 
 
@@ -131,3 +143,24 @@ def _open_decisions(options: argparse.Namespace) -> "Decisions":
 
     settings = command_settings(options)
     return Decisions(ports=local_ports(settings), settings=settings, is_person=partial(is_person, options))
+
+
+def _open_maintenance(options: argparse.Namespace, settings: Settings) -> "Maintenance":
+    from interlock.console.maintenance import Maintenance  # noqa: PLC0415 — as above
+
+    places = place_arguments(options)
+
+    def read_again() -> Settings | str:
+        found = read_settings(os.environ, places)
+        return "\n".join(found.lines()) if isinstance(found, FaultyConfig) else found
+
+    def clients() -> dict[str, str]:
+        command = serving_command(os.environ, places)
+        return {name: registration(name, command).in_words() for name in PLACES}
+
+    return Maintenance(
+        keys=lambda: read_key_ring_json(settings.data_dir),
+        collection=lambda: dry_run_json(settings.data_dir, settings.config.retention_days),
+        clients=clients,
+        read_settings=read_again,
+    )

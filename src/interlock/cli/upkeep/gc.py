@@ -15,6 +15,7 @@ from interlock.config.model import Config, FaultyConfig
 from interlock.config.places import CONFIG_FILE
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import ErrorCode
+from interlock.kernel.progress import report_nothing
 from interlock.service.collect import CollectCommand, Collected, collect
 from interlock.store.opening import open_store
 from interlock.store.ports.maintenance import Due, Kind, Skipped
@@ -65,6 +66,18 @@ def run(options: argparse.Namespace) -> int:
     else:
         _say(days, found, is_dry_run=is_dry_run)
     return 1 if found.is_safe_mode else 0
+
+
+def dry_run_json(data_dir: Path, days: int) -> dict[str, Json]:
+    """Return what would be deleted, as `--dry-run --json` prints it. Writes nothing.
+
+    Raises:
+        StoreFailureError: The disk failed.
+    """
+    collector = open_store(data_dir).upkeep
+    command = CollectCommand(days=days, now_s=time.time(), is_dry_run=True)
+    found = collect(collector, collector.retention_pins, command, report_nothing)
+    return _to_json(data_dir, days, found, is_dry_run=True)
 
 
 def read_config_of(data_dir: Path) -> Config:

@@ -3,6 +3,7 @@
 import argparse
 import os
 import time
+from pathlib import Path
 
 from interlock.cli.options import add_store_options, chosen_data_dir
 from interlock.cli.screen import StopError, say, say_json
@@ -53,7 +54,7 @@ def _status(ring: KeyRingMaintenance, *, as_json: bool) -> int:
         status = ring.key_ring_status()
     is_private = status is None or is_private_ring(status)
     if as_json:
-        say_json(_to_json(status, is_private=is_private))
+        say_json(_to_json(status))
     elif status is None:
         say("There are no keys yet: the first `start_workflow` creates one.")
     else:
@@ -123,7 +124,17 @@ def _render_status(status: KeyRingStatus) -> str:
     return f"Two keys, rotated {age_words(status)}. Tokens of both work until the next rotation drops the older key."
 
 
-def _to_json(status: KeyRingStatus | None, *, is_private: bool) -> dict[str, Json]:
+def read_key_ring_json(data_dir: Path) -> dict[str, Json]:
+    """Return the status of the key ring of a data directory as `--json` prints it.
+
+    Raises:
+        KeyRingDamagedError, StoreFailureError: See `service.failures`.
+    """
+    return _to_json(open_store(data_dir).key_ring_status())
+
+
+def _to_json(status: KeyRingStatus | None) -> dict[str, Json]:
+    """Return the status of a key ring as `--json` prints it; None: there is none."""
     if status is None:
         return {"keys": 0}
     return {
@@ -131,7 +142,7 @@ def _to_json(status: KeyRingStatus | None, *, is_private: bool) -> dict[str, Jso
         "ageDays": _age_days(status),
         "mode": f"{status.mode:04o}",
         "directoryMode": f"{status.directory_mode:04o}",
-        "isPrivate": is_private,
+        "isPrivate": is_private_ring(status),
         "hasUnfinishedRotation": status.has_unfinished_rotation,
     }
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from interlock.cli.options import add_json
 from interlock.cli.screen import StopError, say, say_json
+from interlock.config.form import SOURCE_NAME
 from interlock.service.outside.signatures import new_source
 
 
@@ -22,8 +23,11 @@ def make_source(options: argparse.Namespace) -> int:
     """Write the private key, print the public key, and return the exit code.
 
     Raises:
-        StopError: The file exists or cannot be written.
+        StopError: The name cannot be one of a source, or the file exists or cannot be written.
     """
+    if not SOURCE_NAME.fullmatch(options.name):
+        fix = "Use letters, digits, `_`, `-` and `.`, such as `ci`."
+        raise StopError(f"{options.name!r} is no name of a source.", fix, exit_code=2)
     private, public = new_source()
     text = json.dumps({"source": options.name, "privateKey": private, "publicKey": public}) + "\n"
     try:
@@ -37,5 +41,7 @@ def make_source(options: argparse.Namespace) -> int:
         say_json({"source": options.name, "publicKey": public, "file": options.out})
         return 0
     say(f"{options.out} holds the private key: only the source may read it. In `config.toml`:")
-    say(f'[sources.{options.name}]\npublic_key = "{public}"')
+    # In TOML a bare name with a dot would be two tables.
+    table = f'"{options.name}"' if "." in options.name else options.name
+    say(f'[sources.{table}]\npublic_key = "{public}"')
     return 0

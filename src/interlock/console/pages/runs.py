@@ -11,9 +11,15 @@ from starlette.responses import RedirectResponse, Response
 from interlock.console.reading import RefusedPageError, Sources, missing
 from interlock.console.rendering.step_blocks import step_details, step_summary
 from interlock.console.rendering.templates import Templates, safe
-from interlock.kernel.console_budgets import CONSOLE_MATCHES_SHOWN, CONSOLE_RUNS_SHOWN, CONSOLE_STEPS_SHOWN
+from interlock.kernel.console_budgets import (
+    CONSOLE_MATCHES_SHOWN,
+    CONSOLE_NODES_SHOWN,
+    CONSOLE_RUNS_SHOWN,
+    CONSOLE_STEPS_SHOWN,
+)
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import NodeId, SessionId
+from interlock.service.audit.damage import Damage
 from interlock.service.audit.verify import unfinished_note, verify_session
 from interlock.service.catalog import Entry, Pinnable, RefusedFile
 from interlock.service.report.difference import compare_branches
@@ -27,7 +33,7 @@ from interlock.service.run.summaries import PERSON_AWAITED
 from interlock.views.node_position import chain_head
 from interlock.views.picture.plan_picture import plan_chart
 from interlock.views.picture.svg import render_svg
-from interlock.views.run_graph import GraphNode, split_children
+from interlock.views.run_graph import GraphNode, newest_part, split_children
 from interlock.views.session import Node
 from interlock.views.status import RunStatus
 
@@ -50,7 +56,7 @@ class Pages:
         fitting = newest_first(row for row in every if ListFilter(statuses=statuses).fits(row.run))
         if query.strip():
             fitting, _ = best_matches(fitting, map(texts_of, fitting), query)
-        page = _number(request, "page", 1)
+        page = number_of(request, "page", 1)
         first = (page - 1) * CONSOLE_RUNS_SHOWN
         shown = fitting[first : first + CONSOLE_RUNS_SHOWN]
         values = {
@@ -88,24 +94,13 @@ class Pages:
     def run(self, request: Request) -> Response:
         """Show a run: its picture and its newest steps, or the steps before those."""
         session, run_id = request.path_params["session"], request.path_params["run"]
-        after = _number(request, "after", 0, least=0)
+        after = number_of(request, "after", 0, least=0)
         viewed = self.sources.report(session, run_id, (CONSOLE_STEPS_SHOWN, after))
         (run,) = viewed.view.runs
-        graph = draw_chart(run.run_context, run.graph)
-        steps = [_step_row(session, step) for step in reversed(run.steps)]
         values = {
+            **run_values(session, run, viewed.damage),
             "title": f"{run.summary.workflow_name}: run {run.summary.label}",
-            "session": session,
-            "run": run,
             "events": viewed.view.events,
-            "damage": viewed.damage,
-            "blockers": [blocker_line(one) for one in run.blockers],
-            "gaps": [gap_line(one) for one in run.gaps],
-            "verdicts": [verdict_line(one) for one in run.verdicts if one.is_in_effect],
-            "branches": [(one, branch_line(one)) for one in run.branches] if len(run.branches) > 1 else [],
-            "picture": safe(render_svg(graph, is_embedded=True, link_of=lambda node: _node_address(session, node))),
-            "tree": _tree(run, session),
-            "steps": steps,
             "after": after,
             "older": after + CONSOLE_STEPS_SHOWN if run.left_out else None,
             "drift": self.sources.drift_of(run.summary, self.sources.view()),
@@ -226,6 +221,29 @@ def _end_of(run_context: RunContext, begin: Node) -> Node:
     return here
 
 
+def run_values(session: str, run: RunReport, damage: Damage | None) -> dict[str, Any]:
+    """Return what a page shows of a run, now or in the past."""
+    newest = newest_part(run.graph, CONSOLE_NODES_SHOWN)
+    graph = draw_chart(run.run_context, newest)
+    return {
+        "session": session,
+        "run": run,
+        "damage": damage,
+        "blockers": [blocker_line(one) for one in run.blockers],
+        "gaps": [gap_line(one) for one in run.gaps],
+        "verdicts": [verdict_line(one) for one in run.verdicts if one.is_in_effect],
+        "branches": [(one, branch_line(one)) for one in run.branches] if len(run.branches) > 1 else [],
+        "picture": safe(render_svg(graph, is_embedded=True, link_of=lambda node: _node_address(session, node))),
+        "tree": _tree(run, newest, session),
+        "is_cut": newest is not run.graph,
+        "steps": [_step_row(session, step) for step in reversed(run.steps)],
+        "after": 0,
+        "older": None,
+        "drift": None,
+        "question": None,
+    }
+
+
 def _question_address(session: str, run: RunReport) -> str | None:
     """Return the address of the question that a run waits for; None if it waits for no person."""
     if run.summary.waiting != PERSON_AWAITED:
@@ -238,7 +256,7 @@ def _needs_somebody(row: Row) -> bool:
     return row.run.status == "blocked" or row.run.waiting is not None
 
 
-def _number(request: Request, name: str, default: int, *, least: int = 1) -> int:
+def number_of(request: Request, name: str, default: int, *, least: int = 1) -> int:
     """Return a number of a query; the default if it is missing or no number."""
     text = request.query_params.get(name, "")
     is_number = text.isascii() and text.isdecimal() and len(text) <= len(str(10**9))
@@ -253,10 +271,10 @@ def _step_row(session: str, step: StepReport) -> dict[str, Any]:
     return {"step": step, "blocks": tuple(step_summary(step)), "address": _node_address(session, step.node)}
 
 
-def _tree(run: RunReport, session: str) -> list[dict[str, Any]]:
-    """Return the newest nodes of a run as rows: forks are one level below the node at which they began."""
+def _tree(run: RunReport, graph: GraphNode, session: str) -> list[dict[str, Any]]:
+    """Return the nodes of a part of a run as rows: forks are one level below the node at which they began."""
     rows: list[dict[str, Any]] = []
-    begins: list[tuple[GraphNode, int]] = [(run.graph, 0)]
+    begins: list[tuple[GraphNode, int]] = [(graph, 0)]
     while begins:
         start, depth = begins.pop()
         here: GraphNode | None = start
@@ -275,4 +293,4 @@ def _tree(run: RunReport, session: str) -> list[dict[str, Any]]:
             )
             here, forks = split_children(here)
             begins += [(fork, depth + 1) for fork in forks]
-    return rows[-CONSOLE_RUNS_SHOWN:]
+    return rows[-CONSOLE_NODES_SHOWN:]

@@ -83,6 +83,10 @@
     }
   });
 
+  document.addEventListener("change", (event) => {
+    if (event.target.matches("[data-submits]")) event.target.form.requestSubmit();
+  });
+
   let stream = null;
   const live = () => {
     const session = document.body.dataset.live;

@@ -18,8 +18,8 @@ from interlock.plan.check.blanks import check_blanks
 from interlock.plan.check.declarations import check_declarations
 from interlock.plan.check.kinds import unanswerable_reads
 from interlock.plan.check.outside_checks import check_outside
-from interlock.plan.check.placeholders import check_placeholders
-from interlock.plan.check.reads import guards, read_paths
+from interlock.plan.check.placeholders import check_placeholder_keys, check_placeholders
+from interlock.plan.check.reads import declared_keys, guards, loop_variables, read_paths
 from interlock.plan.check.set_checks import check_sets
 from interlock.plan.check.sources import check_sources
 from interlock.plan.records import LOOP_CONTROL_CONTRACT
@@ -40,6 +40,7 @@ def check_document(document: doc.WorkflowDocument) -> Iterator[Diagnostic]:
     yield from check_blanks(document)
     if document.requires_declared_keys:
         yield from check_placeholders(document)
+        yield from check_placeholder_keys(document)
         yield from _keys(document, steps)
         yield from check_sets(document)
         yield from check_sources(document)
@@ -232,14 +233,8 @@ def _loop_decisions(steps: list[doc.Step]) -> Iterator[Diagnostic]:
 
 def _keys(document: doc.WorkflowDocument, steps: list[doc.Step]) -> Iterator[Diagnostic]:
     """Yield reads of undeclared keys, and loops on keys that an agent may set freely."""
-    firm = {one.key for one in document.inputs} | {"goal"}
-    produced: set[str] = set()
-    for step in steps:
-        if isinstance(step, doc.AgentStep):
-            firm |= {action.key for action in step.sets}
-            produced |= set(step.produces)
-        if isinstance(step, doc.LoopStep):
-            firm |= {name for name in (step.iteration_var, step.index_var, step.item_var) if name is not None}
+    firm, produced = declared_keys(document, steps)
+    firm = firm.union(*(loop_variables(step) for step in steps if isinstance(step, doc.LoopStep)))
     known = firm | produced
     for step in steps:
         for guard in guards(step):

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from interlock.define import document as doc
 from interlock.define.diagnostics import Diagnostic, fault, suggest_name
-from interlock.define.parts import INPUTS, ContextInput, EmitAction
+from interlock.define.parts import INPUTS, AwaitEvent, ContextInput, EmitAction
 
 SHOWN_PARTS = frozenset({"notes", "artifact", "check"})
 """The parts of a step that a person can be shown, as `<part>.<step>`."""
@@ -15,15 +15,12 @@ RESERVED = "wr."
 def check_outside(document: doc.WorkflowDocument) -> Iterator[Diagnostic]:
     """Yield the faults in the intents and the awaited events of a document. What they read is checked elsewhere."""
     declared = {one.key: one for one in document.inputs}
+    forms: dict[str, tuple[str, Mapping[str, str]]] = {}
     for step in doc.walk_steps(document.steps):
         if not isinstance(step, doc.AgentStep):
             continue
-        is_own = step.awaits is not None and (step.awaits.check or step.awaits.approval) is not None
-        if step.awaits is not None and step.awaits.event.startswith(RESERVED) and not is_own:
-            yield _reserved(f"{step.at}.event", step.awaits.event)
-        if step.awaits is not None and "expired" in step.awaits.fields:
-            message = "`event.expired` says whether the time has passed."
-            yield fault(f"{step.at}.fields.expired", "wrong_value", message, "Give the field another name.")
+        if step.awaits is not None:
+            yield from _awaited(step, step.awaits, forms)
         if step.awaits is not None and step.awaits.approval is not None:
             yield from _shown(step, step.awaits.approval.show, document, declared)
         yield from _proofs(step, declared)
@@ -38,6 +35,28 @@ def check_outside(document: doc.WorkflowDocument) -> Iterator[Diagnostic]:
                     message = f"The step sets the key {key!r} twice."
                     yield fault(f"{at}.mirror.{key}", "duplicate_write", message, "Remove one of the two actions.")
                 sets.add(key)
+
+
+def _awaited(
+    step: doc.AgentStep, awaits: AwaitEvent, forms: dict[str, tuple[str, Mapping[str, str]]]
+) -> Iterator[Diagnostic]:
+    """Yield the faults of the event that a step waits for. `forms` has the steps before it, by kind of event."""
+    if "expired" in awaits.fields:
+        message = "`event.expired` says whether the time has passed."
+        yield fault(f"{step.at}.fields.expired", "wrong_value", message, "Give the field another name.")
+    if (awaits.check or awaits.approval) is not None:
+        return
+    if awaits.event.startswith(RESERVED):
+        yield _reserved(f"{step.at}.event", awaits.event)
+    if awaits.assurance == "executed":
+        message = "Only Interlock itself makes events that are `executed`, such as the results of checks."
+        fix = "Demand `signed`, or use a step of `type: check`."
+        yield fault(f"{step.at}.assurance", "wrong_value", message, fix)
+    first, fields = forms.setdefault(awaits.event, (step.id, awaits.fields))
+    if fields != awaits.fields:
+        message = f"The step {first!r} waits for the event {awaits.event!r} with other fields."
+        fix = "Write the same `fields` in both steps, or wait for two kinds: each step takes any event of its kind."
+        yield fault(f"{step.at}.fields", "wrong_value", message, fix)
 
 
 def _proofs(step: doc.AgentStep, declared: Mapping[str, ContextInput]) -> Iterator[Diagnostic]:

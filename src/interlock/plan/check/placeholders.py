@@ -1,12 +1,15 @@
-"""Finds placeholders of references and slots in native texts, which render only context keys."""
+"""Finds placeholders in native texts that would be shown as unset: references, slots, and keys that nothing sets."""
 
 import re
 from collections.abc import Iterator
 
 from interlock.define import document as doc
-from interlock.define.diagnostics import Diagnostic, fault
+from interlock.define.diagnostics import Diagnostic, fault, suggest_name, warning
+from interlock.plan.check.reads import declared_keys, loop_variables
 
 _PLACEHOLDER = re.compile(r"\{\{\s*wr\.(refs|bindings)\.[^{}]*\}\}")
+_KEY = re.compile(r"\{\{\s*([A-Za-z0-9_-]+)(?:\.([A-Za-z0-9_-]+))?(?:\.[A-Za-z0-9_-]+)*\s*\}\}")
+"""A placeholder: its key, and the member of the key that follows it."""
 _PARTS = {"refs": '{"kind": "ref", "refId": "wr.refs.…"}', "bindings": '{"kind": "binding", "slotId": "…"}'}
 
 
@@ -18,6 +21,25 @@ def check_placeholders(document: doc.WorkflowDocument) -> Iterator[Diagnostic]:
                 message = f"`{found.group(0)}` is not filled in: a placeholder takes only a context key."
                 fix = f"Write a part {_PARTS[found.group(1)]} in `promptBlocks`."
                 yield fault(f"{step.at}.{at}", "wrong_value", message, fix)
+
+
+def check_placeholder_keys(document: doc.WorkflowDocument) -> Iterator[Diagnostic]:
+    """Yield each placeholder whose key nothing declares or sets. A warning: an agent may send any key (PLAN-23)."""
+    steps = list(doc.walk_steps(document.steps))
+    keys = set().union(*declared_keys(document, steps))
+    loops = [one for one in steps if isinstance(one, doc.LoopStep)]
+    for step in steps:
+        around = [one for one in loops if step.at.startswith(f"{one.at}.")]
+        known = keys.union(*map(loop_variables, around))
+        for at, text in _texts(step):
+            for key, member in dict.fromkeys(_KEY.findall(text)):
+                if key in known or key == "wr":
+                    continue
+                guess = member if member in known else suggest_name(key, known)
+                message = f"The placeholder reads the key {key!r}, which no input, step or loop around it sets."
+                fix = "Declare it in `inputs`, or in `produces` of a step."
+                fix = f"Did you mean `{{{{{guess}}}}}`?" if guess is not None else fix
+                yield warning(f"{step.at}.{at}", "undeclared_key", message, fix)
 
 
 def _texts(step: doc.Step) -> Iterator[tuple[str, str]]:

@@ -1,12 +1,27 @@
 """What the steps of a document read from the context: in conditions, and by paths outside of conditions."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from interlock.decide.condition import Compare, iter_comparisons
 from interlock.decide.criteria import iter_rule_conditions
 from interlock.decide.value import iter_reads
 from interlock.define import document as doc
 from interlock.define.parts import EmitAction, SetAction
+
+
+def declared_keys(document: doc.WorkflowDocument, steps: Iterable[doc.Step]) -> tuple[set[str], set[str]]:
+    """Return the keys that are declared or set by steps, and those that an agent produces."""
+    firm, produced = {one.key for one in document.inputs} | {"goal"}, set[str]()
+    for step in steps:
+        if isinstance(step, doc.AgentStep):
+            firm |= {action.key for action in step.sets}
+            produced |= set(step.produces)
+    return firm, produced
+
+
+def loop_variables(loop: doc.LoopStep) -> set[str]:
+    """Return the keys that a loop sets for the steps of its body."""
+    return {name for name in (loop.iteration_var, loop.index_var, loop.item_var) if name is not None}
 
 
 def guards(step: doc.Step) -> Iterator[doc.Guard]:

@@ -10,7 +10,7 @@ from interlock.record.world import EXPIRED
 from interlock.service.report.document import Block, Bullets, Fold, Line, Notes, Paragraph, Prose, Table, UntrustedText
 from interlock.service.report.lines import artifact_line, finding_line
 from interlock.service.report.step_report import Artifact, RefusedAttempt, StepReport
-from interlock.views.outside import Received
+from interlock.views.outside import NOT_CONFIGURED, Received
 
 _FIRST_FIELDS = ("verdict", "decision", "summary")
 """Fields that readers look for: shown before the others."""
@@ -94,6 +94,8 @@ def outside_lines(step: StepReport) -> Iterator[Line]:
     """Yield the events that a step took, each with how well it is known, and what it sent (WORLD-2)."""
     for event in step.received:
         by: Line = (", signed by ", UntrustedText(event.data.signed.source)) if event.data.signed is not None else ()
+        if event.event_id in step.unknown_keys:
+            by = (*by, f" with a key that {NOT_CONFIGURED}")
         if event.data.event == EXPIRED:
             yield ("the time of the step was over, and its event had not arrived",)
             continue

@@ -35,12 +35,16 @@ class Hit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchResult:
-    """The best matches, the latest session first. Unless `is_whole`, older sessions may have more of them."""
+    """The best matches, the latest session first. Unless `is_whole`, older sessions may have more of them.
+
+    `unreadable` are sessions of which nothing was searched, `incomplete` those of which something is lost.
+    """
 
     hits: tuple[Hit, ...]
     closeness: Closeness | None
     is_whole: bool
     unreadable: tuple[Unreadable, ...]
+    incomplete: tuple[Unreadable, ...]
 
 
 @dataclass(slots=True)
@@ -49,6 +53,7 @@ class _Search:
     query: Words
     hits_max: int
     unreadable: dict[SessionId, Unreadable] = field(default_factory=dict[SessionId, Unreadable])
+    incomplete: dict[SessionId, Unreadable] = field(default_factory=dict[SessionId, Unreadable])
 
     def by_words(self, sessions: Iterable[SessionId]) -> tuple[list[Hit], Closeness | None, bool]:
         """Return the passages with all words; if there are none, those with their beginnings."""
@@ -84,7 +89,13 @@ class _Search:
             plain = plain_record(record)
             return sum(has_match(one, "", plain) for one in patterns)
 
-        bounds = {one: max(map(bound, stored_records(self.reader, one)), default=0) for one in sessions}
+        def bound_of_session(session: SessionId) -> int:
+            records = list(stored_records(self.reader, session))
+            # No record has more of the words than all of them together, and most sessions have none.
+            whole = bound("\n".join(records))
+            return whole if whole <= 1 else max(map(bound, records))
+
+        bounds = {one: bound_of_session(one) for one in sessions}
         for count in range(max(bounds.values(), default=0), 0, -1):
             closeness = closeness_of_count(self.query, count)
             if closeness is None:
@@ -109,8 +120,14 @@ class _Search:
         self, session: SessionId, may_match: Callable[[str], bool], is_match: Callable[[str], bool]
     ) -> list[Passage]:
         """Return the matching passages of a session, from its verified log."""
+
+        def lost(error: ContentDamagedError) -> None:
+            self.incomplete.setdefault(session, unreadable_by(session, error))
+
         try:
-            if not any(map(is_match, passages_in_records(self.reader, session, may_match))):
+            # All are read, so that all that is lost is noticed.
+            texts = list(passages_in_records(self.reader, session, may_match, lost))
+            if not any(map(is_match, texts)):
                 return []
             return [passage for passage in passages(self.reader, session) if is_match(passage.text)]
         except (SessionUnhealthyError, UnknownVersionError, ContentDamagedError) as error:
@@ -132,5 +149,10 @@ def search_passages(
     hits, closeness, is_whole = search.by_words(shown)
     if not hits:
         hits, closeness, is_whole = search.by_slips(sessions)
-    unreadable = tuple(search.unreadable.values())
-    return SearchResult(hits=tuple(hits), closeness=closeness, is_whole=is_whole, unreadable=unreadable)
+    return SearchResult(
+        hits=tuple(hits),
+        closeness=closeness,
+        is_whole=is_whole,
+        unreadable=tuple(search.unreadable.values()),
+        incomplete=tuple(one for one in search.incomplete.values() if one.session not in search.unreadable),
+    )

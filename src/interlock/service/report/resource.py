@@ -9,13 +9,16 @@ from interlock.service.report.layout import RenderOptions, page_of
 from interlock.service.report.markdown import as_markdown
 from interlock.service.report.session_report import SessionReporter
 from interlock.service.run.history import history_of
+from interlock.views.outside import SigningKeys
 
 _WHOLE = RenderOptions(newest_first=False, is_whole=True, is_for_others=True)
 _SHORT = RenderOptions(newest_first=True, is_whole=False, is_for_others=True)
 
 
-def session_record(ports: ReadPorts, session: SessionId) -> str | Refusal:
+def session_record(ports: ReadPorts, session: SessionId, keys: SigningKeys | None = None) -> str | Refusal:
     """Return a session's runs as Markdown: the current step, the finished steps, the open gaps.
+
+    `keys` are the signing keys that are configured, if they are known.
 
     A long record is shortened to the latest steps, newest first, then cut at the limit; a note says so.
 
@@ -30,7 +33,7 @@ def session_record(ports: ReadPorts, session: SessionId) -> str | Refusal:
             message=f"There is no session {found!r} in this data directory.",
             suggestion="`resume_session` finds sessions by words of their goal or notes.",
         )
-    accounts, runs = SessionReporter(ports.reader, ports.plans, history), tuple(history.session.runs)
+    accounts, runs = SessionReporter(ports.reader, ports.plans, history, keys), tuple(history.session.runs)
     whole = as_markdown(page_of(accounts.session(runs), _WHOLE))
     if utf8_bytes(whole) <= RECORD_BYTES_MAX:
         return whole

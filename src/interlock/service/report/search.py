@@ -19,6 +19,8 @@ from interlock.store.ports.errors import ContentDamagedError
 from interlock.store.ports.reader import SessionReader
 from interlock.views.session import Session
 
+Lost = Callable[[ContentDamagedError], None]
+"""Takes the error of an artifact that cannot be searched."""
 _REFERENCE = b'"artifact_ref"'
 _ARTIFACT = re.compile(rb'"sha256":"(sha256:[0-9a-f]{64})"')
 
@@ -63,15 +65,19 @@ def stored_records(reader: SessionReader, session: SessionId) -> Iterator[str]:
         yield from (text for _, text in _named_artifacts(reader, segment))
 
 
-def passages_in_records(reader: SessionReader, session: SessionId, may_match: Callable[[str], bool]) -> Iterator[str]:
+def passages_in_records(
+    reader: SessionReader, session: SessionId, may_match: Callable[[str], bool], lost: Lost = lambda _: None
+) -> Iterator[str]:
     """Yield the texts of the records that may match, unverified. A record that cannot be parsed is left out.
+
+    An artifact that is missing or altered is passed to `lost`.
 
     Raises:
         UnknownVersionError: A newer Interlock wrote one.
         StoreFailureError: The disk failed.
     """
     for segment in reader.segments(session):
-        artifacts = {digest for digest, text in _named_artifacts(reader, segment) if may_match(text)}
+        artifacts = {digest for digest, text in _named_artifacts(reader, segment, lost) if may_match(text)}
         if not artifacts and not may_match(segment.decode("utf-8", "replace")):
             continue
         for line in segment.split(b"\n"):
@@ -80,10 +86,14 @@ def passages_in_records(reader: SessionReader, session: SessionId, may_match: Ca
                     yield from (text for _, text in _texts(reader, ev.parse_event(line)))
 
 
-def _named_artifacts(reader: SessionReader, segment: bytes) -> Iterator[tuple[bytes, str]]:
+def _named_artifacts(reader: SessionReader, segment: bytes, lost: Lost = lambda _: None) -> Iterator[tuple[bytes, str]]:
     for digest in _ARTIFACT.findall(segment) if _REFERENCE in segment else ():
-        with suppress(ContentDamagedError):
-            yield digest, reader.artifact(Digest(digest.decode())).decode("utf-8", "replace")
+        try:
+            found = reader.artifact(Digest(digest.decode()))
+        except ContentDamagedError as error:
+            lost(error)
+            continue
+        yield digest, found.decode("utf-8", "replace")
 
 
 def step_of(session: Session, plans: Plans, passage: Passage) -> StepLabel | None:

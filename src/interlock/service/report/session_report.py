@@ -21,6 +21,7 @@ from interlock.service.run.summaries import summary_of
 from interlock.service.run.verdicts import verdicts_at
 from interlock.store.ports.reader import SessionReader
 from interlock.views.node_position import PathStep, path_to, refusal_of
+from interlock.views.outside import SigningKeys
 from interlock.views.picture.chart import Chart
 from interlock.views.picture.run_picture import NodeText, run_chart
 from interlock.views.run_graph import GraphNode, leaves, run_graph
@@ -124,12 +125,15 @@ class SessionReport:
 
 
 class SessionReporter:
-    """Makes reports of one session. Writes nothing."""
+    """Makes reports of one session. Writes nothing.
 
-    def __init__(self, reader: SessionReader, plans: Plans, history: History) -> None:
+    `keys` are the signing keys that are configured, if they are known.
+    """
+
+    def __init__(self, reader: SessionReader, plans: Plans, history: History, keys: SigningKeys | None = None) -> None:
         self._plans = plans
         self._session = history.session
-        self._steps = StepReader(reader, history)
+        self._steps = StepReader(reader, history, keys)
         events = [event for plan in history.appended for event in plan]
         started = (event for event in events if isinstance(event, RunStartedEvent))
         self._configs = {event.scope.run_id: event.data.applied_config_hash for event in started}

@@ -11,7 +11,7 @@ from interlock.engine.published import Published
 from interlock.engine.request import TURN_CONTENT_TYPE, WHOLE_NOTES_CONTENT_TYPE
 from interlock.engine.template import with_loop_variables
 from interlock.kernel.canonical import Json, canonical_bytes
-from interlock.kernel.ids import Digest, NodeId
+from interlock.kernel.ids import Digest, EventId, NodeId
 from interlock.record.events import DivergenceRecordedEvent, Event, NodeCreatedEvent
 from interlock.record.outcome import Blocker
 from interlock.record.payloads import ArtifactPayload, CapabilityObserved, DivergenceRecorded, GapRecorded, WorkRecorded
@@ -23,7 +23,7 @@ from interlock.service.run.history import History
 from interlock.store.ports.errors import ContentDamagedError
 from interlock.store.ports.reader import SessionReader
 from interlock.views.node_position import PathStep, advance_to, refusal_of
-from interlock.views.outside import Intent, Received
+from interlock.views.outside import Intent, Received, SigningKeys, has_unknown_key
 from interlock.views.recap import notes_of_attempt, notes_of_checkpoint
 from interlock.views.session import Node
 
@@ -85,7 +85,8 @@ class StepReport:
     that time. `decisions` say in words how the plan went on after it; `verifies` are the steps that it checks, which
     another client must have reported if `is_by_another`. `left` says how work on it was left before it was done
     (END-7). `waited_ms` is how long it waited for a person after a refusal. `received` are the events that it took,
-    `sent` the intents that its report recorded.
+    `unknown_keys` those of them whose signature is of a key that is not configured here, and `sent` the intents that
+    its report recorded.
     """
 
     node: NodeId
@@ -111,6 +112,7 @@ class StepReport:
     left: tuple[WorkRecorded, ...]
     waited_ms: int
     received: tuple[Received, ...]
+    unknown_keys: frozenset[EventId]
     sent: tuple[Intent, ...]
 
     @property
@@ -122,8 +124,9 @@ class StepReport:
 class StepReader:
     """Makes the reports of the steps of one session. Writes nothing."""
 
-    def __init__(self, reader: SessionReader, history: History) -> None:
+    def __init__(self, reader: SessionReader, history: History, keys: SigningKeys | None = None) -> None:
         self._reader = reader
+        self._keys = keys
         self._session = history.session
         events = [event for plan in history.appended for event in plan]
         self._times = _times(events)
@@ -148,6 +151,7 @@ class StepReader:
         held = [notes_of_checkpoint(node) for node in (path_step.at, *path_step.refused)]
         refused = tuple(self._refused(node) for node in path_step.refused)
         done_at = self._times.get(successor.node) if successor is not None else None
+        received = self._received(successor) if successor is not None else ()
         return StepReport(
             node=path_step.at.node,
             step_id=step_id,
@@ -171,7 +175,8 @@ class StepReader:
             is_by_another=task is not None and task.by == "another",
             left=tuple(one for node in (path_step.at, *path_step.refused) for one in node.left),
             waited_ms=_waited(refused, done_at),
-            received=self._received(successor) if successor is not None else (),
+            received=received,
+            unknown_keys=frozenset(one.event_id for one in received if has_unknown_key(one.data, self._keys)),
             sent=self._session.outside.of_node(successor.node) if successor is not None else (),
         )
 

@@ -25,6 +25,7 @@ from interlock.record.context import Context
 from interlock.record.snapshot import LoopFrame
 from interlock.record.world import APPROVAL
 from interlock.service.outside.checks import results_at
+from interlock.service.outside.demand import how_to_send, weaker_level
 from interlock.service.run.attempts import unknown_signer
 from interlock.service.run.context import RunContext
 from interlock.service.run.proofs import proof_lines
@@ -132,10 +133,11 @@ def _waiting(run_context: RunContext, node: Node, task: Task) -> WaitingOut | No
         return WaitingOut(for_="approval", event=awaits.approval.question, since=since, how=how)
     fields = {name: f"<{kind}>" for name, kind in sorted(awaits.fields.items())}
     sent = {"kind": EVENT_KIND, "event": awaits.event, "id": "<unique id>", "fields": fields}
-    word = {"signed": "a configured source signs and sends it", "executed": "Interlock itself records it"}
-    command = f"`interlock event send {awaits.event} --run {label}`"
-    by = word.get(awaits.assurance, f"a person or CI sends it with {command}")
+    by = how_to_send(awaits, label, node.run)
     how = f"The run waits for the event `{awaits.event}`: {by}. Until it arrives, the step asks for no work."
+    weaker = weaker_level(run_context, node)
+    if weaker is not None:
+        how += f" It was sent as `{weaker}`, and the step takes it only as `{awaits.assurance}` or better."
     if awaits.assurance == "claimed":
         how += f" If you know that it happened, add the artifact {json.dumps(sent)} to the call."
     if awaits.timeout_s is not None:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 
+from interlock.define.parts import AwaitEvent
 from interlock.engine.answer.structure import Warned
 from interlock.engine.outside import SentEvent
 from interlock.engine.request import Request
@@ -9,6 +10,7 @@ from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import RunId, SessionId, ack_attempt
 from interlock.record.events import Actor
 from interlock.record.outcome import AdvancedTo
+from interlock.service.outside.demand import unmet_demand
 from interlock.service.outside.receive import (
     Arrival,
     checked_event,
@@ -29,13 +31,17 @@ from interlock.views.session import Node
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventReport:
-    """What became of an event: its record, whether this call made it, and whether the run advanced."""
+    """What became of an event: its record, whether this call made it, and whether the run advanced.
+
+    `unmet` is what the steps demand that wait for it, if none of them takes an event that is known so little.
+    """
 
     label: str
     received: Received
     is_new: bool
     is_advanced: bool
     warnings: tuple[Warned, ...] = ()
+    unmet: AwaitEvent | None = None
 
 
 def send_event(
@@ -73,6 +79,7 @@ def send_event(
         is_new=earlier is None,
         is_advanced=advance_waiting(ports, run_context, actor),
         warnings=tuple(content_warnings(earlier, sent)) if earlier is not None else (),
+        unmet=unmet_demand(run_context.workflow, sent.event, checked.assurance),
     )
 
 

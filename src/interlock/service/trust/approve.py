@@ -29,7 +29,7 @@ class ApprovalReport:
 class GivenAnswer:
     """A person's answer. `choice` None: the first choice if it approves, else the second.
 
-    `asked` is the node and the digest of the question that the person saw; None: the one that is open now.
+    `asked` is the node and the digest of the question that the person saw; None: whichever is open now.
     """
 
     is_approved: bool
@@ -59,7 +59,7 @@ def answer_approval(
         if refusal is not None or approval is None:
             return refusal or _nothing_open(run_context)
         if given.asked not in (None, (approval.node.node, approval.digest())):
-            found = "Another question is open than the one that was shown"
+            found = "The question that was shown is not open; another one is"
             return _refused(run_context, found, "Open the question again and answer what it shows now.")
         choice = given.choice or approval.ask.choices[0 if given.is_approved else 1]
         refusal = _answer_refusal(ports, run_context, approval, choice, given)

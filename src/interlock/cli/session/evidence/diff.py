@@ -3,22 +3,29 @@
 import argparse
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from interlock.cli.options import add_store_options
 from interlock.cli.render.phrases import place_words
+from interlock.cli.render.terminal import as_text
 from interlock.cli.screen import flat, say, say_json
-from interlock.cli.session.chosen import SelectedSession, read_history
+from interlock.cli.session.chosen import SelectedSession
+from interlock.cli.session.evidence.damage import Viewed, view_session
 from interlock.cli.session.lifecycle.branch import Branch, chosen_branch
 from interlock.cli.store import answered_by_store, open_chosen_reader
 from interlock.kernel.budgets import PASSAGE_BYTES_MAX
 from interlock.kernel.canonical import Json
+from interlock.kernel.ids import SessionId
 from interlock.kernel.text import one_line
 from interlock.record.context import Context
 from interlock.service.report.difference import Change, Difference, StepDifference, compare_branches
 from interlock.service.report.session_report import SessionReporter
 from interlock.service.report.step_report import StepReport
+from interlock.service.run.context import load_run_context
+from interlock.service.run.history import History
 from interlock.service.run.plans import Plans
 from interlock.store.ports.store import StoreReader
+from interlock.views.session import EMPTY_CONTEXT
 
 _NAMED = "a session id, a run label or id, a node id, or a token; a node or a token names the branch to it"
 
@@ -31,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print what differs between two branches; return 1 if anything does.
+    """Print what differs between two branches; return 1 if anything does, or if something of them is lost.
 
     Raises:
         StopError: A name fits no run or several, or the store cannot answer.
@@ -39,27 +46,58 @@ def run(options: argparse.Namespace) -> int:
     store = open_chosen_reader(options)
     with answered_by_store():
         plans = Plans(store)
-        (first, a, first_context), (second, b, second_context) = (
-            _load(store, plans, name) for name in (options.first, options.second)
-        )
-        found = compare_branches(a, b, (first_context, second_context))
+        sides = [_load(store, plans, name) for name in (options.first, options.second)]
+        (first, a), (second, b) = ((side.branch, side.viewed.view) for side in sides)
+        found = compare_branches(a.steps, b.steps, (a.context, b.context))
     hashes = (first.run.run.workflow_hash, second.run.run.workflow_hash)
+    damaged = {side.session: side.viewed.damage for side in sides if side.viewed.damage is not None}
     if options.as_json:
-        say_json(_json(found, (first, second)))
+        lost: dict[str, Json] = {"damage": {name: one.to_json() for name, one in damaged.items()}} if damaged else {}
+        say_json(_json(found, (first, second)) | lost)
     else:
+        for name, one in damaged.items():
+            say(f"{name}\n{as_text(one.blocks(), None)}")
         say(f"A: {_described(first)}\nB: {_described(second)}")
         if hashes[0] != hashes[1]:
             say("They follow different plans.")
         say("\n".join(_lines(found)))
-    return 0 if found.is_none and hashes[0] == hashes[1] else 1
+    return 0 if found.is_none and hashes[0] == hashes[1] and not damaged else 1
 
 
-def _load(store: StoreReader, plans: Plans, name: str) -> tuple[Branch, tuple[StepReport, ...], Context]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Steps:
+    """The steps of a branch, and the context at its end; of its sound beginning if it is damaged."""
+
+    steps: tuple[StepReport, ...]
+    context: Context
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Side:
+    """One of the two branches, with what is lost of its session."""
+
+    session: SessionId
+    branch: Branch
+    viewed: Viewed[_Steps]
+
+
+def _load(store: StoreReader, plans: Plans, name: str) -> _Side:
     is_place = name.startswith(("node_", "st_", "ack_", "chk_")) or "." in name
     branch = chosen_branch(store, plans, name, name if is_place else None)
-    history = read_history(store, SelectedSession(session=branch.run.session.session))
-    steps = SessionReporter(store, plans, history).branch(branch.run, branch.tip)
-    return branch, steps, history.session.context(branch.tip.node)
+    session = branch.run.session.session
+
+    def view(history: History) -> _Steps:
+        # A sound beginning may end before the branch does, or before its run begins.
+        found = history.session
+        run = found.runs.get(branch.run.run.run)
+        if run is None or run.tip is None:
+            return _Steps(steps=(), context=EMPTY_CONTEXT)
+        tip = found.nodes.get(branch.tip.node, found.nodes[run.tip])
+        steps = SessionReporter(store, plans, history).branch(load_run_context(found, run, plans), tip)
+        return _Steps(steps=steps, context=found.context(tip.node))
+
+    viewed = view_session(store, plans, SelectedSession(session=session), view)
+    return _Side(session=session, branch=branch, viewed=viewed)
 
 
 def _described(branch: Branch) -> str:

@@ -37,7 +37,7 @@ def run(options: argparse.Namespace) -> int:
     """
     out: Path | None = options.out
     form: str = options.format or ("html" if out is not None and out.suffix in _HTML_SUFFIXES else "md")
-    viewed = account_of(open_chosen_reader(options), options.session)
+    viewed = account_of(open_chosen_reader(options), options.session, options=options)
     text = rendered_report(viewed, form)
     if out in (None, _STANDARD_OUTPUT):
         if options.as_json:

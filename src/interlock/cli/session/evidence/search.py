@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from interlock.cli.options import add_store_options
 from interlock.cli.render.phrases import place_words
 from interlock.cli.render.progress import with_progress
-from interlock.cli.screen import StopError, flat, say, say_json
+from interlock.cli.screen import StopError, counted, flat, say, say_json
 from interlock.cli.session.chosen import listing, say_unreadable
 from interlock.cli.store import answered_by_store, open_chosen_reader
-from interlock.kernel.budgets import PASSAGE_BYTES_MAX, PASSAGES_LISTED
+from interlock.kernel.budgets import NAMED_MAX, PASSAGE_BYTES_MAX, PASSAGES_LISTED
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import SessionId
 from interlock.kernel.matching import Closeness, Words
@@ -66,6 +66,7 @@ def run(options: argparse.Namespace) -> int:
     else:
         _say(shown, result, options.limit)
         say_unreadable(unreadable)
+        _say_incomplete(result.incomplete)
     return 0 if shown else 1
 
 
@@ -93,6 +94,15 @@ def _say(shown: list[_Hit], result: SearchResult, limit: int) -> None:
         say(f"{len(result.hits) - len(shown)} more: --limit {len(result.hits)}, or add words.")
 
 
+def _say_incomplete(incomplete: Sequence[Unreadable]) -> None:
+    """Print of which sessions something could not be searched, and what says what it is."""
+    if incomplete:
+        named = ", ".join(f"{one.session} ({one.found})" for one in incomplete[:NAMED_MAX])
+        more = f" and {len(incomplete) - NAMED_MAX} more" if len(incomplete) > NAMED_MAX else ""
+        say(flat(f"{counted(len(incomplete), 'session')} damaged, not all of it was searched: {named}{more}."))
+        say("`interlock session verify` lists what is lost.")
+
+
 def _result_json(shown: list[_Hit], result: SearchResult, unreadable: Sequence[Unreadable]) -> dict[str, Json]:
     passages: list[Json] = [_json(hit) for hit in shown]
     return {
@@ -101,6 +111,7 @@ def _result_json(shown: list[_Hit], result: SearchResult, unreadable: Sequence[U
         "isWhole": result.is_whole,
         "closeness": result.closeness.name.lower() if result.closeness is not None else None,
         "unreadable": [one.session for one in unreadable],
+        "incomplete": [one.session for one in result.incomplete],
     }
 
 

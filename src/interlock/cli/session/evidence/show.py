@@ -5,6 +5,7 @@ import shutil
 import sys
 from dataclasses import replace
 
+from interlock.cli.known_keys import known_keys
 from interlock.cli.options import add_store_options
 from interlock.cli.render.report_json import session_json
 from interlock.cli.render.terminal import as_text
@@ -61,7 +62,7 @@ def run(options: argparse.Namespace) -> int:
     store = open_chosen_reader(options)
     with answered_by_store():
         chosen, others = chosen_or_latest(store, Plans(store), options.session, here)
-    viewed = account_of(store, chosen, steps_max=None if shows_all else STEPS_SHOWN)
+    viewed = account_of(store, chosen, steps_max=None if shows_all else STEPS_SHOWN, options=options)
     report = viewed.view if options.step is None else select_steps(viewed.view, options.step)
     if options.as_json:
         say_json(viewed.with_damage(session_json(report, here.drift_of)))
@@ -109,9 +110,15 @@ def drawn(run_context: RunContext) -> str:
 
 
 def account_of(
-    store: StoreReader, wanted: SelectedSession | str | None, *, steps_max: int | None = None
+    store: StoreReader,
+    wanted: SelectedSession | str | None,
+    *,
+    steps_max: int | None = None,
+    options: argparse.Namespace | None = None,
 ) -> Viewed[SessionReport]:
     """Load the report of the selected session or run; of its sound beginning if the session is damaged.
+
+    With `options`, signatures are compared with the keys that the user's configuration names.
 
     Raises:
         StopError: The name fits no session or several, or the store cannot answer.
@@ -121,7 +128,8 @@ def account_of(
         chosen = wanted if isinstance(wanted, SelectedSession) else chosen_session(store, plans, wanted)
 
         def report(history: History) -> SessionReport:
-            reporter = SessionReporter(store, plans, history)
+            keys = known_keys(options, history.session) if options is not None else None
+            reporter = SessionReporter(store, plans, history, keys)
             return reporter.session(chosen.runs(history.session), steps_max=steps_max)
 
         viewed = view_session(store, plans, chosen, report)

@@ -4,6 +4,7 @@ import argparse
 import sys
 from dataclasses import dataclass
 
+from interlock.cli.known_keys import known_keys
 from interlock.cli.options import add_store_options
 from interlock.cli.render.phrases import ago, place_words
 from interlock.cli.render.terminal import as_text
@@ -90,7 +91,8 @@ def _page(history: History, chosen: SelectedSession, plans: Plans, options: argp
         first = sum(plan[0].event_index <= options.after for plan in about)
         shown = about[first : first + options.limit]
     title_of = StepTitles(history.session, plans).title_of
-    entries = tuple(entry_of(history.session, plan, title_of) for plan in shown)
+    keys = known_keys(options, history.session)
+    entries = tuple(entry_of(history.session, plan, title_of, keys) for plan in shown)
     return _Page(session=history.session, entries=entries, earlier=first, later=len(about) - first - len(shown))
 
 

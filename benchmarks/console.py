@@ -1,0 +1,69 @@
+"""Pages of the console over many sessions and over one long session, as a browser's requests find them."""
+
+import tempfile
+import time
+from pathlib import Path
+
+from tests.support.console import Browser, entered
+
+from benchmarks.many_sessions import make_sessions
+from benchmarks.table import Figure, at_most, told
+from interlock.store.local.store import LocalStore
+from interlock.testing.harness import Harness
+
+SESSIONS, STEPS = 10_000, 12_000
+"""The long run has about 100,000 events."""
+QUICK_SHARE = 20
+PAGE_MS_MAX = 300
+_ROUNDS = 5
+
+
+def figures(*, is_quick: bool) -> list[Figure]:
+    """Measure the pages; with `is_quick` over a twentieth of the sessions and of the events, which holds no budget."""
+    share = QUICK_SHARE if is_quick else 1
+    return [*_many(SESSIONS // share, is_quick=is_quick), *_long(STEPS // share, is_quick=is_quick)]
+
+
+def _many(sessions: int, *, is_quick: bool) -> list[Figure]:
+    with tempfile.TemporaryDirectory(prefix="interlock-") as made:
+        make_sessions(Path(made), sessions=sessions, advances=1)
+        browser = entered(Harness.on_disk(Path(made)))
+        first = _ms(browser, "/")
+        warm = min(_ms(browser, "/") for _ in range(_ROUNDS))
+        found = min(_ms(browser, "/?q=cache+layer") for _ in range(_ROUNDS))
+    where = f"of {sessions} sessions"
+    return [
+        told(f"Now {where}, the first time", f"{first:.0f} ms"),
+        _figure(f"Now {where}, again", warm, is_quick=is_quick),
+        _figure(f"Now {where}, a search", found, is_quick=is_quick),
+    ]
+
+
+def _long(steps: int, *, is_quick: bool) -> list[Figure]:
+    with tempfile.TemporaryDirectory(prefix="interlock-") as made:
+        data_dir = Path(made)
+        session = make_sessions(data_dir, sessions=1, advances=steps)[0].session
+        folded = LocalStore(data_dir).load(session)
+        assert folded is not None, "it was written"
+        browser = entered(Harness.on_disk(data_dir))
+        first = _ms(browser, f"/sessions/{session}")
+        warm = min(_ms(browser, f"/sessions/{session}") for _ in range(_ROUNDS))
+        page = browser.get(f"/sessions/{session}").text
+        size, nodes = len(page), page.count(f'href="/sessions/{session}/nodes/')
+    where = f"of {folded.next_index} events"
+    return [
+        told(f"Run {where}, the first time", f"{first:.0f} ms"),
+        _figure(f"Run {where}, again", warm, is_quick=is_quick),
+        told(f"Run {where}: its page", f"{size // 1000} kB, {nodes} nodes of the run"),
+    ]
+
+
+def _figure(what: str, found_ms: float, *, is_quick: bool) -> Figure:
+    return told(what, f"{found_ms:.0f} ms") if is_quick else at_most(what, found_ms, PAGE_MS_MAX, " ms")
+
+
+def _ms(browser: Browser, path: str) -> float:
+    began = time.perf_counter()
+    answer = browser.get(path)
+    assert answer.status_code == 200, answer.text
+    return (time.perf_counter() - began) * 1000

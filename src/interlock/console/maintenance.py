@@ -1,0 +1,20 @@
+"""What commands print about a data directory besides its sessions, as JSON: the console shows the same."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from interlock.config.settings import Settings
+from interlock.kernel.canonical import Json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Maintenance:
+    """Reads what `keys status`, `gc --dry-run` and `doctor --client` print. None of it writes.
+
+    `read_settings` reads the configuration again as it is now; a text: it has faults, one in each line.
+    """
+
+    keys: Callable[[], Mapping[str, Json]]
+    collection: Callable[[], Mapping[str, Json]]
+    clients: Callable[[], Mapping[str, str]]
+    read_settings: Callable[[], Settings | str]

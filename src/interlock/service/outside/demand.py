@@ -1,0 +1,60 @@
+"""How well an event must be known for a step to take it, and how it is sent so (WORLD-4)."""
+
+from typing import assert_never
+
+from interlock.define.parts import AwaitEvent
+from interlock.kernel.ids import RunId
+from interlock.plan.compiled import CompiledWorkflow
+from interlock.record.world import ASSURANCES, Assurance
+from interlock.service.run.attempts import pending_task
+from interlock.service.run.context import RunContext
+from interlock.views.node_position import chain_head
+from interlock.views.session import Node
+
+
+def how_to_send(awaits: AwaitEvent, label: str, run: RunId) -> str:
+    """Say who sends the event of a step so that the step takes it, and with which command."""
+    send = f"interlock event send {awaits.event} --run {label}"
+    match awaits.assurance:
+        case "claimed":
+            return f"a person or CI sends it with `{send}`"
+        case "observed":
+            return f"a person sends it with `{send}` in a terminal of their own, or a channel answers with it"
+        case "signed":
+            sign = f"interlock event sign {awaits.event} --run {run} --sign KEYFILE"
+            return f"a source of the user's `config.toml` signs it with `{sign}`, and `{send} --signed FILE` sends it"
+        case "executed":
+            return "Interlock itself records it"
+        case _:
+            assert_never(awaits.assurance)
+
+
+def weaker_level(run_context: RunContext, node: Node) -> Assurance | None:
+    """Return the best level of the recorded events that the step of a node cannot take, because it demands more.
+
+    Raises:
+        ContentDamagedError: The node's snapshot is missing or damaged.
+    """
+    awaits = pending_task(run_context, node).awaits
+    if awaits is None:
+        return None
+    here = chain_head(run_context.session, node).node
+    recorded = run_context.session.outside.received(node.run, awaits.event)
+    levels: set[Assurance] = {
+        one.data.assurance for one in recorded if one.node in (None, here) and one.event_id not in node.taken
+    }
+    weaker: list[Assurance] = [one for one in ASSURANCES if one in levels and is_below(one, awaits.assurance)]
+    return weaker[-1] if weaker else None
+
+
+def unmet_demand(workflow: CompiledWorkflow, event: str, level: Assurance) -> AwaitEvent | None:
+    """Return what the least demanding step waits for, if no step takes an event of this kind and level."""
+    tasks = (node.task for node in workflow.steps.values() if node.task is not None)
+    found = [one.awaits for one in tasks if one.awaits is not None and one.awaits.event == event]
+    least = min(found, key=lambda one: ASSURANCES.index(one.assurance), default=None)
+    return least if least is not None and is_below(level, least.assurance) else None
+
+
+def is_below(level: Assurance, demanded: Assurance) -> bool:
+    """Say whether a level is not enough."""
+    return ASSURANCES.index(level) < ASSURANCES.index(demanded)
