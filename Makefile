@@ -10,7 +10,7 @@ RUNS ?= 1
 # Where it is set, each process that a test starts would compile every module again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test browser clients lock-clients check bench eval soak coverage format generate requirements clean
+.PHONY: help demo test browser screenshots clients lock-clients check bench eval soak coverage format generate requirements clean
 
 help: ## print this list
 	@awk -F ':.* ## ' '/^[a-z-]+:.* ## / {printf "%-13s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -41,6 +41,9 @@ $(BROWSER)/browser.stamp: tests/browser/package.json tests/browser/package-lock.
 	cp $^ $(BROWSER)
 	npm ci --prefix $(BROWSER) --ignore-scripts --no-audit --no-fund --loglevel=error
 	touch $@
+
+screenshots: $(VENV)/dev.stamp $(BROWSER)/browser.stamp ## take the pictures of the console's pages in docs/console-pages
+	$(BIN)/python scripts/screenshots.py
 
 # Needs npm and the network, once: `make test` runs against these clients where they are.
 clients: $(CLIENTS)/clients.stamp ## install the real MCP clients that some tests use (needs npm and the network)

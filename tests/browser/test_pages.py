@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import ViewportSize, expect
+from playwright.sync_api import Page, ViewportSize, expect
 from tests.support.browser import Watched, chromium, console_process, free_port, require_browser
 from tests.support.console_data import Shown, fill
 
@@ -42,6 +42,24 @@ def test_every_page_is_accessible_in_both_themes_and_on_a_narrow_screen(shown: S
             page.set_viewport_size(WIDE)
             assert re.search(r"\w+ · Interlock$", page.title()), name
         assert {name: one for name, one in found.items() if one} == {}
+        repair_a_workflow(page, f"http://127.0.0.1:{port}/workflows/team.ship/edit")
+        assert "Build it well" in (shown.workspace / ".interlock" / "workflows" / "ship.json").read_text()
         assert watched.wrong == []
         page.set_content("<body bgcolor='#777777' text='#888888'><p>Hard to read<img src='data:,'>")
         assert {one.split(": ")[1] for one in watched.findings()} >= {"image-alt", "color-contrast"}
+
+
+def repair_a_workflow(page: Page, address: str) -> None:
+    """Break a workflow, see what is wrong as one types, be refused, repair it, and save it."""
+    page.goto(address)
+    source = page.get_by_label("Source")
+    text = source.input_value()
+    source.fill(text.replace('"title": "Build it"', '"titel": "Build it"'))
+    page.get_by_role("button", name="line").first.click()
+    assert "titel" in page.evaluate("document.getSelection().toString()")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("main")).to_contain_text("so it cannot run")
+    page.goto(address)
+    source.fill(text.replace("Build it", "Build it well"))
+    page.get_by_role("button", name="Save").press("Enter")
+    expect(page.get_by_role("main")).to_contain_text("Saved.")

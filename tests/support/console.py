@@ -10,6 +10,8 @@ from typing import Any
 import httpx
 from starlette.applications import Starlette
 
+from interlock.cli.workflow.editing import WorkflowEditor
+from interlock.cli.workflow.places import WorkflowLocations
 from interlock.config.settings import Settings
 from interlock.console.access import Access
 from interlock.console.app import build_app
@@ -41,11 +43,15 @@ def console_of(
     user = harness.data_dir / "workflows" if harness.data_dir is not None else None
     settings = Settings(data_dir=harness.data_dir or NOWHERE, workspace=harness.workspace, user_workflows=user)
     decisions = Decisions(ports=harness.ports, settings=settings, is_person=lambda: is_person)
+    places = WorkflowLocations(
+        workspace=harness.workspace or NOWHERE, user_dir=user or NOWHERE / "workflows", core_source=None
+    )
     maintenance = Maintenance(
         keys=lambda: {"keys": 1},
         collection=lambda: {"sessions": 0},
         clients=lambda: {"json": "a block"},
         read_settings=lambda: faults or settings,
+        authoring=WorkflowEditor(places=places),
     )
     return build_app(sources, decisions, maintenance, access), access
 

@@ -9,6 +9,7 @@ from tests.support.outside import HeldOutbox, into_file
 from tests.support.server import workspace_in
 
 from interlock.config.checks import PROJECT_CHECKS
+from interlock.service.clock import Clock
 from interlock.testing.harness import Harness, linear_workflow
 
 EMIT = {"kind": "team.notify", "fields": {"text": {"value": "Built"}}}
@@ -47,11 +48,11 @@ class Shown:
     pages: dict[str, str]
 
 
-def fill(root: Path) -> Shown:
+def fill(root: Path, clock: Clock | None = None) -> Shown:
     """Fill a data directory: runs that wait, forked, complete and damaged, and faulty files."""
     workspace = workspace_in(root, ship=SHIP, fix=FIX, faulty=FAULTY)
     (workspace / PROJECT_CHECKS).write_text('[checks.tests]\ncommand = ["/usr/bin/make", "test"]\n')
-    served = Harness.on_disk(root / "data", SHIP, FIX)
+    served = Harness.on_disk(root / "data", SHIP, FIX, clock=clock)
     outbox = HeldOutbox(channels=(into_file(root / "out.jsonl"),))
     harness = replace(served, ports=replace(served.ports, outbox=outbox))
     fixed = harness.start("team.fix", goal="Repair the discount of an empty cart")
@@ -78,6 +79,8 @@ def fill(root: Path) -> Shown:
         "failed proof": f"/sessions/{damaged}/prove",
         "workflows": "/workflows",
         "workflow": "/workflows/team.ship",
+        "edit": "/workflows/team.ship/edit",
+        "built-in source": "/workflows/wr.quick_task/edit",
         "compare": "/compare",
         "contracts": "/contracts",
         "settings": "/settings?collection=dry-run",

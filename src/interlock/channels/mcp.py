@@ -10,7 +10,7 @@ from interlock.channels.child import Child, ChildStartError, Command, Kept, runn
 from interlock.channels.reply import parse_reply
 from interlock.kernel.budgets import (
     CHANNEL_NOTE_BYTES_MAX,
-    CHILD_EXIT_S,
+    CHECK_GRACE_S,
     MCP_OUTPUT_BYTES_MAX,
     MCP_OUTPUT_LINES_MAX,
     NAMED_MAX,
@@ -43,7 +43,7 @@ class McpChannel:
                 child.message = b""
                 if found.outcome in ("delivered", "refused"):
                     # A server ends when its input ends; one that does not is ended with all that it started.
-                    child.follow(min(until_s, time.monotonic() + CHILD_EXIT_S))
+                    child.follow(min(until_s, time.monotonic() + CHECK_GRACE_S))
                 child.end()
         except ChildStartError as error:
             return Result(outcome="failed", note=one_line(str(error), CHANNEL_NOTE_BYTES_MAX))

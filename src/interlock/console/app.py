@@ -20,6 +20,7 @@ from interlock.console.guard import Guard
 from interlock.console.live import Watcher
 from interlock.console.maintenance import Maintenance
 from interlock.console.pages.contracts import ContractPages
+from interlock.console.pages.edit import EditPages
 from interlock.console.pages.history import PastPages
 from interlock.console.pages.inbox import Inbox
 from interlock.console.pages.runs import Pages
@@ -47,6 +48,7 @@ def build_app(
     past = PastPages(sources=sources, templates=templates)
     contracts = ContractPages(sources=sources, decisions=decisions, templates=templates)
     settings = SettingsPage(decisions=decisions, maintenance=maintenance, templates=templates)
+    edits = EditPages(authoring=maintenance.authoring, templates=templates)
     question, intent = "/sessions/{session}/questions/{node}", "/inbox/intents/{session}/{intent}"
     routes = [
         Route("/", pages.now, name="now"),
@@ -64,6 +66,10 @@ def build_app(
         Route("/compare", pages.compare),
         Route("/workflows", pages.workflows),
         Route("/workflows/{workflow}", pages.workflow),
+        Route("/workflows/{workflow}/edit", edits.edit),
+        Route("/workflows/{workflow}/check", edits.check, methods=["POST"]),
+        Route("/workflows/{workflow}/save", edits.save, methods=["POST"]),
+        Route("/workflows/{workflow}/copy", edits.copy, methods=["POST"]),
         Route("/sessions/{session}", pages.session),
         Route("/sessions/{session}/prove", pages.prove),
         Route("/sessions/{session}/nodes/{node}", pages.node),

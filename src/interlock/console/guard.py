@@ -13,7 +13,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from interlock.console.access import Access, make_secret
 from interlock.console.decision_link import PATH, DecisionLink, parse_decision_link
 from interlock.console.rendering.templates import Templates
-from interlock.kernel.console_budgets import CONSOLE_BODY_BYTES_MAX, CONSOLE_TARGET_BYTES_MAX
+from interlock.kernel.console_budgets import (
+    CONSOLE_BODY_BYTES_MAX,
+    CONSOLE_SOURCE_BODY_BYTES_MAX,
+    CONSOLE_TARGET_BYTES_MAX,
+)
 
 TOKEN_HEADER = "x-interlock-token"  # noqa: S105 — the name of a header, not a secret
 OPEN_PATHS = ("/enter", "/static/console.css", "/static/console.js")
@@ -57,7 +61,7 @@ class Guard:
         if answer is not None:
             await answer(scope, receive, guarded)
             return
-        await self._app(scope, _limited(receive), guarded)
+        await self._app(scope, _limited(receive, _body_bytes_max(request.url.path)), guarded)
 
     def _answer(self, request: Request) -> Response | None:
         """Return the response that ends a request here; None if a page may have it."""
@@ -125,8 +129,9 @@ def _body_fault(request: Request) -> _Refused | None:
     length = request.headers.get("content-length")
     if length is None or not length.isdecimal():
         return 411, "The request does not say how long it is.", "Send it from a page of this console."
-    if len(length) > len(str(CONSOLE_BODY_BYTES_MAX)) or int(length) > CONSOLE_BODY_BYTES_MAX:
-        return 413, "The request is too large.", f"Send at most {CONSOLE_BODY_BYTES_MAX} bytes."
+    bytes_max = _body_bytes_max(request.url.path)
+    if len(length) > len(str(bytes_max)) or int(length) > bytes_max:
+        return 413, "The request is too large.", f"Send at most {bytes_max} bytes."
     return None
 
 
@@ -149,7 +154,13 @@ def _cookie(request: Request, name: str) -> str | None:
     return found.value if found is not None else None
 
 
-def _limited(receive: Receive) -> Receive:
+def _body_bytes_max(path: str) -> int:
+    """Return the largest body of a request: only sources of workflows are large."""
+    is_source = path.startswith("/workflows/")
+    return CONSOLE_SOURCE_BODY_BYTES_MAX if is_source else CONSOLE_BODY_BYTES_MAX
+
+
+def _limited(receive: Receive, bytes_max: int) -> Receive:
     """Return a source of a request's body that ends after the largest body, whatever its length was said to be."""
     taken = 0
 
@@ -157,7 +168,7 @@ def _limited(receive: Receive) -> Receive:
         nonlocal taken
         message = await receive()
         taken += len(message.get("body", b""))
-        if taken > CONSOLE_BODY_BYTES_MAX:
+        if taken > bytes_max:
             return {"type": "http.disconnect"}
         return message
 

@@ -4,12 +4,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from interlock.config.settings import Settings
+from interlock.console.authoring import Authoring
 from interlock.kernel.canonical import Json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Maintenance:
-    """Reads what `keys status`, `gc --dry-run` and `doctor --client` print. None of it writes.
+    """Reads what `keys status`, `gc --dry-run` and `doctor --client` print. Only `authoring` writes: workflow files.
 
     `read_settings` reads the configuration again as it is now; a text: it has faults, one in each line.
     """
@@ -18,3 +19,4 @@ class Maintenance:
     collection: Callable[[], Mapping[str, Json]]
     clients: Callable[[], Mapping[str, str]]
     read_settings: Callable[[], Settings | str]
+    authoring: Authoring

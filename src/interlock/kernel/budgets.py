@@ -292,8 +292,6 @@ SUMMARY_RUNS_MAX = 32
 """Runs of a session whose summary is cached with it: each append writes the cache."""
 EVENT_FIELDS_BYTES_MAX = 8 * KIB
 """Canonical bytes of the fields of one event or intent: larger data is passed by reference."""
-EVENT_FIELDS_MAX = 20
-"""Fields of one event or intent: each is declared by hand."""
 EVENT_TEXT_CHARS_MAX = 128
 """Characters of a kind, of the id that a sender gives an event, and of the name of a source or a channel."""
 EVENTS_WAITING_MAX = 64
@@ -302,8 +300,6 @@ CLAIMS_WAITING_MAX = 32
 """How many of them may be claims: what is known better must always find a place."""
 EVENTS_PER_RUN_MAX = 2_000
 """Events of a run: one for each pass of the longest loop."""
-EMITS_PER_STEP_MAX = 8
-"""Intents of one step: each has a place in the plan and is sent by itself."""
 AWAIT_S_MAX = 90 * DAY_S
 """The longest time that a step waits for an event: longer than any session is kept by default."""
 CHANNEL_TIMEOUT_S = 10
@@ -327,7 +323,7 @@ CHECK_OUTPUT_KIB_MAX = 4
 CHECK_COMMAND_BYTES_MAX = 400
 """The command line of a check as its result shows it."""
 CHECK_GRACE_S = 2
-"""How long a check that is ended may clean up, before it is killed with all that it started."""
+"""How long a check that is ended, or an MCP server without input, may clean up before it is killed with its group."""
 CHECK_OPEN_S = 25
 """How long the call of a step that waits for a check stays open: clients end a call after 30 seconds or more."""
 CHECK_POLL_S = 0.5
@@ -342,8 +338,6 @@ CHILD_POLL_S = 0.05
 """How often the end of a child process is looked for while it writes nothing."""
 CHILD_DRAIN_BYTES_MAX = 1024 * KIB
 """What is read of each output after the end of a child process: the most that a pipe holds."""
-CHILD_EXIT_S = 2
-"""How long an MCP server may take to end by itself after its stdin was closed."""
 MCP_OUTPUT_BYTES_MAX = 1024 * KIB
 """What is read from the MCP server of a channel in one try: a list of many tools, and an answer."""
 MCP_OUTPUT_LINES_MAX = 2_000
@@ -480,20 +474,6 @@ DEMO_SECONDS_MAX = 60
 """How long the demo waits for its own server to answer all calls of one stage."""
 DEMO_LINE_BYTES_MAX = 300
 """The beginning of a text of an answer, as the demo shows it."""
-LIFECYCLE_EVENT_BYTES_MAX = 8_192
-"""Bytes of one event of a lifecycle (LIFE-2)."""
-LIFECYCLE_REFS_MAX = 16
-"""References of one event of a lifecycle."""
-LIFECYCLE_REF_CHARS_MAX = 512
-"""Characters of one reference, which are ASCII."""
-LIFECYCLE_REFS_BYTES_MAX = 4_096
-"""Bytes of all references of one event."""
-LIFECYCLE_KEY_CHARS_MAX = 3_000
-"""Characters of the key of a node instance or of an edge in a lifecycle."""
-LIFECYCLE_CODE_CHARS_MAX = 64
-"""Characters of a reason code in a lifecycle."""
-CONFORMANCE_FILE_BYTES_MAX = 64_000_000
-"""Bytes of a file of lifecycle events that `session conformance` reads: about 100,000 events."""
 EARLIER_NOTES_MAX = 20
 """Earlier steps of a branch whose notes a report is compared with: the cost of a report must not grow with the run."""
 PROMPT_REPEATED_BYTES_MAX = 1_024

@@ -17,6 +17,8 @@ CONSOLE_BROWSERS_MAX = 64
 """Browsers that are admitted at a time: the earliest has to open another link. More is no person."""
 CONSOLE_BODY_BYTES_MAX = 16 * KIB
 """Body of one request: a form with a note. Nothing of a page needs more."""
+CONSOLE_SOURCE_BODY_BYTES_MAX = 3_000_000
+"""Body of a request with the source of a workflow: a form writes up to three bytes for each."""
 CONSOLE_TARGET_BYTES_MAX = 4 * KIB
 """Path and query of one request: two names of nodes and the words of a search."""
 

@@ -1,4 +1,4 @@
-"""Limits of blocks, flows and contracts, each with its reason and its unit, as in `budgets`."""
+"""Limits of blocks, flows, contracts and lifecycles, each with its reason and its unit, as in `budgets`."""
 
 from interlock.kernel.budgets import KIB
 
@@ -25,3 +25,19 @@ BOUND_DEFINITIONS_MAX = 2_000
 """Definitions that a contract run refers to: their digests are one event, and their texts files of their own."""
 BOUND_CONTRACTS_MAX = 100
 """Contracts of one contract run, itself included: each is an event of one plan."""
+
+# Lifecycles (LIFE-2).
+LIFECYCLE_EVENT_BYTES_MAX = 8_192
+"""Bytes of one event of a lifecycle (LIFE-2)."""
+LIFECYCLE_REFS_MAX = 16
+"""References of one event of a lifecycle."""
+LIFECYCLE_REF_CHARS_MAX = 512
+"""Characters of one reference, which are ASCII."""
+LIFECYCLE_REFS_BYTES_MAX = 4_096
+"""Bytes of all references of one event."""
+LIFECYCLE_KEY_CHARS_MAX = 3_000
+"""Characters of the key of a node instance or of an edge in a lifecycle."""
+LIFECYCLE_CODE_CHARS_MAX = 64
+"""Characters of a reason code in a lifecycle."""
+CONFORMANCE_FILE_BYTES_MAX = 64_000_000
+"""Bytes of a file of lifecycle events that `session conformance` reads: about 100,000 events."""

@@ -104,6 +104,10 @@ TRACE_ENVELOPE_BYTES_MAX = 1_536
 """A trace event without its reasons: ids, keys, the digest of the captured record, the client."""
 CAPTURE_FRAME_BYTES_MAX = 512
 """A captured record without its decisions and effects: the other members and the number of those left out."""
+EVENT_FIELDS_MAX = 20
+"""Fields of one event or intent: each is declared by hand."""
+EMITS_PER_STEP_MAX = 8
+"""Intents of one step: each has a place in the plan and is sent by itself."""
 TREE_SECONDS_MAX = 2
 """How long git may take to list the changes of a working tree: a report and a command wait for it."""
 TREE_STATUS_BYTES_MAX = 4_000_000

@@ -356,8 +356,8 @@ def test_a_report_names_the_answer_of_a_person_and_how_well_it_is_known(place: P
     harness = place.serving(ASKING)
     first = harness.start("test.flow")
     waiting = harness.advance(first)
-    given(harness, first, note="Go on.")
+    given(harness, first, note="Keep it small.")
     harness.advance(waiting, None)
     grounds = section(place.run("report").out, "What this rests on")
-    assert "was answered (observed, via command): approve; the person added: Go on." in grounds
+    assert "was answered (observed, via command): approve; the person added: Keep it small." in grounds
     assert "No person's answer is recorded" not in grounds

@@ -11,7 +11,10 @@ from interlock.cli.main import main
 from interlock.testing.harness import Harness, linear_workflow
 
 LONG = "team.a_workflow_with_a_name_that_is_long"
-COMMANDS = ["list", "status", "show", "show --evidence", "context", "timeline", "open-gaps", "search 日本", "plan"]
+COMMANDS = [
+    *("list", "status", "show", "show --evidence", "context", "timeline", "open-gaps", "search 日本", "plan"),
+    *("graph", "verify"),
+]
 _STYLE = re.compile(r"\x1b\[[0-9;]*m")
 _ID = re.compile(r"(?:sess|run|node)_[0-9a-hjkmnp-tv-z]+")
 _WHOLE = re.compile(r"(?:sess|run|node)_[0-9a-hjkmnp-tv-z]{26}")

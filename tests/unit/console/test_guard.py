@@ -87,6 +87,9 @@ ODD_PATHS = [
     "/sessions/%2e%2e/questions/node_x",
     "/decide/1.person.sess_x.node_x.",
     "/decide/..%2f..%2fkeys",
+    "/workflows/..%2f..%2fetc%2fpasswd/edit",
+    "/workflows/team.ship/save",
+    "/workflows/%2e%2e/copy",
     "/inbox/checks",
     "/inbox/intents/sess_x/intent_x/deliver",
 ]

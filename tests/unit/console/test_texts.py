@@ -167,6 +167,7 @@ def pages() -> list[str]:
         "/?q=%3Cscript%3E%22%3E",
         "/workflows",
         "/workflows/team.hostile",
+        "/workflows/wr.quick_task/edit",
         "/inbox",
         "/contracts",
         "/settings?collection=x",

@@ -1,4 +1,4 @@
-"""What the sender of a malformed event is told: what was found, where, and what to send."""
+"""A malformed event is refused with what was found, where, and what to send."""
 
 from typing import Any
 

@@ -590,10 +590,23 @@ def test_a_step_with_a_bad_id_still_declares_what_it_sets_and_defines() -> None:
     ],
 )
 def test_a_placeholder_of_a_key_that_nothing_sets_is_a_warning_with_the_similar_key(text: str, fix: str | None) -> None:
-    body = [{"id": "b", "title": "B", "prompt": "Do {{item}} and {{made}}."}]
-    each = {"type": "loop", "loopId": "l", "title": "L", "maxIterations": 2, "forEach": {"items": "size"}, "body": body}
-    first = {"id": "a", "title": "A", "prompt": text, "produces": ["made"], "set": [{"key": "set", "value": 1}]}
-    inputs = [
+    body: list[Any] = [{"id": "b", "title": "B", "prompt": "Do {{item}} and {{made}}."}]
+    each: dict[str, Any] = {
+        "type": "loop",
+        "loopId": "l",
+        "title": "L",
+        "maxIterations": 2,
+        "forEach": {"items": "size"},
+        "body": body,
+    }
+    first: dict[str, Any] = {
+        "id": "a",
+        "title": "A",
+        "prompt": text,
+        "produces": ["made"],
+        "set": [{"key": "set", "value": 1}],
+    }
+    inputs: list[Any] = [
         {"key": "size", "description": "All.", "type": "list", "required": True},
         {"key": "set", "description": "One.", "type": "number", "required": False},
     ]

@@ -93,7 +93,7 @@ FAULTS: dict[str, tuple[tuple[Document, ...], str, str]] = {
         "steps[0].set[0].from",
         "undeclared_key",
     ),
-    "an event that nobody can send": (({**AWAIT, "assurance": "executed"},), "steps[0].assurance", "wrong_value"),
+    "an event that no sender can make": (({**AWAIT, "assurance": "executed"},), "steps[0].assurance", "wrong_value"),
     "one kind of event in two forms": (
         ({**AWAIT, "id": "one"}, step("a"), {**AWAIT, "fields": {"state": "string"}}),
         "steps[2].fields",

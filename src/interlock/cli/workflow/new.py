@@ -55,9 +55,7 @@ def run(options: argparse.Namespace) -> int:
     if given is None:
         _check_free(places, workflow_id)
     path = directory / f"{workflow_id.rpartition('.')[2]}.{form}"
-    data = _text(places, workflow_id, options.origin, form).encode("utf-8")
-    _check_valid(places, Source(kind="project", ref=shown(path), form=form, data=data))
-    _write(path, data)
+    _write_checked(places, path, _text(places, workflow_id, options.origin, form), form)
     say(f"Wrote {shown(path)}.")
     say(f"Edit it, then check it: interlock workflow validate {shown(path)}")
     if directory.resolve() in (own.resolve(), places.user_dir.resolve()):
@@ -65,6 +63,24 @@ def run(options: argparse.Namespace) -> int:
     else:
         say(f"A server reads only {shown(own)} and {shown(places.user_dir)}: move the file there.")
     return 0
+
+
+def write_copy(places: WorkflowLocations, workflow_id: str, origin_id: str) -> None:
+    """Write a copy of a workflow under another id into the project, as JSON.
+
+    Raises:
+        StopError: The id is invalid or taken, the origin cannot be copied, or the file exists.
+    """
+    _check_id(workflow_id)
+    _check_free(places, workflow_id)
+    path = places.workspace / PROJECT_DIR / f"{workflow_id.rpartition('.')[2]}.json"
+    _write_checked(places, path, _text(places, workflow_id, origin_id, "json"), "json")
+
+
+def _write_checked(places: WorkflowLocations, path: Path, text: str, form: TextFormat) -> None:
+    data = text.encode("utf-8")
+    _check_valid(places, Source(kind="project", ref=shown(path), form=form, data=data))
+    _write(path, data)
 
 
 def _check_id(workflow_id: str) -> None:

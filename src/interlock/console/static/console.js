@@ -83,6 +83,33 @@
     }
   });
 
+  // Diagnostics as one types: the source is checked after a pause, and nothing is saved.
+  let pause = 0;
+  document.addEventListener("input", (event) => {
+    const source = event.target;
+    if (!source.dataset || !source.dataset.check) return;
+    clearTimeout(pause);
+    pause = setTimeout(async () => {
+      const token = document.querySelector("meta[name=interlock-token]").content;
+      const body = new URLSearchParams({ source: source.value });
+      try {
+        const answer = await fetch(source.dataset.check, { method: "POST", headers: { "x-interlock-token": token }, body });
+        const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("diagnostics");
+        if (fresh) document.getElementById("diagnostics").replaceChildren(...fresh.childNodes);
+      } catch { state.textContent = "The console does not answer. The source was not checked."; }
+    }, 300);
+  });
+
+  document.addEventListener("click", (event) => {
+    const place = event.target instanceof Element && event.target.closest("[data-line]");
+    const source = document.querySelector("textarea.source");
+    if (!place || !source) return;
+    const lines = source.value.split("\n"), line = Number(place.dataset.line);
+    const start = lines.slice(0, line - 1).reduce((sum, one) => sum + one.length + 1, 0);
+    source.focus();
+    source.setSelectionRange(start, start + (lines[line - 1] || "").length);
+  });
+
   document.addEventListener("change", (event) => {
     if (event.target.matches("[data-submits]")) event.target.form.requestSubmit();
   });

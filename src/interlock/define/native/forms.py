@@ -34,11 +34,9 @@ from interlock.define.parts import (
     Title,
     UserNeed,
 )
-from interlock.kernel.budgets import (
-    EMITS_PER_STEP_MAX,
-)
 from interlock.kernel.workflow_budgets import (
     DESCRIPTION_CHARS_MAX,
+    EMITS_PER_STEP_MAX,
     LOOP_PASSES_MAX,
     PROOFS_PER_STEP_MAX,
     STEPS_MAX,

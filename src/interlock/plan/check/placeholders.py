@@ -26,7 +26,7 @@ def check_placeholders(document: doc.WorkflowDocument) -> Iterator[Diagnostic]:
 def check_placeholder_keys(document: doc.WorkflowDocument) -> Iterator[Diagnostic]:
     """Yield each placeholder whose key nothing declares or sets. A warning: an agent may send any key (PLAN-23)."""
     steps = list(doc.walk_steps(document.steps))
-    keys = set().union(*declared_keys(document, steps))
+    keys = set[str]().union(*declared_keys(document, steps))
     loops = [one for one in steps if isinstance(one, doc.LoopStep)]
     for step in steps:
         around = [one for one in loops if step.at.startswith(f"{one.at}.")]

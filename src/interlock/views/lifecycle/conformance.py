@@ -11,14 +11,14 @@ from typing import Literal, TypeAlias, cast
 from pydantic import ValidationError
 
 from interlock.define.diagnostics import has_errors
-from interlock.kernel.budgets import (
-    FOUND_BYTES_MAX,
+from interlock.kernel.budgets import FOUND_BYTES_MAX
+from interlock.kernel.canonical import Json, NotCanonicalError, canonical_bytes
+from interlock.kernel.operations_budgets import (
     LIFECYCLE_EVENT_BYTES_MAX,
     LIFECYCLE_REF_CHARS_MAX,
     LIFECYCLE_REFS_BYTES_MAX,
     LIFECYCLE_REFS_MAX,
 )
-from interlock.kernel.canonical import Json, NotCanonicalError, canonical_bytes
 from interlock.kernel.text import one_line
 from interlock.plan.check.validate import validate_plan
 from interlock.plan.graph import Graphs

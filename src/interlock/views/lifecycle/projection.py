@@ -13,9 +13,9 @@ from typing import Literal
 from interlock.engine.request import REPLY_CONTENT_TYPE
 from interlock.engine.walk.flow import ContextAt, Move
 from interlock.engine.walk.recorded import Repeated, repeat_walk
-from interlock.kernel.budgets import LIFECYCLE_REFS_MAX
 from interlock.kernel.canonical import Json, digest_of_bytes
 from interlock.kernel.ids import Digest, NodeId
+from interlock.kernel.operations_budgets import LIFECYCLE_REFS_MAX
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.walk import ExecutionState
 from interlock.record.context import Context, merge_context

@@ -5,7 +5,6 @@ import shutil
 import sys
 from dataclasses import replace
 
-from interlock.cli.known_keys import known_keys
 from interlock.cli.options import add_store_options
 from interlock.cli.render.report_json import session_json
 from interlock.cli.render.terminal import as_text
@@ -18,6 +17,7 @@ from interlock.cli.session.chosen import (
     chosen_session,
 )
 from interlock.cli.session.evidence.damage import Viewed, view_session
+from interlock.cli.session.evidence.known_keys import known_keys
 from interlock.cli.session.place import read_place
 from interlock.cli.store import answered_by_store, open_chosen_reader
 from interlock.kernel.budgets import ECHO_BYTES_MAX, STEPS_SHOWN

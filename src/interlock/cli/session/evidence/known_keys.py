@@ -11,7 +11,7 @@ from interlock.views.session import Session
 
 
 def known_keys(options: argparse.Namespace, session: Session) -> SigningKeys | None:
-    """Return the configured signing keys; None if the session has no signature, so that nothing is read for it.
+    """Return the configured signing keys; None if no event of the session has one: then no file is read.
 
     Of a configuration with faults, no key is known: a view is shown nevertheless.
     """

@@ -1,0 +1,82 @@
+"""The page that edits the source of a workflow: diagnostics as one types, and no save while it cannot run (CON-13)."""
+
+from dataclasses import dataclass
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+
+from interlock.console.authoring import Authoring, OpenedSource
+from interlock.console.forms import read_form
+from interlock.console.reading import RefusedPageError
+from interlock.console.rendering.templates import Templates
+from interlock.define.workflow_ids import suggest_id
+from interlock.kernel.errors import ErrorCode, Refusal
+from interlock.kernel.ids import Digest
+
+
+@dataclass(frozen=True, kw_only=True)
+class EditPages:
+    """The handlers. Only `save` and `copy` write."""
+
+    authoring: Authoring
+    templates: Templates
+
+    def edit(self, request: Request) -> Response:
+        """Show the source of a workflow, to be edited or copied."""
+        workflow, opened = self._opened(request)
+        values = {
+            "title": f"Edit {workflow}",
+            "workflow_id": workflow,
+            "opened": opened,
+            "text": opened.data.decode("utf-8", "replace"),
+            "diagnostics": self.authoring.check(opened, opened.data),
+            "suggested": suggest_id(workflow, "project"),
+        }
+        return self.templates.page(request, "edit.html", values)
+
+    async def check(self, request: Request) -> Response:
+        """Show the diagnostics of a source that is not saved."""
+        fields = await read_form(request, "source")
+
+        def check() -> Response:
+            _, opened = self._opened(request)
+            found = self.authoring.check(opened, _bytes_of(fields["source"]))
+            return self.templates.page(request, "diagnostics.html", {"title": "Diagnostics", "diagnostics": found})
+
+        return await run_in_threadpool(check)
+
+    async def save(self, request: Request) -> Response:
+        """Replace the file, if the source can run and the file is unchanged since it was opened."""
+        fields = await read_form(request, "source", "opened")
+        workflow: str = request.path_params["workflow"]
+        refused = await run_in_threadpool(
+            self.authoring.save, workflow, _bytes_of(fields["source"]), Digest(fields["opened"])
+        )
+        return self._done(request, refused, workflow, "Saved. Runs that exist keep the version that they pinned.")
+
+    async def copy(self, request: Request) -> Response:
+        """Copy a workflow to an id of the project."""
+        fields = await read_form(request, "id")
+        workflow: str = request.path_params["workflow"]
+        refused = await run_in_threadpool(self.authoring.copy, workflow, fields["id"])
+        return self._done(request, refused, fields["id"], "Copied into the project.")
+
+    def _opened(self, request: Request) -> tuple[str, OpenedSource]:
+        workflow: str = request.path_params["workflow"]
+        opened = self.authoring.open(workflow)
+        if opened is None:
+            message = "There is no workflow with this id."
+            refusal = Refusal(code=ErrorCode.WORKFLOW_NOT_FOUND, message=message, suggestion="Choose one of the list.")
+            raise RefusedPageError(refusal, 404)
+        return workflow, opened
+
+    def _done(self, request: Request, refused: Refusal | None, workflow: str, said: str) -> Response:
+        if refused is not None:
+            raise RefusedPageError(refused, 409)
+        return self.templates.page(request, "saved.html", {"title": "Written", "said": said, "workflow_id": workflow})
+
+
+def _bytes_of(text: str) -> bytes:
+    """Return the bytes of a text that a form sent: forms end lines with CR LF."""
+    return text.replace("\r\n", "\n").encode("utf-8", "surrogatepass")
