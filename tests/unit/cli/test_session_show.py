@@ -55,6 +55,7 @@ def test_a_session_is_shown_whole(place: Place, harness: Harness) -> None:
         "  Last worked on  2025-01-01T00:03:00.000Z",
         "  Context keys    goal, mode, tag",
         f"  Session         {run['sessionId']}, 20 events, run {run['runId']}, 4 nodes",
+        "  What the steps rest on: 2 claimed.",
         "",
         "  Steps, newest first",
         "",

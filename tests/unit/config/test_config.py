@@ -41,6 +41,8 @@ claims = "always"
 artifact_bytes_max = 2_000_000
 [observations]
 repo_root = true
+[proofs]
+mode = "shadow"
 [tokens]
 format = 1
 [workflows]
@@ -132,6 +134,7 @@ def test_every_key_takes_hold_and_is_known_to_be_said() -> None:
         gates_claims="always",
         artifact_bytes_max=2_000_000,
         keeps_repo_root=True,
+        proofs="shadow",
         token_format=1,
         user_dir=Path("/srv/flows"),
         retention_days=0,
@@ -466,6 +469,7 @@ def test_every_key_is_told_with_its_value_and_where_it_comes_from(tmp_path: Path
         ("gates.claims", "when_client_cannot_ask", "default"),
         ("evidence.artifact_bytes_max", ARTIFACT_BYTES_MAX, "default"),
         ("observations.repo_root", False, "default"),
+        ("proofs.mode", "enforce", "default"),
         ("tokens.format", 2, "default"),
         ("workflows.user_dir", "/a", "argument"),
         ("retention.days", RETENTION_DAYS, "default"),
