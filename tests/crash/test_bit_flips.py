@@ -82,7 +82,7 @@ def test_a_flipped_byte_is_noticed_and_no_other_session_suffers(stored: CrashDis
     paths = files_of(stored, part)
     assert paths
     for path in paths:
-        for at, bad in share_of(flips(bytes_of(stored, path)), 5):
+        for at, bad in share_of(flips(bytes_of(stored, path)), 11):
             disk = with_bytes(stored, path, bad)
             with pytest.raises((SessionUnhealthyError, ContentDamagedError)):
                 read_whole(opened(disk))

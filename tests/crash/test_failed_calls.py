@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import pytest
 from tests.support.bundles import exported, restoring
+from tests.support.shares import share_of
 from tests.support.words import many_words
 
 from interlock.kernel.canonical import Json
@@ -25,6 +26,8 @@ from interlock.store.local.store import LocalStore
 from interlock.testing.harness import CounterClock, Harness, ToolResult, linear_workflow
 from interlock.testing.power_cut import CrashDisk, ThreadLocks
 from interlock.views.session import Session
+
+pytestmark = pytest.mark.exhaustive
 
 DOCUMENT = linear_workflow("test.abc", "a", "b")
 ALTERING = frozenset(
@@ -110,7 +113,7 @@ def failures(make: Callable[[], Process], call: Callable[[Process], object]) -> 
     probe = make()
     probe.failing.made.clear()
     call(probe)
-    for at, name in enumerate(list(probe.failing.made)):
+    for at, name in share_of(list(enumerate(probe.failing.made)), 3):
         for is_lasting in (False, True):
             for is_done in (False, True) if name in ALTERING else (False,):
                 yield Failure(at=at, is_done=is_done, is_lasting=is_lasting)

@@ -65,7 +65,7 @@ PLACES = [(kind, at) for kind, case in CASES.items() for at in range(steps_of(ca
 def assert_power_loss_is_survived(kind: str, at: int) -> None:
     case = CASES[kind]
     for disk, is_acknowledged in cut_disks(case, at):
-        for left in share_of(disk.survivors(), 8):
+        for left in share_of(disk.survivors(), 16):
             assert_old_or_new_and_next_works(case, left, is_new=is_acknowledged)
 
 
@@ -75,7 +75,7 @@ def assert_answers_survive_a_later_power_loss(kind: str, at: int) -> None:
         # The process is dead, the machine is not: what it wrote is there, synced or not.
         answered = opened(disk).load(case.plan.session)
         assert answered in (case.old, case.new)
-        for left in share_of(disk.survivors(), 8):
+        for left in share_of(disk.survivors(), 16):
             assert_old_or_new_and_next_works(case, left, is_new=answered == case.new)
 
 
@@ -106,8 +106,8 @@ def test_an_append_after_a_torn_one_cuts_the_tail_off_first(kind: str) -> None:
     with pytest.raises(PowerCutError):
         apply(opened(torn), case.plan)
     torn.fault = None
-    for left in share_of(torn.survivors(), 6):
-        for cut in share_of(range(40), 3):
+    for left in share_of(torn.survivors(), 12):
+        for cut in share_of(range(40), 5):
             again = left.copy()
             again.fault = InjectedFault(at=cut)
             try:

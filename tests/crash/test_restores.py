@@ -134,7 +134,7 @@ def assert_all_or_nothing(kind: str, disk: CrashDisk, *, is_whole: bool) -> None
 def test_power_lost_during_a_restore_leaves_all_of_the_session_or_nothing(kind: str, at: int) -> None:
     for disk, is_done in cut_disks(kind, at):
         assert_all_or_nothing(kind, disk.copy(), is_whole=is_done)
-        for left in share_of(left_of(disk), 25):
+        for left in share_of(left_of(disk), 60):
             assert_all_or_nothing(kind, left, is_whole=is_done)
 
 
@@ -145,7 +145,7 @@ def test_what_another_process_answered_from_after_a_killed_restore_survives_a_po
     for disk, _ in cut_disks(kind, at):
         answered = opened(disk).load(A)
         assert answered in (None, LOADED)
-        for left in share_of(left_of(disk), 25):
+        for left in share_of(left_of(disk), 60):
             assert_all_or_nothing(kind, left, is_whole=answered is not None)
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.crash import apply, opened, session_id, start_plan
+from tests.support.shares import share_of
 from tests.support.sweep import (
     DAY_S,
     OneHolder,
@@ -126,6 +127,7 @@ def assert_sound_and_finished_later(left: CrashDisk, stay: list[Session], end: s
     assert_none_is_half(again)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.inv("GC-9")
 @pytest.mark.parametrize(("kind", "at"), PLACES)
 def test_a_sweep_cut_at_any_operation_loses_nothing_reachable_and_a_later_one_finishes(kind: str, at: int) -> None:
@@ -133,7 +135,7 @@ def test_a_sweep_cut_at_any_operation_loses_nothing_reachable_and_a_later_one_fi
     stay, end = sessions_that_stay(disk), end_of(disk)
     left = cut(disk, at)
     assert_sound_and_finished_later(left, stay, end)
-    for survivor in left.survivors():
+    for survivor in share_of(left.survivors(), 3):
         assert_sound_and_finished_later(survivor, stay, end)
 
 
@@ -146,12 +148,13 @@ def dangerous(disk: CrashDisk) -> Iterator[int]:
             yield number + 1
 
 
+@pytest.mark.exhaustive
 @pytest.mark.inv("GC-9")
 @pytest.mark.parametrize("kind", CASES)
 def test_a_sweep_builds_on_nothing_that_a_killed_one_left_unsynced(kind: str) -> None:
     disk = CASES[kind]
     stay, end = sessions_that_stay(disk), end_of(disk)
-    for first in range(stepped(disk) + 1):
+    for first in share_of(range(stepped(disk) + 1), 4):
         killed = cut(disk, first)
         killed.now_s += DAY_S
         for second in dangerous(killed):

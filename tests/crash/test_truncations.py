@@ -106,7 +106,7 @@ def prefix_of(disk: CrashDisk) -> Salvaged | None:
 @pytest.mark.inv("SAL-1")
 def test_a_manifest_cut_at_any_byte_is_a_shorter_healthy_history() -> None:
     lengths: list[int] = []
-    for size in share_of(range(len(bytes_of(MANIFEST))), 7):
+    for size in share_of(range(len(bytes_of(MANIFEST))), 13):
         salvaged = prefix_of(cut([(MANIFEST, size)]))
         assert salvaged is None or salvaged.health is Health.HEALTHY
         lengths.append(len(salvaged.history) if salvaged is not None else 0)

@@ -46,7 +46,7 @@ def test_the_call_of_a_waiting_step_stays_open_until_the_check_has_ended(tmp_pat
 
 @pytest.mark.inv("CHECK-3")
 def test_a_check_outlives_its_server_and_runs_once_at_a_time(tmp_path: Path) -> None:
-    data, space = configured(tmp_path, "echo x >> started; sleep 2; echo done")
+    data, space = configured(tmp_path, "echo x >> started; until test -e go; do sleep 0.05; done")
     with Server(data, space) as first, Server(data, space) as second:
         start = first.start("test.flow", goal="Ship")
         waiting = first.advance(start)
@@ -57,6 +57,7 @@ def test_a_check_outlives_its_server_and_runs_once_at_a_time(tmp_path: Path) -> 
         first.kill()
         command = [sys.executable, "-m", "interlock", "--data-dir", str(data), "checks", "run", waiting["run"]["label"]]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
+        (space / "go").touch()
         assert (done.returncode, "Another process runs this check" in done.stderr) == (1, True)
         assert step_of(second.advance(waiting, None)) == "b"
         assert (space / "started").read_text() == "x\n"

@@ -73,7 +73,7 @@ async def test_no_kill_stop_or_end_loses_an_acknowledged_advance_or_applies_one_
     done = await work_under_disturbances(plan, site, journal)
     assert journal.repeated >= done[signal.SIGKILL] // 2, "kills met calls that waited for an answer"
     sys.stdout.write(f"{plan}: {counts(done, journal)}\n")
-    assert done.keys() == {signal.SIGKILL, signal.SIGSTOP, signal.SIGTERM}
+    assert signal.SIGKILL in done if plan in QUICK else done.keys() == {signal.SIGKILL, signal.SIGSTOP, signal.SIGTERM}
     await replayed_answers_equal_the_first(site, plan.era, journal)
     assert_heard_is_recorded(site, journal.heard)
     assert read_data_dir(files_of(site.data_dir), boot=boot_id()).flaws == []

@@ -21,7 +21,7 @@ from interlock.kernel.budgets import LINE_BYTES_MAX, UNANSWERED_MAX, UNREAD_LINE
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="waits on pipes with select, sends signals")
 
 PATIENCE_S = 30.0
-IDLE_EXIT_S = 2.0
+IDLE_EXIT_S = 20.0
 COMMAND = [sys.executable, str(Path(__file__).with_name("echo_server.py"))]
 ENVELOPE = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",

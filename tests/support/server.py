@@ -12,6 +12,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, suppress
@@ -276,6 +277,15 @@ def tree(root: Path) -> dict[str, tuple[int, ...] | bytes]:
         if path.is_file():
             found[str(path)] = path.read_bytes()
     return found
+
+
+def settled_tree(root: Path) -> dict[str, tuple[int, ...] | bytes]:
+    """Return the tree as soon as nothing changes: summaries are cached up to a second after an append (RES-12)."""
+    before, now = {}, tree(root)
+    while before != now:
+        time.sleep(1.2)
+        before, now = now, tree(root)
+    return now
 
 
 def writes_where_modes_forbid(directory: Path) -> bool:

@@ -20,6 +20,6 @@ def share_of(cases: Iterable[T], every: int) -> list[T]:
     return [*found[:-1:every], found[-1]]
 
 
-def examples(count: int, every: int = 3) -> int:
+def examples(count: int, every: int = 5) -> int:
     """Return how many random examples to try of those that a whole run tries."""
     return count if IS_WHOLE else -(-count // every)

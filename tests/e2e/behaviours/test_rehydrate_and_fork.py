@@ -3,7 +3,7 @@
 import pytest
 from tests.e2e.behaviours.conftest import Maker
 from tests.support.flow import IS_FAST, document, step
-from tests.support.server import Server, blockers_of, events_of, step_of, tree
+from tests.support.server import Server, blockers_of, events_of, settled_tree, step_of, tree
 from tests.support.words import many_words
 
 from interlock.kernel.budgets import RECAP_BYTES_MAX
@@ -15,7 +15,7 @@ from interlock.service.tools.recap import DONE_SO_FAR
 @pytest.mark.inv("ADV-8", "READ-1", "ANS-13")
 def test_looking_shows_the_step_and_the_notes_so_far_and_writes_nothing(server: Server) -> None:
     second = server.advance(server.start(), "Did a thoroughly.")
-    before = tree(server.data_dir)
+    before = settled_tree(server.data_dir)
     looked = server.rehydrate(second)
     assert looked["pending"] == second["pending"]
     assert "Did a thoroughly." in looked["recap"]
