@@ -72,7 +72,7 @@ NO_LIMIT = {
     "testing/store_contract.py": {"_WAIT_S_MAX": SIMULATED},
     "testing/upkeep_contract.py": {"_DAY_S": UNIT, "_TTL_S": SIMULATED, "_SWEEPS_MAX": SIMULATED},
     "testing/power_cut.py": {"_SECTOR_BYTES": SIMULATED, "_ROOT": SIMULATED, "COMBINATIONS_MAX": SIMULATED},
-    "views/session.py": {"LABEL_CHARS": FORMAT, "LABEL_CHARS_ON_CLASH": FORMAT},
+    "views/session.py": {"LABEL_CHARS": FORMAT, "LABEL_CHARS_ON_CLASH": FORMAT, "NO_STEPS": FORMAT},
     "views/picture/layout.py": dict.fromkeys(
         ["BOX_WIDTH", "LINE_HEIGHT", "_CHARS", "_PADDING", "_GAP", "_FRAME", "_HEAD", "_TEXT_GAP"], FORMAT
     ),
