@@ -1,4 +1,4 @@
-"""A run as it was after an event, and the turns of its driver (CON-12)."""
+"""A run after an earlier event, and the turns of its driver (CON-12)."""
 
 from dataclasses import dataclass
 from itertools import accumulate
@@ -28,7 +28,7 @@ class PastPages:
     templates: Templates
 
     def replay(self, request: Request) -> Response:
-        """Show a run as it was after an event: the session is computed from the beginning of its log."""
+        """Show a run after an earlier event: the session is computed from the beginning of its log."""
         session, run = request.path_params["session"], request.path_params["run"]
 
         def make(history: History) -> tuple[SessionReport, list[int]]:
