@@ -2,7 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-JOBS ?= auto
+# One more than the cores: many tests wait for processes.
+JOBS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2) + 1)
 CLIENTS := $(or $(INTERLOCK_CLIENTS),.clients)
 BROWSER := $(or $(INTERLOCK_BROWSER),.browser)
 EVAL := $(or $(INTERLOCK_EVAL),.eval)
@@ -29,8 +30,8 @@ $(VENV)/dev.stamp: $(VENV)/run.stamp requirements/dev.txt
 demo: $(VENV)/run.stamp ## run a workflow, kill its server, and continue where it was
 	$(BIN)/interlock demo
 
-test: $(VENV)/dev.stamp ## run all tests, except the soak tests
-	$(BIN)/python -m pytest -n $(JOBS) -m "not soak"
+test: $(VENV)/dev.stamp ## run all tests, except the soak tests and those of `make check`
+	$(BIN)/python -m pytest -n $(JOBS) -m "not soak" --ignore=tests/architecture
 
 # Needs npm and the network, once; without Chromium also apt-get and root. `make test` plays the console in it.
 browser: $(BROWSER)/browser.stamp ## install what the tests of the console in Chromium use (needs npm and the network)

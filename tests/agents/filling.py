@@ -72,7 +72,8 @@ def _match_of(part: tuple[Any, Any]) -> str:
 class Filling:
     """The values that an agent gives for the blanks of its calls.
 
-    `known` is what it can say for a context key: one of the values is taken. For other keys it makes something up.
+    `known` is what it can say for a context key: one of the values is taken, and a key without values is left out.
+    For other keys it makes something up.
     """
 
     def __init__(self, known: Mapping[str, tuple[object, ...]], chance: random.Random) -> None:
@@ -83,9 +84,10 @@ class Filling:
     def for_start(self, fill: tuple[Mapping[str, Any], ...], *, is_refused: bool) -> dict[str, Any]:
         """Return the context of a start: all values so far, with what a refused start asks for."""
         for key, blank in _keys(fill).items():
-            self._values[key] = self._chosen(key, blank)
+            if self._known.get(key) != ():
+                self._values[key] = self._chosen(key, blank)
         if not is_refused:
-            for key in self._known:
+            for key in (key for key, values in self._known.items() if values):
                 if self._chance.random() < 1 / 2:
                     self._values[key] = self._chosen(key, {})
         return json.loads(json.dumps(self._values))
@@ -95,7 +97,11 @@ class Filling:
         asked = _keys(fill)
         if not is_refused:
             # A value may have changed, and agents say more than they are asked.
-            asked |= {key: {} for key in self._known if key not in asked and self._chance.random() < 1 / 4}
+            asked |= {
+                key: {}
+                for key, values in self._known.items()
+                if values and key not in asked and self._chance.random() < 1 / 4
+            }
         for key, blank in asked.items():
             self._values[key] = self._chosen(key, blank)
         return json.loads(json.dumps({key: self._values[key] for key in sorted(asked)}))

@@ -77,11 +77,13 @@ def _status(root: Path) -> bytes | None:
     assert process.stdout is not None, "it is a pipe"
     with process.stdout as stream:
         data = stream.read(TREE_STATUS_BYTES_MAX + 1)
-        if len(data) > TREE_STATUS_BYTES_MAX:
+        is_whole = len(data) <= TREE_STATUS_BYTES_MAX
+        if not is_whole:
             process.kill()
     code = process.wait()
     limit.cancel()
-    return data if code == 0 else None
+    # A git that ended before it was killed has the exit code 0, too.
+    return data if is_whole and code == 0 else None
 
 
 def _changed(records: list[bytes]) -> Iterator[bytes]:

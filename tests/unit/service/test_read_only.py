@@ -98,7 +98,7 @@ def test_what_reads_is_given_no_port_that_appends_or_makes_a_key() -> None:
     assert READS.isdisjoint(writes)
     ports = {name: port for name, port in get_type_hints(ReadPorts).items() if name in {"reader", "key_ring"}}
     assert ports == {"reader": SessionReader, "key_ring": KeyRingReader}
-    rest = {"plans", "summaries", "trace", "anchors", "token_format", "since_s", "progress"}
+    rest = {"plans", "summaries", "trace", "anchors", "anchors_again", "tree", "token_format", "since_s", "progress"}
     assert {field.name for field in fields(ReadPorts)} == {*ports, *rest}
 
 
