@@ -31,7 +31,7 @@ demo: $(VENV)/run.stamp ## run a workflow, kill its server, and continue where i
 	$(BIN)/interlock demo
 
 test: $(VENV)/dev.stamp ## run all tests, except the soak tests and those of `make check`
-	$(BIN)/python -m pytest -n $(JOBS) -m "not soak" --ignore=tests/architecture
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not soak" --ignore=tests/architecture
 
 # Needs npm and the network, once; without Chromium also apt-get and root. `make test` plays the console in it.
 browser: $(BROWSER)/browser.stamp ## install what the tests of the console in Chromium use (needs npm and the network)
@@ -66,7 +66,7 @@ check: $(VENV)/dev.stamp ## check style, types, layers and the architecture, as 
 	$(BIN)/basedpyright
 	$(BIN)/lint-imports
 	$(BIN)/python scripts/verify.py
-	$(BIN)/python -m pytest -q -n $(JOBS) tests/architecture
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal tests/architecture
 
 coverage: $(VENV)/dev.stamp ## measure the coverage by branch, and hold it against its limits
 	$(BIN)/coverage run -m pytest -q -m "not soak"
