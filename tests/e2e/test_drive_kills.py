@@ -52,7 +52,7 @@ def effects(root: Path) -> Counter[str]:
 
 
 def drive(root: Path, arguments: list[str], kill_after_s: float | None) -> tuple[int, str]:
-    """Run a driver; kill it and its server after a time. Return the exit code and what it printed."""
+    """Run a driver; kill it after a time, not its server. Return the exit code and what it printed."""
     process = subprocess.Popen(
         command(root, "drive", *arguments, "--json"),
         env=surroundings(root),
@@ -104,15 +104,17 @@ def play(root: Path, draw: random.Random, kills_left: int) -> tuple[int, set[str
         settle = ["--lost-calls", "happened" if happened else "not-happened"]
 
 
+def kinds_of(session: Path) -> list[str]:
+    """The kinds of all events of a session."""
+    segments = (session / "events").glob("*.jsonl")
+    return [json.loads(line)["kind"] for path in segments for line in path.read_text().splitlines()]
+
+
 def check(root: Path, lost: set[str]) -> None:
     assert effects(root) == {step: 1 for step in STEPS if step not in lost}, "each effect took place once, or was lost"
-    (session,) = (path.name for path in (root / "data" / "sessions").iterdir())
-    kinds = [
-        json.loads(line)["kind"]
-        for path in (root / "data" / "sessions" / session / "events").glob("*.jsonl")
-        for line in path.read_text().splitlines()
-    ]
-    assert kinds.count("advance_recorded") == len(STEPS), "each step was done once"
+    advances = [kinds_of(session).count("advance_recorded") for session in (root / "data" / "sessions").iterdir()]
+    # A driver killed at its start may leave a second run, begun by its server after the list was read.
+    assert max(advances) == sum(advances) == len(STEPS), "each step was done once, in one run"
     assert run(root, "session", "verify").returncode == 0
 
 
