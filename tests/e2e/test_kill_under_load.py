@@ -81,7 +81,7 @@ async def test_no_kill_stop_or_end_loses_an_acknowledged_advance_or_applies_one_
 
 
 OUTBOX_QUICK = [Plan(13, "auto", servers=2, agents=3, count=6)]
-OUTBOX_LONG = [Plan(301 + number, "auto", servers=2, agents=4, count=125) for number in range(4)]
+OUTBOX_LONG = [Plan(301 + number, "auto", servers=2, agents=4, count=125) for number in range(8)]
 
 
 @pytest.mark.inv("WORLD-6", "EFF-7")

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from interlock.kernel.canonical import canonical_bytes, digest_of, digest_of_bytes
-from interlock.record.tokens import SigningKey
+from interlock.kernel.ids import SigningKey
 from interlock.store.memory.store import MemoryStore
 from interlock.store.ports.keys import KeyRing
 from interlock.testing.harness import FIXED_KEYS, CounterClock, FixedKeyRing, Harness, ToolResult, linear_workflow

@@ -30,6 +30,7 @@ from tests.support.record import (
 from interlock.kernel.canonical import Json, canonical_bytes, digest_of, digest_of_bytes
 from interlock.kernel.ids import (
     RunId,
+    SigningKey,
     SnapshotRef,
     ack_attempt,
     derived_id,
@@ -40,7 +41,7 @@ from interlock.kernel.ids import (
 from interlock.record.events import Actor, parse_event
 from interlock.record.manifest import build_group
 from interlock.record.snapshot import build_snapshot, parse_snapshot
-from interlock.record.tokens import AttemptRef, SigningKey, StateRef, TokenFault, TokenKind, TokenRef, decode_long, mint
+from interlock.record.tokens import AttemptRef, StateRef, TokenFault, TokenKind, TokenRef, decode_long, mint
 
 FILE = Path(__file__).parent / "hashes.json"
 KEY = SigningKey(bytes(range(32)))

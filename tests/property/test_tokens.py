@@ -6,17 +6,8 @@ from hypothesis import strategies as st
 
 from interlock.kernel.canonical import digest_of_bytes
 from interlock.kernel.errors import ErrorCode
-from interlock.kernel.ids import AttemptId, NodeId, RunId, SessionId, WorkflowHash, minted_id
-from interlock.record.tokens import (
-    AttemptRef,
-    SigningKey,
-    StateRef,
-    TokenFault,
-    TokenKind,
-    TokenRef,
-    decode_long,
-    mint,
-)
+from interlock.kernel.ids import AttemptId, NodeId, RunId, SessionId, SigningKey, WorkflowHash, minted_id
+from interlock.record.tokens import AttemptRef, StateRef, TokenFault, TokenKind, TokenRef, decode_long, mint
 
 unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 """A loaded machine is no fault of ours."""

@@ -13,7 +13,8 @@ from interlock.record.payloads import GapRecorded
 from interlock.service.run.context import load_run_context
 from interlock.testing.harness import Harness, ToolResult
 from interlock.views.session import Session
-from interlock.views.status import RunStatus, run_status
+from interlock.views.status import run_status
+from interlock.views.summary import RunStatus
 
 NEVER_STOPS = {"autonomy": "full_auto_never_stop"}
 STOPS = {"autonomy": "full_auto_stop_on_user_deps"}

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from interlock.cli.screen import StopError
-from interlock.config.settings import PlaceArguments, SettingsError, data_dir_of
+from interlock.config.data_dir import PlaceArguments, SettingsError, data_dir_of
 
 
 def add_store_options(parser: argparse.ArgumentParser) -> None:

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 from interlock.cli.options import checked_settings, chosen_data_dir
 from interlock.cli.screen import RefusedError
-from interlock.config.settings import check_data_dir
+from interlock.config.data_dir import check_data_dir
 from interlock.service.failures import EXPECTED_ERRORS, command_refusal
 from interlock.store.opening import open_store
 from interlock.store.ports.store import Store, StoreReader

@@ -7,7 +7,8 @@ from typing import cast
 
 from interlock.channels.channel import ChannelConfig
 from interlock.channels.check import CheckConfig
-from interlock.config.settings import Origin, Settings
+from interlock.config.data_dir import Origin
+from interlock.config.settings import Settings
 from interlock.engine.outside import SourceKey
 from interlock.kernel.canonical import Json, digest_of
 from interlock.kernel.ids import Digest

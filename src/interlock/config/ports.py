@@ -14,7 +14,7 @@ from interlock.service.clock import NoTrace, StderrTrace
 from interlock.service.outside.dispatch import SYSTEM, Dispatcher, Sender
 from interlock.service.outside.receive import Arrival
 from interlock.service.ports import AppendPorts, Ports, ReadPorts
-from interlock.service.run.late_summaries import LateSummaries
+from interlock.service.run.summarize import LateSummaries
 from interlock.service.tools.send_event import send_event
 from interlock.store.git import GitObserver
 from interlock.store.opening import open_store

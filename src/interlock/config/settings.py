@@ -1,44 +1,17 @@
 """The settings of a server: from arguments, the environment, `config.toml` and the platform, in this order."""
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
 
+from interlock.config.data_dir import Origin, PlaceArguments, SettingsError, absolute, data_dir_of
 from interlock.config.file import read_config
 from interlock.config.model import Config, FaultyConfig
-from interlock.config.places import CONFIG_FILE, nearest_existing, platform_data_dir
-from interlock.kernel.errors import InterlockError
+from interlock.config.places import CONFIG_FILE
 from interlock.store.workflow_files import PROJECT_DIR, LocalWorkflowFiles
 
 BUNDLED = Path(__file__).parent.parent / "workflows"
 """The workflows that ship with the package."""
-
-Origin = Literal["argument", "environment", "config file", "default"]
-"""Where the value of a setting comes from."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlaceArguments:
-    """The directories that a command line names.
-
-    `core_source`, a directory that is mounted as core, can be set only here: the environment, a project or a file must
-    not change the workflows that ship.
-    """
-
-    data_dir: str | None = None
-    workspace: str | None = None
-    workflows_dir: str | None = None
-    core_source: str | None = None
-
-
-class SettingsError(InterlockError):
-    """A setting is invalid. Says what is wrong and what to do."""
-
-    def __init__(self, message: str, fix: str) -> None:
-        super().__init__(f"{message} {fix}")
-        self.message, self.fix = message, fix
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,50 +48,24 @@ def settings_from(environment: Mapping[str, str], arguments: PlaceArguments, con
     user, origin = _user_workflows(environment, arguments, config)
     return Settings(
         data_dir=data_dir_of(environment, arguments),
-        workspace=_absolute(space) if space else _project_above(_absolute(".")),
+        workspace=absolute(space) if space else _project_above(absolute(".")),
         user_workflows=user,
         user_workflows_origin=origin,
-        core_source=_absolute(arguments.core_source) if arguments.core_source else None,
+        core_source=absolute(arguments.core_source) if arguments.core_source else None,
         is_traced=environment.get("INTERLOCK_TRACE") == "1",
         config=config,
     )
 
 
-def data_dir_of(environment: Mapping[str, str], arguments: PlaceArguments) -> Path:
-    """Return the data directory that arguments, the environment or the platform name, in this order."""
-    data = arguments.data_dir or environment.get("INTERLOCK_DATA_DIR")
-    return _absolute(data) if data else Path(platform_data_dir())
-
-
-def data_dir_origin(environment: Mapping[str, str], arguments: PlaceArguments) -> Origin:
-    """Return the origin of the data directory that `data_dir_of` returns."""
-    if arguments.data_dir:
-        return "argument"
-    return "environment" if environment.get("INTERLOCK_DATA_DIR") else "default"
-
-
 def _user_workflows(environment: Mapping[str, str], arguments: PlaceArguments, config: Config) -> tuple[Path, Origin]:
     if arguments.workflows_dir:
-        return _absolute(arguments.workflows_dir), "argument"
+        return absolute(arguments.workflows_dir), "argument"
     user = environment.get("INTERLOCK_WORKFLOWS_DIR")
     if user:
-        return _absolute(user), "environment"
+        return absolute(user), "environment"
     if config.user_dir is not None:
         return config.user_dir, "config file"
     return _platform_config_dir() / "workflows", "default"
-
-
-def check_data_dir(data_dir: Path) -> None:
-    """Check that the data directory is a directory or can be created.
-
-    Raises:
-        SettingsError: The path, or one of its parents, is not a directory.
-    """
-    nearest = Path(nearest_existing(str(data_dir)))
-    if os.path.lexists(nearest) and not nearest.is_dir():
-        intro = f"{data_dir} cannot be the data directory: " if nearest != data_dir else "The data directory: "
-        fix = "Name a directory with --data-dir or INTERLOCK_DATA_DIR; it is created if it is missing."
-        raise SettingsError(f"{intro}{nearest} is not a directory.", fix)
 
 
 def _project_above(here: Path) -> Path:
@@ -126,16 +73,6 @@ def _project_above(here: Path) -> Path:
     above = [here, *here.parents]
     root = next((at for at, one in enumerate(above) if (one / ".git").exists()), -1)
     return next((one for one in above[: root + 1] if (one / PROJECT_DIR).parent.is_dir()), here)
-
-
-def _absolute(path: str) -> Path:
-    try:
-        return Path(path).absolute()
-    except FileNotFoundError:
-        message = "The current directory does not exist any more."
-        raise SettingsError(
-            message, "Change to one that exists, or give every directory as an absolute path."
-        ) from None
 
 
 def _platform_config_dir() -> Path:

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from interlock.kernel.console_budgets import CONSOLE_BROWSERS_MAX, CONSOLE_LINK_MS, CONSOLE_SECRET_BYTES
-from interlock.record.tokens import SigningKey
+from interlock.kernel.ids import SigningKey
 from interlock.service.clock import Clock
 
 _PURPOSE = b"interlock/console/link/v1"

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 
 from interlock.console.access import is_signed, moment_in, signature_of
 from interlock.kernel.console_budgets import CONSOLE_DECISION_MS, CONSOLE_TARGET_BYTES_MAX
-from interlock.kernel.ids import Digest, NodeId, SessionId
-from interlock.record.tokens import SigningKey
+from interlock.kernel.ids import Digest, NodeId, SessionId, SigningKey
 from interlock.service.clock import Clock
 
 _PURPOSE = b"interlock/console/decision/v1"

@@ -31,6 +31,8 @@ SnapshotRef = NewType("SnapshotRef", Digest)
 WorkflowHash = NewType("WorkflowHash", Digest)
 """Digest of a compiled workflow's canonical bytes: what a run may execute."""
 WorkflowId = NewType("WorkflowId", str)
+SigningKey = NewType("SigningKey", bytes)
+"""32 random bytes that sign tokens."""
 SourceKind = Literal["bundled", "user", "project", "remote", "plugin"]
 """The kind of source of a workflow (SRC-4)."""
 

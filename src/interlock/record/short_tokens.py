@@ -23,8 +23,8 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDFExpand
 
 from interlock.kernel.budgets import SIGNING_KEYS_KEPT_MAX
 from interlock.kernel.errors import ErrorCode
-from interlock.kernel.ids import SessionId, id_bytes, id_of_bytes, tag_bytes, tag_of_bytes
-from interlock.record.tokens import UNKNOWN_SIGNATURE, LongToken, SigningKey, TokenFault, TokenKind, decode_long
+from interlock.kernel.ids import SessionId, SigningKey, id_bytes, id_of_bytes, tag_bytes, tag_of_bytes
+from interlock.record.tokens import UNKNOWN_SIGNATURE, LongToken, TokenFault, TokenKind, decode_long
 
 _VERSION = 2
 _PURPOSE = b"interlock/token/v2"

@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NewType, cast
+from typing import cast
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes, hmac
@@ -17,10 +17,7 @@ from cryptography.hazmat.primitives import hashes, hmac
 from interlock.kernel.budgets import TOKEN_CHARS_MAX
 from interlock.kernel.canonical import Json, NotCanonicalError, canonical_bytes
 from interlock.kernel.errors import ErrorCode
-from interlock.kernel.ids import AttemptId, Digest, NodeId, RunId, SessionId, WorkflowHash
-
-SigningKey = NewType("SigningKey", bytes)
-"""32 random bytes."""
+from interlock.kernel.ids import AttemptId, Digest, NodeId, RunId, SessionId, SigningKey, WorkflowHash
 
 
 class TokenKind(StrEnum):

@@ -45,8 +45,7 @@ from interlock.service.tools.session_parts import (
     read_turns,
 )
 from interlock.store.ports.errors import ContentDamagedError, SessionUnhealthyError
-from interlock.views.status import status_words
-from interlock.views.summary import SessionSummary
+from interlock.views.summary import SessionSummary, status_words
 
 PLAN_TEMPLATE = plan_link("{workflowId}")
 SESSION_TEMPLATE = session_link("{sessionId}")

@@ -5,9 +5,6 @@ No text of an exception that could contain a path or a library name reaches the 
 
 from dataclasses import dataclass, replace
 
-from interlock.engine.answer.model import RESUME_TOOL
-from interlock.engine.judge.reasons import corrupted
-from interlock.engine.judge.violations import blockers_of
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import Correction, ErrorCode, Refusal, RetryKind
 from interlock.kernel.ids import SessionId
@@ -61,6 +58,7 @@ _CAUSES = {
         fix="If it fails again, ask the user to check the disk and to restart Interlock.",
     ),
 }
+
 
 EXPECTED_ERRORS = (
     StoreFailureError,
@@ -133,6 +131,8 @@ def _not_stored(failure: StoreFailureError) -> Refusal:
 
 def _unanswered(error: UnansweredError) -> Refusal:
     """Name the session or run that a call may have recorded, and how to find out (FAIL-2, FAIL-3)."""
+    from interlock.engine.answer.model import RESUME_TOOL  # noqa: PLC0415 — see `_damaged`
+
     cause = _CAUSES[error.failure.kind]
     details: dict[str, Json] = {"cause": error.failure.found, "mayBeRecorded": True, "sessionId": error.session}
     if error.run is None:
@@ -184,6 +184,9 @@ def _content_damaged(error: ContentDamagedError) -> Refusal:
 
 
 def _damaged(where: str, found: str, fix: str, details: dict[str, Json]) -> Refusal:
+    from interlock.engine.judge.reasons import corrupted  # noqa: PLC0415 — a command that does not fail needs no judge
+    from interlock.engine.judge.violations import blockers_of  # noqa: PLC0415 — see above
+
     return Refusal(
         code=ErrorCode.SESSION_NOT_HEALTHY,
         message=f"The stored session is damaged ({where}: {found}), so it cannot be used.",

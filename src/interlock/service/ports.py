@@ -18,9 +18,9 @@ from interlock.record.base import SHORT, Preferences, TokenFormat, UnknownVersio
 from interlock.record.events import Actor
 from interlock.record.world import PinnedCheck, ProofMode
 from interlock.service.clock import Clock, NoTrace, SystemClock, Trace, mint_event, recorded_at
-from interlock.service.run.late_summaries import LateSummaries
 from interlock.service.run.plans import Plans
-from interlock.service.run.summaries import Listing, Summaries, summary_of
+from interlock.service.run.summaries import Listing, Summaries
+from interlock.service.run.summarize import LateSummaries, summary_of
 from interlock.service.unanswered import UnansweredStarts
 from interlock.store.ports.errors import ContentDamagedError, SessionBusyError, StoreFailureError
 from interlock.store.ports.keys import KeyRingReader, KeyRingWriter

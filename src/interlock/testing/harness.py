@@ -34,14 +34,14 @@ from interlock.engine.judge.shape import artifact_outline
 from interlock.kernel.blanks import fill_in
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import ErrorCode, Refusal
-from interlock.kernel.ids import SessionId, SourceKind
+from interlock.kernel.ids import SessionId, SigningKey, SourceKind
 from interlock.kernel.workflow_budgets import (
     DOCUMENT_BYTES_MAX,
 )
 from interlock.record.base import TokenFormat
 from interlock.record.events import Event, parse_event
 from interlock.record.short_tokens import decode_token
-from interlock.record.tokens import SigningKey, TokenRef
+from interlock.record.tokens import TokenRef
 from interlock.server.app import build_server
 from interlock.server.arguments import parse_arguments
 from interlock.server.calls import refusal_text, run_call

@@ -1,15 +1,13 @@
 """A run's status, from its end or its preferred tip (READ-4)."""
 
 from dataclasses import dataclass
-from typing import Literal
 
 from interlock.kernel.ids import RunId
 from interlock.record.payloads import GapReason, GapRecorded
 from interlock.record.snapshot import Complete, ExecutionSnapshot
 from interlock.views.node_position import chain_head
 from interlock.views.session import Node, Session
-
-RunStatus = Literal["in_progress", "blocked", "complete", "complete_with_gaps", "failed", "cancelled"]
+from interlock.views.summary import RunStatus
 
 
 def run_status(session: Session, tip: Node, snapshot: ExecutionSnapshot) -> RunStatus:
@@ -24,12 +22,6 @@ def run_status(session: Session, tip: Node, snapshot: ExecutionSnapshot) -> RunS
     if isinstance(snapshot.state, Complete):
         return "complete_with_gaps" if has_critical_gaps else "complete"
     return "blocked" if tip.kind == "blocked_attempt" and not tip.preferences.never_stops else "in_progress"
-
-
-def status_words(status: RunStatus, waiting: str | None = None) -> str:
-    """Return a status as people read it, with the event that the run waits for, if it waits for one."""
-    words = status.replace("_", " ")
-    return f"{words}, waits for {waiting}" if waiting is not None else words
 
 
 _REDO = "tell the agent to redo this step on a new branch"

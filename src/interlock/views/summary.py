@@ -7,14 +7,16 @@ form with its own version.
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import NodeId, RunId, SessionId, SourceKind, WorkflowHash
-from interlock.record.payloads import WorkReason
-from interlock.views.status import RunStatus, status_words
 from interlock.views.verdicts import Standing
 
+if TYPE_CHECKING:
+    from interlock.record.payloads import WorkReason
+
+RunStatus = Literal["in_progress", "blocked", "complete", "complete_with_gaps", "failed", "cancelled"]
 Drift = Literal["changed", "moved", "removed"]
 """How the source of a run's workflow differs from what the run pinned: a run keeps its version."""
 SUMMARY_VERSION = 6
@@ -39,7 +41,7 @@ class RunSummary:
     goal: str | None
     status: RunStatus
     verdict: Standing | None
-    end_reason: WorkReason | None
+    end_reason: "WorkReason | None"
     tip: NodeId
     step: str | None
     number: int | None
@@ -100,6 +102,12 @@ class SessionSummary:
             "runs": [asdict(run) for run in self.runs],
         }
         return json.dumps(stored, separators=(",", ":"), ensure_ascii=True).encode("ascii")
+
+
+def status_words(status: RunStatus, waiting: str | None = None) -> str:
+    """Return a status as people read it, with the event that the run waits for, if it waits for one."""
+    words = status.replace("_", " ")
+    return f"{words}, waits for {waiting}" if waiting is not None else words
 
 
 def parse_summary(session: SessionId, data: bytes) -> SessionSummary | None:

@@ -11,9 +11,10 @@ from tests.support.modes import with_artifacts
 
 from interlock.cli.main import main
 from interlock.config.applied import applied_config_hash
+from interlock.config.data_dir import PlaceArguments
 from interlock.config.model import FaultyConfig
 from interlock.config.ports import local_ports
-from interlock.config.settings import PlaceArguments, read_settings
+from interlock.config.settings import read_settings
 from interlock.kernel.canonical import digest_of
 from interlock.store.git import GitAnchors
 from interlock.testing.harness import Harness, ToolResult, linear_workflow

@@ -13,12 +13,13 @@ from jsonschema import Draft202012Validator
 from interlock.channels.channel import ChannelConfig
 from interlock.channels.check import CheckConfig
 from interlock.config.applied import applied_config_hash, applied_keys
+from interlock.config.data_dir import PlaceArguments
 from interlock.config.file import read_config
 from interlock.config.form import RESTART_MARK, config_schema, key_schemas, parse_config
 from interlock.config.model import Config, FaultyConfig
 from interlock.config.places import CONFIG_FILE
 from interlock.config.ports import local_ports
-from interlock.config.settings import PlaceArguments, Settings, read_settings
+from interlock.config.settings import Settings, read_settings
 from interlock.engine.outside import SourceKey
 from interlock.kernel.budgets import (
     ARTIFACT_BYTES_MAX,
@@ -438,7 +439,8 @@ def test_a_server_without_a_file_does_not_import_what_reads_one(tmp_path: Path) 
     script = (
         "import sys\n"
         "import interlock.cli.top.serve, interlock.server.app, interlock.server.transport.stdio\n"
-        "from interlock.config.settings import PlaceArguments, read_settings\n"
+        "from interlock.config.data_dir import PlaceArguments\n"
+        "from interlock.config.settings import read_settings\n"
         f"read_settings({{}}, PlaceArguments(data_dir={str(tmp_path)!r}))\n"
         "print(sorted({'tomllib', 'interlock.config.form'} & set(sys.modules)))\n"
     )

@@ -17,7 +17,7 @@ from mcp import StdioServerParameters
 from tests.support.server import Served
 
 from interlock.cli.upkeep.clients import PLACES
-from interlock.config.settings import PlaceArguments, data_dir_of
+from interlock.config.data_dir import PlaceArguments, data_dir_of
 from interlock.kernel.budgets import RETENTION_DAYS
 from interlock.server.tools import TOOLS
 from interlock.testing.harness import Era

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from interlock.config.settings import PlaceArguments, data_dir_of
+from interlock.config.data_dir import PlaceArguments, data_dir_of
 from interlock.server.tools import TOOLS
 from interlock.version import VERSION
 

@@ -12,18 +12,8 @@ from tests.support.shares import share_of
 
 from interlock.kernel.canonical import canonical_bytes
 from interlock.kernel.errors import ErrorCode
-from interlock.kernel.ids import AttemptId, NodeId, RunId, SessionId, WorkflowHash
-from interlock.record.tokens import (
-    AttemptRef,
-    SigningKey,
-    StateRef,
-    TokenFault,
-    TokenKind,
-    TokenRef,
-    decode_long,
-    mint,
-    token_kind,
-)
+from interlock.kernel.ids import AttemptId, NodeId, RunId, SessionId, SigningKey, WorkflowHash
+from interlock.record.tokens import AttemptRef, StateRef, TokenFault, TokenKind, TokenRef, decode_long, mint, token_kind
 
 CURRENT, PREVIOUS, OLDER = (SigningKey(bytes([number]) * 32) for number in (1, 2, 3))
 BASE64URL = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"

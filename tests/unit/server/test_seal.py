@@ -4,7 +4,7 @@ import pytest
 from mcp.server.request_state import AESGCMRequestStateCodec
 
 from interlock.engine.gates import Question, QuestionItem
-from interlock.record.tokens import SigningKey
+from interlock.kernel.ids import SigningKey
 from interlock.server.elicitation.seal import Asked, QuestionSealer
 from interlock.store.local.store import LocalStore
 from interlock.store.memory.store import MemoryStore

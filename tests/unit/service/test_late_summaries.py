@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from interlock.kernel.ids import SessionId
-from interlock.service.run.late_summaries import LateSummaries
+from interlock.service.run.summarize import LateSummaries
 from interlock.testing.harness import Harness, linear_workflow
 
 ONE, TWO = SessionId("sess_one"), SessionId("sess_two")

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from interlock.kernel.errors import ErrorCode
-from interlock.kernel.ids import SessionId, derived_id, tag_of
+from interlock.kernel.ids import SessionId, SigningKey, derived_id, tag_of
 from interlock.record.short_tokens import ShortKind, ShortRef, decode_short, decode_token, mint_short
-from interlock.record.tokens import SigningKey, StateRef, TokenFault
+from interlock.record.tokens import StateRef, TokenFault
 from interlock.service.tokens.mint import Mint
 from interlock.store.memory.store import MemoryStore
 from interlock.testing.harness import FIXED_KEYS, FixedKeyRing, Harness, ToolResult, linear_workflow

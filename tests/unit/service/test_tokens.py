@@ -13,12 +13,13 @@ from interlock.kernel.ids import (
     NodeId,
     RunId,
     SessionId,
+    SigningKey,
     WorkflowHash,
     ack_attempt,
     derived_id,
     fork_attempt,
 )
-from interlock.record.tokens import AttemptRef, SigningKey, StateRef, TokenKind, mint
+from interlock.record.tokens import AttemptRef, StateRef, TokenKind, mint
 from interlock.store.memory.store import MemoryStore
 from interlock.testing.harness import (
     FIXED_KEYS,

@@ -11,7 +11,7 @@ import pytest
 from tests.support.crash import opened
 from tests.support.sweep import OneHolder
 
-from interlock.record.tokens import SigningKey
+from interlock.kernel.ids import SigningKey
 from interlock.store.local import layout
 from interlock.store.local.files import FileStat
 from interlock.store.local.store import LocalStore

@@ -1,11 +1,14 @@
 """Short phrases for lists and pages: relative times and names of steps."""
 
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from interlock.kernel.budgets import AGE_DAYS_MAX
 from interlock.service.report.run_list import moment_of
-from interlock.service.run.context import StepLabel
 from interlock.views.summary import RunSummary
+
+if TYPE_CHECKING:
+    from interlock.service.run.context import StepLabel
 
 _MINUTE, _HOUR, _DAY = 60_000, 3_600_000, 86_400_000
 
@@ -32,7 +35,7 @@ def step_words(run: RunSummary) -> str:
     return f"{run.number} of {run.total}" if run.number is not None else "-"
 
 
-def place_words(place: StepLabel) -> str:
+def place_words(place: "StepLabel") -> str:
     """Render a step with its number, its title, and the pass of its loop."""
     within = f" (pass {place.loop.pass_})" if place.loop is not None else ""
     return f"step {place.number}, {place.title}{within}"

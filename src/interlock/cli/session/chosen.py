@@ -12,10 +12,7 @@ from interlock.kernel.budgets import CELL_BYTES_MAX, ECHO_BYTES_MAX, NAMED_MAX, 
 from interlock.kernel.errors import ErrorCode
 from interlock.kernel.ids import NodeId, RunId, SessionId
 from interlock.kernel.text import one_line
-from interlock.record.short_tokens import decode_token
-from interlock.record.tokens import TokenFault
 from interlock.service.report.run_list import Row, newest_first, rows_of
-from interlock.service.run.history import History, history_of, session_of_node
 from interlock.service.run.plans import Plans
 from interlock.service.run.summaries import Listing, Unreadable, read_listing
 from interlock.store.ports.store import StoreReader
@@ -23,6 +20,8 @@ from interlock.views.session import LABEL_CHARS, LABEL_CHARS_ON_CLASH, Run, Sess
 
 if TYPE_CHECKING:
     from interlock.cli.session.place import Place
+    from interlock.record.tokens import TokenFault
+    from interlock.service.run.history import History
 
 _TOKENS = ("st_", "ack_", "chk_")
 _SESSION = (
@@ -62,14 +61,15 @@ class ReferredNode:
     node: NodeId | None = None
 
 
-def referred(store: StoreReader, text: str) -> ReferredNode | TokenFault:
+def referred(store: StoreReader, text: str) -> "ReferredNode | TokenFault":
     """Resolve a token of either format, or return why it is not a token of this data directory.
 
     Raises:
         SessionUnhealthyError, StoreFailureError: The session of a short token cannot be read.
     """
     # Most names are not tokens and need no keys.
-    from interlock.record.short_tokens import ShortRef  # noqa: PLC0415 — only a token needs it
+    from interlock.record.short_tokens import ShortRef, decode_token  # noqa: PLC0415 — only a token needs it
+    from interlock.record.tokens import TokenFault  # noqa: PLC0415 — only a token needs it
     from interlock.service.tokens.resolve import whole_reference  # noqa: PLC0415 — only a token needs it
 
     ring = store.keys()
@@ -129,13 +129,15 @@ def chosen_or_latest(
     return selected, "\n".join(_others_lines(others, listed.unreadable, is_of_project=is_of_project)) or None
 
 
-def read_history(store: StoreReader, chosen: SelectedSession) -> History:
+def read_history(store: StoreReader, chosen: SelectedSession) -> "History":
     """Load the history of the selected session.
 
     Raises:
         StopError: It has none.
         SessionUnhealthyError, StoreFailureError: See `answered_by_store`.
     """
+    from interlock.service.run.history import history_of  # noqa: PLC0415 — a list needs no history
+
     history = history_of(store, chosen.session)
     if history is None:
         raise _not_found(f"The session {chosen.session} has no recorded events.")
@@ -235,7 +237,7 @@ def _select_by_place(store: StoreReader, plans: Plans, name: str) -> SelectedSes
 
 def _select_by_token(store: StoreReader, name: str) -> SelectedSession:
     found = referred(store, name)
-    if isinstance(found, TokenFault):
+    if not isinstance(found, ReferredNode):
         raise StopError(
             f"This is not a token of this data directory: {found.found}.",
             f"Copy the complete token. {_LIST}",
@@ -247,6 +249,8 @@ def _select_by_token(store: StoreReader, name: str) -> SelectedSession:
 
 
 def _select_by_node(store: StoreReader, node: NodeId) -> SelectedSession:
+    from interlock.service.run.history import session_of_node  # noqa: PLC0415 — a list needs no history
+
     session = session_of_node(store, node)
     if session is None:
         raise _not_found(f"No readable session contains the node {_quote(node)}.")

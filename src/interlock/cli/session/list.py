@@ -22,15 +22,11 @@ from interlock.kernel.text import one_line
 from interlock.service.clock import SystemClock
 from interlock.service.report.run_list import ListFilter, Row, best_matches, moment_of, newest_first, rows_of, texts_of
 from interlock.service.run.advice import NEWER, advise
-from interlock.service.run.context import load_run_context
 from interlock.service.run.plans import Plans
 from interlock.service.run.summaries import Listing, Unreadable
-from interlock.service.transfer.salvage import has_sound_part
 from interlock.store.ports.errors import ContentDamagedError, Health, SessionUnhealthyError
 from interlock.store.ports.store import StoreReader
-from interlock.views.recap import notes_of_attempt, notes_of_checkpoint
-from interlock.views.status import RunStatus
-from interlock.views.summary import run_json
+from interlock.views.summary import RunStatus, run_json
 
 _HEADS = ("PROJECT", "SESSION", "RUN", "WORKFLOW", "GOAL", "STATUS", "STEP", "WHEN", "CLIENT")
 _IDS = ("SESSION", "RUN", "WORKFLOW")
@@ -164,6 +160,9 @@ def _find_runs(store: StoreReader, options: argparse.Namespace, since_ms: int | 
 
 def _all_texts(store: StoreReader, plans: Plans, row: Row) -> Iterable[str]:
     """Return the texts that a deep search reads: those of every search, and the titles and notes of all steps."""
+    from interlock.service.run.context import load_run_context  # noqa: PLC0415 — only a deep search reads logs
+    from interlock.views.recap import notes_of_attempt, notes_of_checkpoint  # noqa: PLC0415 — see above
+
     texts = list(texts_of(row))
     try:
         session = store.load(row.session)
@@ -264,4 +263,6 @@ def _say_unreadable(found: _Found) -> None:
 def _fix(store: StoreReader, one: Unreadable) -> str:
     if one.health == Health.UNKNOWN_VERSION:
         return NEWER
+    from interlock.service.transfer.salvage import has_sound_part  # noqa: PLC0415 — needed only for a damaged session
+
     return advise(one.session, has_sound_part=has_sound_part(store, one.session))

@@ -12,7 +12,8 @@ from interlock.kernel.canonical import Json
 from interlock.kernel.text import one_line
 from interlock.service.report.run_list import Row, newest_first, rows_of
 from interlock.service.run.plans import Plans
-from interlock.service.run.summaries import Unreadable, summary_of
+from interlock.service.run.summaries import Unreadable
+from interlock.service.run.summarize import summary_of
 from interlock.store.ports.store import StoreReader
 from interlock.views.summary import run_json
 

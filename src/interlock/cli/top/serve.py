@@ -17,16 +17,10 @@ from pydantic import BaseModel
 from interlock.cli.commands import add_places
 from interlock.cli.options import place_arguments
 from interlock.config.applied import applied_config_hash
+from interlock.config.data_dir import PlaceArguments, SettingsError, check_data_dir, data_dir_of
 from interlock.config.model import FaultyConfig
 from interlock.config.places import LOG_LEVELS
-from interlock.config.settings import (
-    PlaceArguments,
-    Settings,
-    SettingsError,
-    check_data_dir,
-    data_dir_of,
-    read_settings,
-)
+from interlock.config.settings import Settings, read_settings
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server

@@ -18,7 +18,7 @@ from interlock.kernel.text import one_line
 from interlock.service.clock import SystemClock
 from interlock.service.run.history import History, history_of
 from interlock.service.run.plans import Plans
-from interlock.service.run.summaries import summary_of
+from interlock.service.run.summarize import summary_of
 from interlock.store.ports.store import StoreReader
 from interlock.views.summary import RunSummary, run_json
 from interlock.views.timeline import Entry, entry_of

@@ -14,10 +14,10 @@ from interlock.cli.upkeep.place import (
     network_file_system,
     synchronised_directory,
 )
+from interlock.config.data_dir import Origin, SettingsError, check_data_dir
 from interlock.config.file import read_config
 from interlock.config.model import FaultyConfig
 from interlock.config.places import CONFIG_FILE
-from interlock.config.settings import Origin, SettingsError, check_data_dir
 from interlock.kernel.budgets import FREE_BYTES_MIN
 from interlock.service.failures import refusal_of
 from interlock.store.ports.errors import KeyRingDamagedError

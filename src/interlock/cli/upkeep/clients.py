@@ -13,8 +13,9 @@ from types import MappingProxyType
 from urllib.parse import quote
 
 from interlock.cli.screen import printable_line
+from interlock.config.data_dir import PlaceArguments, data_dir_origin
 from interlock.config.model import Config
-from interlock.config.settings import PlaceArguments, data_dir_origin, settings_from
+from interlock.config.settings import settings_from
 from interlock.kernel.canonical import Json
 
 NAME = "interlock"

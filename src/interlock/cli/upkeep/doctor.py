@@ -13,10 +13,10 @@ from interlock.cli.upkeep.clients import PLACES, registration, serving_command
 from interlock.cli.upkeep.failures import READ_FIX
 from interlock.cli.upkeep.finding import Finding, attention
 from interlock.cli.upkeep.sessions import check_sessions, check_sessions_deeply
+from interlock.config.data_dir import PlaceArguments, data_dir_of, data_dir_origin
 from interlock.config.file import read_config
 from interlock.config.model import Config, FaultyConfig
 from interlock.config.places import CONFIG_FILE
-from interlock.config.settings import PlaceArguments, data_dir_of, data_dir_origin
 from interlock.kernel.canonical import Json
 from interlock.service.collect import CollectCommand
 from interlock.store.opening import open_store

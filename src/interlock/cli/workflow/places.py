@@ -9,8 +9,9 @@ from pathlib import Path
 
 from interlock.cli.options import checked_settings, place_arguments
 from interlock.cli.screen import FaultyFileError, StopError, printable_line
+from interlock.config.data_dir import PlaceArguments
 from interlock.config.model import FaultyConfig
-from interlock.config.settings import BUNDLED, PlaceArguments, read_settings
+from interlock.config.settings import BUNDLED, read_settings
 from interlock.define.diagnostics import fault
 from interlock.define.document import WorkflowDocument
 from interlock.kernel.canonical import Json

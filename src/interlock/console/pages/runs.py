@@ -29,13 +29,13 @@ from interlock.service.report.session_report import RunReport, draw_chart
 from interlock.service.report.step_report import StepReport
 from interlock.service.run.advice import advise_by_health
 from interlock.service.run.context import RunContext
-from interlock.service.run.summaries import PERSON_AWAITED
+from interlock.service.run.summarize import PERSON_AWAITED
 from interlock.views.node_position import chain_head
 from interlock.views.picture.plan_picture import plan_chart
 from interlock.views.picture.svg import render_svg
 from interlock.views.run_graph import GraphNode, newest_part, split_children
 from interlock.views.session import Node
-from interlock.views.status import RunStatus
+from interlock.views.summary import RunStatus
 
 _STATUSES: tuple[RunStatus, ...] = get_args(RunStatus)
 

@@ -13,8 +13,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from mcp.server.request_state import AESGCMRequestStateCodec, InvalidRequestState
 
 from interlock.kernel.canonical import canonical_bytes
-from interlock.kernel.ids import Digest
-from interlock.record.tokens import SigningKey
+from interlock.kernel.ids import Digest, SigningKey
 from interlock.store.ports.keys import KeyRingWriter
 
 _PURPOSE = b"interlock/asked/v1"

@@ -8,8 +8,7 @@ from datetime import UTC, datetime
 from interlock.kernel.budgets import PROJECT_DIGEST_CHARS
 from interlock.kernel.ids import Digest, SessionId
 from interlock.kernel.matching import Closeness, Words, match_texts
-from interlock.views.status import RunStatus
-from interlock.views.summary import RunSummary, SessionSummary
+from interlock.views.summary import RunStatus, RunSummary, SessionSummary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ from interlock.service.run.context import RunContext, StepLabel, load_run_contex
 from interlock.service.run.history import History
 from interlock.service.run.plans import Plans
 from interlock.service.run.rests_on import rests_on
-from interlock.service.run.summaries import summary_of
+from interlock.service.run.summarize import summary_of
 from interlock.service.run.verdicts import verdicts_at
 from interlock.store.ports.reader import SessionReader
 from interlock.views.node_position import PathStep, path_to, refusal_of

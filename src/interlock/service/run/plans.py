@@ -1,11 +1,10 @@
 """A cache of pinned workflows, snapshots and verdicts, which are verified when they are loaded."""
 
 import json
+from typing import TYPE_CHECKING
 
 from interlock.kernel.budgets import SNAPSHOTS_KEPT_MAX, VERDICTS_KEPT_MAX, WORKFLOWS_KEPT_MAX
 from interlock.kernel.ids import Digest, SnapshotRef, WorkflowHash
-from interlock.plan.compiled import CompiledWorkflow, parse_compiled
-from interlock.plan.fit import snapshot_fault
 from interlock.record.append_plan import AppendPlan
 from interlock.record.base import MalformedRecordError
 from interlock.record.snapshot import ExecutionSnapshot, parse_snapshot
@@ -13,6 +12,9 @@ from interlock.service.run.recent import Recent
 from interlock.store.ports.errors import ContentDamagedError
 from interlock.store.ports.reader import SessionReader
 from interlock.views.verdicts import Verdict, verdict_of
+
+if TYPE_CHECKING:
+    from interlock.plan.compiled import CompiledWorkflow
 
 
 class Plans:
@@ -24,7 +26,7 @@ class Plans:
         self._snapshots: Recent[tuple[SnapshotRef, WorkflowHash], ExecutionSnapshot] = Recent(SNAPSHOTS_KEPT_MAX)
         self._verdicts: Recent[Digest, tuple[Verdict | None]] = Recent(VERDICTS_KEPT_MAX)
 
-    def workflow(self, workflow_hash: WorkflowHash) -> CompiledWorkflow:
+    def workflow(self, workflow_hash: WorkflowHash) -> "CompiledWorkflow":
         """Return a pinned workflow.
 
         Raises:
@@ -54,13 +56,17 @@ class Plans:
 
     def keep_start(self, plan: AppendPlan) -> None:
         """Keep what a start pins, so that its answer reads nothing back from the disk."""
+        from interlock.plan.compiled import parse_compiled  # noqa: PLC0415 — a list of cached summaries needs none
+
         assert plan.workflow is not None, "a start pins its workflow"
         workflow_hash, data = plan.workflow
         self._workflows.get(workflow_hash, lambda: parse_compiled(data))
         for ref, snapshot in plan.snapshots:
             self.keep(ref, parse_snapshot(snapshot))
 
-    def _load_workflow(self, workflow_hash: WorkflowHash) -> CompiledWorkflow:
+    def _load_workflow(self, workflow_hash: WorkflowHash) -> "CompiledWorkflow":
+        from interlock.plan.compiled import parse_compiled  # noqa: PLC0415 — see `keep_start`
+
         data = self._reader.workflow_bytes(workflow_hash)
         try:
             return parse_compiled(data)
@@ -74,6 +80,8 @@ class Plans:
             return None
 
     def _load_snapshot(self, ref: SnapshotRef, workflow_hash: WorkflowHash) -> ExecutionSnapshot:
+        from interlock.plan.fit import snapshot_fault  # noqa: PLC0415 — see `keep_start`
+
         snapshot = self._reader.snapshot(ref)
         fault = (
             snapshot_fault(snapshot, self.workflow(workflow_hash))

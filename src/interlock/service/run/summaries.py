@@ -1,4 +1,4 @@
-"""Summaries of sessions: derived from the log, cached next to it by each append, used by lists and searches (RES-4)."""
+"""Lists all sessions by their cached summaries; a session without one is read (RES-4)."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -6,20 +6,13 @@ from dataclasses import dataclass
 from interlock.kernel.ids import SessionId
 from interlock.kernel.progress import Progress, report_nothing
 from interlock.record.base import UnknownVersionError
-from interlock.service.run.context import RunContext, load_run_context
 from interlock.service.run.plans import Plans
-from interlock.service.run.verdicts import run_standing
 from interlock.store.ports.errors import ContentDamagedError, Health, SessionUnhealthyError
 from interlock.store.ports.reader import LogVersion, SessionReader
-from interlock.views.recap import latest_notes
-from interlock.views.session import Node, Session
-from interlock.views.status import run_status
-from interlock.views.summary import RunSummary, SessionSummary, parse_summary
+from interlock.views.summary import SessionSummary, parse_summary
 
 CONTENT_DAMAGED = "content_damaged"
 """The health of a session whose log verifies, but not what it refers to."""
-PERSON_AWAITED = "a person's answer"
-"""What a run waits for whose step asks a person before the work."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,23 +93,13 @@ def _read(reader: SessionReader, plans: Plans, session: SessionId) -> SessionSum
     summary = parse_summary(session, cached) if cached is not None else None
     if summary is not None:
         return summary
+    from interlock.service.run.summarize import summary_of  # noqa: PLC0415 — needed only if no summary is cached
+
     try:
         loaded = reader.load(session)
         return summary_of(loaded, plans) if loaded is not None else None
     except (SessionUnhealthyError, UnknownVersionError, ContentDamagedError) as error:
         return unreadable_by(session, error)
-
-
-def _waiting(run_context: RunContext, tip: Node) -> str | None:
-    """Return the event that the step of a tip waits for, if it waits for one."""
-    pending = run_context.pending(tip)
-    task = run_context.workflow.steps[pending.step_id].task if pending is not None else None
-    awaits = task.awaits if task is not None else None
-    if awaits is None:
-        return None
-    if awaits.approval is not None:
-        return PERSON_AWAITED
-    return f"the check {awaits.check}" if awaits.check is not None else awaits.event
 
 
 def unreadable_by(
@@ -130,53 +113,3 @@ def unreadable_by(
             return Unreadable(session=session, health=Health.UNKNOWN_VERSION, found=f"{error.what}: {error.found}")
         case ContentDamagedError():
             return Unreadable(session=session, health=CONTENT_DAMAGED, found=f"{error.what}: {error.found}")
-
-
-def summary_of(session: Session, plans: Plans) -> SessionSummary:
-    """Summarize a session.
-
-    Raises:
-        ContentDamagedError: A pinned workflow or a snapshot is missing or damaged.
-    """
-    runs = sorted(session.runs.values(), key=lambda run: run.index)
-    summaries = tuple(_run(load_run_context(session, run, plans)) for run in runs)
-    has_open_gaps = bool(session.open_gaps)
-    return SessionSummary(
-        session=session.session, events=session.next_index, runs=summaries, has_open_gaps=has_open_gaps
-    )
-
-
-def _run(run_context: RunContext) -> RunSummary:
-    session, run = run_context.session, run_context.run
-    assert run.tip is not None, "a run has a root"
-    tip = session.nodes[run.tip]
-    view, place = run_context.view(tip), run_context.place(tip)
-    return RunSummary(
-        run=run.run,
-        label=view.label,
-        workflow_id=run.workflow_id,
-        workflow_name=run_context.workflow.name,
-        goal=view.goal,
-        status=run_status(session, tip, run_context.snapshot(tip)),
-        verdict=run_standing(run_context, tip),
-        end_reason=run.ended.work.reason if run.ended is not None else None,
-        tip=tip.node,
-        step=place.title if place is not None else None,
-        number=place.number if place is not None else None,
-        total=len(run_context.workflow.numbers),
-        nodes=run.nodes,
-        notes=latest_notes(session, tip),
-        client=run.client,
-        started_at=run.recorded_at,
-        last_at=run.last_at,
-        last_index=run.last_index,
-        branch=session.observed(run.run, "git_branch"),
-        head_sha=session.observed(run.run, "git_head_sha"),
-        repo=session.observed(run.run, "repo_root_hash"),
-        repo_root=session.observed(run.run, "repo_root"),
-        workflow_hash=run.workflow_hash,
-        source_kind=run.source_kind,
-        source_ref=run.source_ref,
-        waiting=_waiting(run_context, tip) if run.ended is None else None,
-        intents=session.outside.intents_of.get(run.run, 0),
-    )

@@ -32,8 +32,7 @@ from interlock.store.ports.errors import ContentDamagedError, KeyRingDamagedErro
 from interlock.store.ports.keys import KeyRing
 from interlock.store.ports.workspace import NOWHERE
 from interlock.views.resume import Candidate, RunQuery, Why, ranked
-from interlock.views.status import RunStatus
-from interlock.views.summary import SessionSummary
+from interlock.views.summary import RunStatus, SessionSummary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

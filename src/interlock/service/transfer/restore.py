@@ -20,7 +20,8 @@ from interlock.store.ports.keys import KeyRing, KeyRingWriter
 from interlock.store.ports.reader import SessionReader
 from interlock.store.ports.writer import SessionWriter
 from interlock.views.session import Session
-from interlock.views.status import RunStatus, run_status
+from interlock.views.status import run_status
+from interlock.views.summary import RunStatus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from interlock.kernel.canonical import Json, canonical_bytes, digest_of, digest_of_bytes
-from interlock.record.tokens import SigningKey
+from interlock.kernel.ids import SigningKey
 from interlock.store.local import layout
 from interlock.store.local.content import write_durably
 from interlock.store.local.files import FileOps, FileStat, store_failure

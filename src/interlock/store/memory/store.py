@@ -8,13 +8,12 @@ from contextlib import contextmanager
 from itertools import chain
 
 from interlock.kernel.budgets import LOCK_WAIT_MS_MAX
-from interlock.kernel.ids import Digest, SessionId, SnapshotRef, WorkflowHash
+from interlock.kernel.ids import Digest, SessionId, SigningKey, SnapshotRef, WorkflowHash
 from interlock.record.append_plan import AppendPlan, Stamps, stamp
 from interlock.record.content import Contents
 from interlock.record.events import Event, is_key_event
 from interlock.record.manifest import attest_history
 from interlock.record.snapshot import ExecutionSnapshot, parse_snapshot
-from interlock.record.tokens import SigningKey
 from interlock.store.lock_wait import wait_window
 from interlock.store.memory.state import MemoryState, name_of
 from interlock.store.memory.upkeep import MemoryUpkeep

@@ -8,7 +8,7 @@ advance, checkpoint, import and repair, and the questions that the server encryp
 from dataclasses import dataclass
 from typing import Protocol
 
-from interlock.record.tokens import SigningKey
+from interlock.kernel.ids import SigningKey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

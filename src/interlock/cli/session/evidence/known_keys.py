@@ -4,8 +4,9 @@ import argparse
 import os
 
 from interlock.cli.options import place_arguments
+from interlock.config.data_dir import SettingsError
 from interlock.config.model import FaultyConfig
-from interlock.config.settings import SettingsError, read_settings
+from interlock.config.settings import read_settings
 from interlock.views.outside import SigningKeys
 from interlock.views.session import Session
 

@@ -19,7 +19,7 @@ from interlock.record.events import WorkRecordedEvent
 from interlock.service.collect import CollectCommand, collect
 from interlock.service.run.history import history_of
 from interlock.service.run.plans import Plans
-from interlock.service.run.summaries import summary_of
+from interlock.service.run.summarize import summary_of
 from interlock.store.opening import open_store
 from interlock.store.ports.errors import ContentDamagedError, SessionUnhealthyError
 from interlock.store.ports.store import StoreReader
