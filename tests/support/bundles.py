@@ -117,9 +117,9 @@ def views(harness: Harness, session: SessionId) -> dict[str, Any]:
     fold = ports.reader.load(session)
     assert fold is not None
     told: dict[str, Any] = {
-        "fold": replace(fold, session=SessionId(""), dedupe_keys=type(fold.dedupe_keys)(), is_imported=False),
+        "fold": replace(fold, session=SessionId(""), dedupe_keys=type(fold.dedupe_keys)(), imported=0),
         "history": [
-            [_anonymous(mark_imported(event).to_json(), session) for event in plan]
+            [_anonymous(mark_imported(event, 1).to_json(), session) for event in plan]
             for plan in ports.reader.history(session)
         ],
         "graphs": {run: run_graph(fold, run) for run in fold.runs},

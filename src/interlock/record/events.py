@@ -382,11 +382,11 @@ def copy_to_session(event: Event, session: SessionId) -> Event:
     return copied.model_copy(update={"dedupe_key": build_dedupe_key(copied)})
 
 
-def mark_imported(event: Event) -> Event:
-    """Return the first event of a session with the mark that an import made it; any other event unchanged."""
+def mark_imported(event: Event, events: int) -> Event:
+    """Return the first event of a session with the mark that so many events came with a bundle; any other unchanged."""
     if not isinstance(event, SessionCreatedEvent):
         return event
-    return event.model_copy(update={"data": data.SessionCreated(imported=True)})
+    return event.model_copy(update={"data": data.SessionCreated(imported=events)})
 
 
 def is_key_event(event: Event) -> bool:

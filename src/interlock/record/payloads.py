@@ -46,9 +46,9 @@ EdgeCauseKind = Literal["tip_advance", "intentional_fork", "checkpoint_created",
 
 
 class SessionCreated(Record):
-    """A session exists. `imported`: an import made it, from a bundle that may name any source (WORLD-7)."""
+    """A session exists. `imported`: an import made it; its value counts the events of the bundle (WORLD-11)."""
 
-    imported: Literal[True] | None = None
+    imported: Annotated[int, Field(ge=1)] | None = None
 
 
 class Binding(Record):

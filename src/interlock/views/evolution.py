@@ -146,7 +146,7 @@ def _apply(session: Session, event: ev.Event) -> Session:  # noqa: C901, PLR0911
             _check_binding(session, event.data.binding)
             return replace(session, claims=(*session.claims, Claim(index=event.event_index, data=event.data)))
         case ev.SessionCreatedEvent():
-            return replace(session, is_imported=event.data.imported is not None)
+            return replace(session, imported=event.data.imported or 0)
         case ev.DivergenceRecordedEvent():
             return session
         case _:

@@ -44,6 +44,16 @@ class Received:
     data: EventReceived
 
 
+def level_of(received: Received, trusted_from: int) -> Assurance:
+    """Return how well an event is known here.
+
+    A bundle can give its events any level. So an event before the index `trusted_from`, which came with one, counts as
+    claimed. A signed one stays signed: its signature can be checked.
+    """
+    level = received.data.assurance
+    return level if received.index >= trusted_from or level == "signed" else "claimed"
+
+
 NOT_CONFIGURED = "is not configured here"
 """What views say of a signing key that the user's configuration does not name: its signature proves nothing."""
 SigningKeys = frozenset[tuple[str, str]]
@@ -54,17 +64,20 @@ SigningKeys = frozenset[tuple[str, str]]
 class Demand:
     """What a step waits for: the kind of an event, and how well it must be known.
 
-    `keys` are those that a demanded signature may be of; None: each key that the log names, as in a view.
+    `keys` are those that a demanded signature may be of; None: each key that the log names, as in a view. Events before
+    the index `trusted_from` came with a bundle.
     """
 
     kind: str
     assurance: Assurance
     keys: SigningKeys | None = None
+    trusted_from: int = 0
 
-    def is_met_by(self, event: EventReceived) -> bool:
+    def is_met_by(self, received: Received) -> bool:
         """Say whether an event of this kind is known well enough."""
-        if ASSURANCES.index(event.assurance) < ASSURANCES.index(self.assurance):
+        if ASSURANCES.index(level_of(received, self.trusted_from)) < ASSURANCES.index(self.assurance):
             return False
+        event = received.data
         if self.assurance != "signed" or self.keys is None or event.event.startswith("wr."):
             return True
         # An imported log may call any event signed or executed; only a key that is known here proves it.
@@ -141,9 +154,9 @@ class Outside:
         found = [
             one
             for one in self.received(run, demand.kind)
-            if one.event_id not in taken and one.node in (None, node) and demand.is_met_by(one.data)
+            if one.event_id not in taken and one.node in (None, node) and demand.is_met_by(one)
         ]
-        expired = [one for one in self.received(run, EXPIRED) if one.node == node]
+        expired = [one for one in self.received(run, EXPIRED) if one.node == node and one.index >= demand.trusted_from]
         found = [one for one in found if one.node == node][-1:] if demand.kind in OWN_KINDS else found[:1]
         return min([*found, *expired[:1]], key=lambda one: one.index, default=None)
 

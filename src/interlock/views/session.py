@@ -178,7 +178,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """The state of a session: all that later calls need from its log. `is_imported`: it was made from a bundle."""
+    """The state of a session: all that later calls need from its log. `imported` counts the events of its bundle."""
 
     session: SessionId
     next_index: int
@@ -193,10 +193,23 @@ class Session:
     tags: "HashTrieMap[str, NodeId]"
     dedupe_keys: "HashTrieMap[str, int]"
     outside: Outside = NOTHING_OUTSIDE
-    is_imported: bool = False
+    imported: int = 0
     newest: Advance | None = None
     contracts: tuple[data.ContractBound, ...] = ()
     claims: tuple[Claim, ...] = ()
+
+    @property
+    def is_imported(self) -> bool:
+        """Whether it was made from a bundle."""
+        return self.imported > 0
+
+    @property
+    def trusted_from(self) -> int:
+        """The index of the first event that this data directory recorded itself (WORLD-11).
+
+        Zero while the log ends within the bundle: what was decided there was decided by the exporter.
+        """
+        return self.imported if self.next_index >= self.imported else 0
 
     def advance(self, node: NodeId, attempt: AttemptId) -> Advance | None:
         """Return the recorded outcome of an attempt on a node, if there is one."""

@@ -1,11 +1,14 @@
 """Steps that wait for the result of a check which Interlock runs itself."""
 
+import json
 import shutil
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from tests.support.bundles import exported, imported, resealed, value_of
 from tests.support.checks import BRANCHING, NEEDED, checking, held, run_now, shell
 from tests.support.ends import ended_by_command
 from tests.support.modes import NEVER_STOPS, events_of, files_below, gaps_in, session_of, status_of
@@ -13,6 +16,9 @@ from tests.support.verify import unsound
 
 from interlock.config.checks import PROJECT_CHECKS, LocalChecks, project_checks
 from interlock.kernel.errors import ErrorCode, Refusal
+from interlock.kernel.ids import SessionId
+from interlock.record.events import parse_event
+from interlock.record.manifest import attest_history
 from interlock.service.trust.run_check import CheckReport
 from interlock.store.opening import open_check_files
 from interlock.testing.harness import Harness, ToolResult
@@ -195,3 +201,48 @@ def test_an_import_of_the_run_keeps_its_result(tmp_path: Path) -> None:
     run_now(harness, first)
     shutil.rmtree(tmp_path / "project")
     assert harness.advance(waiting, None)["pending"]["stepId"] == "b"
+
+
+def forged(here: Harness, session: SessionId) -> bytes:
+    """Return a bundle, whole in itself, whose author made a failed check a passed one."""
+    value = value_of(exported(here, session).data)
+    text = json.dumps(value["session"]["events"])
+    said = text.replace('"passed": false', '"passed": true').replace('"exit": 1', '"exit": 0')
+    assert said != text, "the result is in the bundle"
+    value["session"]["events"] = json.loads(said)
+    events = iter([parse_event(json.dumps(one).encode()) for one in value["session"]["events"]])
+    history = [tuple(islice(events, len(group))) for group in here.store.history(session)]
+    groups = attest_history(session, history)
+    value["session"]["manifest"] = [json.loads(line) for _, group in groups for line in group.data.splitlines()]
+    return resealed(value)
+
+
+@pytest.mark.inv("WORLD-11")
+def test_a_result_that_came_with_a_bundle_is_not_believed_by_a_step_that_still_waits(tmp_path: Path) -> None:
+    (tmp_path / "here").mkdir()
+    (tmp_path / "there").mkdir()
+    here, there = checking(tmp_path / "here", NEEDED), checking(tmp_path / "there", NEEDED)
+    first, _ = at_the_check(here)
+    run_now(here, first)
+    restored = imported(there, forged(here, here.session_of(first))).restored
+    looked = there.call("continue_workflow", restored.ways_on[0].next_call.arguments)
+    before = len(there.store.history(restored.session))
+    # The check must run here, and this directory has another definition of it than the one that the run began with.
+    assert there.advance(looked, None)["code"] == "EFFECT_UNCOVERED"
+    assert len(there.store.history(restored.session)) == before
+    assert results(there, looked)[0]["passed"] is True, "the forged result is in the log, as a claim of the bundle"
+    assert unsound(there.store) == []
+
+
+@pytest.mark.inv("WORLD-11")
+def test_what_a_step_took_before_the_export_stays_taken(tmp_path: Path) -> None:
+    (tmp_path / "here").mkdir()
+    (tmp_path / "there").mkdir()
+    here, there = checking(tmp_path / "here", NEEDED), checking(tmp_path / "there", NEEDED)
+    (tmp_path / "here" / "project" / "passes").touch()
+    first, _ = at_the_check(here)
+    run_now(here, first)
+    restored = imported(there, exported(here, here.session_of(first)).data).restored
+    looked = there.call("continue_workflow", restored.ways_on[0].next_call.arguments)
+    assert looked["pending"]["stepId"] == "b"
+    assert unsound(there.store) == []

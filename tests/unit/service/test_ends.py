@@ -422,7 +422,8 @@ def test_an_ended_run_is_exported_and_imported_with_its_end_and_the_answer(
     first = recorded(harness, in_chat=in_chat)
     there = Harness.on_disk(tmp_path / "there", STEPS)
     imported(there, exported(harness, harness.session_of(first)).data)
-    assert session_of(there, first) == replace(session_of(harness, first), is_imported=True)
+    before = session_of(harness, first)
+    assert session_of(there, first) == replace(before, imported=before.next_index)
     assert status_of(there, first) == "cancelled"
     assert unsound(there.store) == []
 

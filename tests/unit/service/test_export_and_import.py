@@ -134,7 +134,7 @@ def test_a_taken_id_makes_a_session_of_its_own_that_differs_in_its_id_alone(plac
         assert views(here, copy) == before
         for events, moved in zip(history, here.store.history(copy), strict=True):
             for event, copied in zip(events, moved, strict=True):
-                text = mark_imported(event).to_bytes()
+                text = mark_imported(event, sum(map(len, history))).to_bytes()
                 kind, _, rest = event.dedupe_key.partition(f":{session}")
                 assert copied.dedupe_key == f"{kind}:{copy}{rest}"
                 assert copied.to_bytes() == text.replace(session.encode(), copy.encode())
@@ -180,7 +180,8 @@ class Late:
 
 def marked(history: tuple[tuple[Event, ...], ...]) -> tuple[tuple[Event, ...], ...]:
     """Return a history as an import stores it."""
-    return tuple(tuple(map(mark_imported, events)) for events in history)
+    count = sum(map(len, history))
+    return tuple(tuple(mark_imported(event, count) for event in events) for events in history)
 
 
 def imported_late(there: Harness, session: SessionId, bundle: bytes, store: Callable[[], object]) -> SessionId:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 import pytest
+from tests.support.bundles import exported, imported
 from tests.support.flow import document, step
 from tests.support.modes import NEVER_STOPS, events_of, gaps_in, status_of
 from tests.support.outside import artifact
@@ -273,3 +274,14 @@ def reported(answer: ToolResult, verdict: str) -> dict[str, Any]:
     check = {"name": "make test", "result": verdict, "evidence": f"the tests {verdict}"}
     report = {"kind": "wr.verification_report", "verdict": verdict, "summary": f"It {verdict}.", "checks": [check]}
     return {"ackToken": answer.ack, "output": {"notesMarkdown": f"I ran it all: {verdict}.", "artifacts": [report]}}
+
+
+@pytest.mark.inv("WORLD-11")
+def test_a_receipt_that_came_with_a_bundle_is_a_claim() -> None:
+    here, there = provable(proof(assurance="observed")), provable(proof(assurance="observed"))
+    start, _ = at_the_fix(here)
+    assert isinstance(witnessed(here, start, assurance="observed"), ReceiptReport)
+    restored = imported(there, exported(here, here.session_of(start)).data).restored
+    looked = there.call("continue_workflow", restored.ways_on[0].next_call.arguments)
+    assert reason_in(there.advance(looked, "All tests pass.")) == "level"
+    assert isinstance(witnessed(there, looked, assurance="observed"), ReceiptReport)

@@ -9,6 +9,7 @@ from interlock.record.world import ASSURANCES, Assurance
 from interlock.service.run.attempts import pending_task
 from interlock.service.run.context import RunContext
 from interlock.views.node_position import chain_head
+from interlock.views.outside import level_of
 from interlock.views.session import Node
 
 
@@ -40,9 +41,9 @@ def weaker_level(run_context: RunContext, node: Node) -> Assurance | None:
         return None
     here = chain_head(run_context.session, node).node
     recorded = run_context.session.outside.received(node.run, awaits.event)
-    levels: set[Assurance] = {
-        one.data.assurance for one in recorded if one.node in (None, here) and one.event_id not in node.taken
-    }
+    trusted_from = run_context.session.trusted_from
+    free = [one for one in recorded if one.node in (None, here) and one.event_id not in node.taken]
+    levels: set[Assurance] = {level_of(one, trusted_from) for one in free}
     weaker: list[Assurance] = [one for one in ASSURANCES if one in levels and is_below(one, awaits.assurance)]
     return weaker[-1] if weaker else None
 

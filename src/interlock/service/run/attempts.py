@@ -81,7 +81,12 @@ def awaited_event(run_context: RunContext, node: Node) -> AwaitedEvent | None:
         return None
     here = chain_head(run_context.session, node).node
     outside = run_context.session.outside
-    demand = Demand(kind=awaits.event, assurance=awaits.assurance, keys=run_context.signing_keys)
+    demand = Demand(
+        kind=awaits.event,
+        assurance=awaits.assurance,
+        keys=run_context.signing_keys,
+        trusted_from=run_context.session.trusted_from,
+    )
     found = outside.first_match(node.run, demand, here, node.taken)
     if found is None:
         return None

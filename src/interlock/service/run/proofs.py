@@ -21,7 +21,7 @@ from interlock.service.run.context import RunContext
 from interlock.service.run.observations import repo_root_hash
 from interlock.store.ports.workspace import WorkTree
 from interlock.views.node_position import chain_head, walk_up
-from interlock.views.outside import Received
+from interlock.views.outside import Received, level_of
 from interlock.views.session import Node
 
 
@@ -130,7 +130,7 @@ def _receipt(run_context: RunContext, received: Received, place: ReceiptPlace) -
         command=str(fields["command"]),
         exit=code,
         tree=str(fields["tree"]),
-        assurance=received.data.assurance,
+        assurance=level_of(received, run_context.session.trusted_from),
         is_of_workspace=_is_of_workspace(run_context, received),
     )
 

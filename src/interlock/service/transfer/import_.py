@@ -32,7 +32,8 @@ class Imported:
 def import_session(ports: Restoring, data: bytes) -> Imported | Refusal:
     """Make a session from the bytes of a bundle. All of it is checked before any of it is stored.
 
-    The session is marked as imported: its runs reach no channel that does not name this source (WORLD-7).
+    The session is marked as imported: its runs reach no channel that does not name this source (WORLD-7), and no step
+    that still waits believes the levels of events that came with the bundle (WORLD-11).
 
     Raises:
         SessionBusyError, StoreFailureError, KeyRingDamagedError: See `service.failures`; nothing was recorded.
@@ -42,7 +43,8 @@ def import_session(ports: Restoring, data: bytes) -> Imported | Refusal:
         bundle = checked_bundle(data)
     except BundleError as error:
         return _refused(error)
-    history = [[mark_imported(event) for event in events] for events in bundle.history]
+    count = sum(map(len, bundle.history))
+    history = [[mark_imported(event, count) for event in events] for events in bundle.history]
     restored = ports.restored(bundle.session, history, bundle.contents)
     return Imported(restored=restored, source=bundle.session, banner=bundle.banner)
 

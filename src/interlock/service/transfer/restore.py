@@ -9,7 +9,7 @@ from interlock.engine.answer.structure import NextCall
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import SessionId
 from interlock.record.content import Contents
-from interlock.record.events import Event, copy_to_session
+from interlock.record.events import Event, SessionCreatedEvent, copy_to_session, mark_imported
 from interlock.service.clock import Clock, mint_session
 from interlock.service.ports import ReadPorts
 from interlock.service.run.context import load_run_context
@@ -82,11 +82,19 @@ class Restoring:
         An earlier import of the same history that may be recorded takes effect when the session is locked again: then
         the session is already made.
         """
-        rewritten = tuple(tuple(copy_to_session(event, session) for event in events) for events in history)
+        count = sum(map(len, history))
+        rewritten = tuple(tuple(_copied(event, session, count) for event in events) for events in history)
         with named(session), self.writer.hold(session) as lock:
             if lock.session is None:
                 return self.writer.restore(lock, rewritten, contents)
             return lock.session if self.read.reader.history(session) == rewritten else None
+
+
+def _copied(event: Event, session: SessionId, count: int) -> Event:
+    """Return an event for the made session. If fewer events than its bundle had are left, the mark counts those."""
+    if isinstance(event, SessionCreatedEvent) and (event.data.imported or 0) > count:
+        event = mark_imported(event, count)
+    return copy_to_session(event, session)
 
 
 def _is_free(reader: SessionReader, session: SessionId) -> bool:
