@@ -37,7 +37,12 @@ def console_of(
     `is_person`: a person started it. `faults`: those of the configuration file.
     """
     sources = Sources(
-        store=harness.store, catalog=harness.ports.catalog, workspace=None, repo=None, clock=clock or SystemClock()
+        store=harness.store,
+        catalog=harness.ports.catalog,
+        workspace=None,
+        repo=None,
+        clock=clock or SystemClock(),
+        keys=harness.ports.signing_keys,
     )
     access = Access(port=PORT, clock=clock or SystemClock(), first_link=LINK)
     user = harness.data_dir / "workflows" if harness.data_dir is not None else None

@@ -15,6 +15,7 @@ from interlock.record.events import Actor
 from interlock.record.world import Assurance, Via
 from interlock.service.outside.dispatch import Sender
 from interlock.service.outside.receive import Arrival
+from interlock.service.outside.signatures import decoded_key, new_source, sign_event
 from interlock.service.ports import AppendPorts
 from interlock.service.tools.send_event import EventReport, send_event
 from interlock.testing.harness import Harness, ToolResult
@@ -107,3 +108,15 @@ def with_sources(harness: Harness, *sources: SourceKey) -> Harness:
     """Return the harness with these sources of signed events."""
     named: Mapping[str, SourceKey] = {one.name: one for one in sources}
     return replace(harness, ports=replace(harness.ports, sources=named))
+
+
+def a_source(*kinds: str) -> tuple[SourceKey, bytes]:
+    private, public = new_source()
+    key = decoded_key(private)
+    assert key is not None
+    return SourceKey(name="ci", public_key=public, kinds=kinds), key
+
+
+def signed_event(harness: Harness, start: ToolResult, key: bytes, **changes: Any) -> SentEvent:
+    given: dict[str, Any] = {"event": "ci.finished", "id": "1", "fields": {"status": "green"}, **changes}
+    return sign_event(harness.reference_of(start).run, SentEvent.model_validate(given), "ci", key)

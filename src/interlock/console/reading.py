@@ -21,6 +21,7 @@ from interlock.service.run.plans import Plans
 from interlock.service.run.summaries import Listing, Summaries
 from interlock.store.ports.reader import LogVersion
 from interlock.store.ports.store import StoreReader
+from interlock.views.outside import SigningKeys
 from interlock.views.session import Node
 from interlock.views.summary import Drift, RunSummary
 
@@ -39,13 +40,17 @@ class RefusedPageError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Sources:
-    """A data directory and the workflows of a workspace. `repo` identifies the repository of the workspace."""
+    """A data directory and the workflows of a workspace. `repo` identifies the repository of the workspace.
+
+    `keys` are the signing keys that are configured here; None: not known, and no page says that one is missing.
+    """
 
     store: StoreReader
     catalog: Catalog
     workspace: Path | None
     repo: Digest | None
     clock: Clock
+    keys: SigningKeys | None = None
     plans: Plans = field(init=False)
     _summaries: Summaries = field(default_factory=Summaries, init=False)
     _reports: dict[_ReportKey, tuple[LogVersion | None, Viewed[SessionReport]]] = field(
@@ -116,7 +121,7 @@ class Sources:
         def make(history: History) -> SessionReport:
             if run not in history.session.runs:
                 raise RefusedPageError(missing(f"run {run}", session), 404)
-            reporter = SessionReporter(self.store, self.plans, history)
+            reporter = SessionReporter(self.store, self.plans, history, self.keys)
             report = reporter.session([RunId(run)], steps_max=shown + after)
             (one,) = report.runs
             return replace(report, runs=(replace(one, steps=one.steps[: max(0, len(one.steps) - after)]),))
@@ -138,7 +143,7 @@ class Sources:
             if found.kind == "checkpoint" and found.parent is not None:
                 found = history.session.nodes[found.parent]
             run_context = load_run_context(history.session, history.session.runs[found.run], self.plans)
-            return SessionReporter(self.store, self.plans, history), run_context, found
+            return SessionReporter(self.store, self.plans, history, self.keys), run_context, found
 
         return self.view_session(session, make)
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.console import Browser, console_of, entered
+from tests.support.outside import a_source, signed_event, waiting_for, with_sources
 from tests.support.q3_launch import LAUNCH, all_definitions
 from tests.support.server import tree
 
@@ -127,3 +128,23 @@ def test_the_page_of_settings_says_what_is_wrong_with_the_file() -> None:
     page = browser.get("/settings").text
     assert "The file has faults" in page
     assert "&lt;b&gt;not&lt;/b&gt;" in page
+
+
+@pytest.mark.inv("WORLD-10", "CON-1")
+def test_a_page_says_when_the_key_of_a_signature_is_not_configured_here() -> None:
+    source, key = a_source("ci.finished")
+    theirs = with_sources(Harness.in_memory(waiting_for(assurance="signed")), source)
+    first = theirs.start("test.flow", goal="Ship")
+    waiting = theirs.advance(first)
+    event = signed_event(theirs, first, key)
+    theirs.advance(waiting, None, output={"artifacts": [{"kind": "wr.event", **event.to_json()}]})
+    other, _ = a_source("ci.finished")
+
+    def pages(harness: Harness) -> str:
+        browser = entered(harness)
+        session = harness.store.load(harness.session_of(first))
+        assert session is not None
+        return "".join(browser.get(f"/sessions/{session.session}/nodes/{node}").text for node in session.nodes)
+
+    assert "is not configured here" not in pages(theirs)
+    assert "with a key that is not configured here" in pages(with_sources(theirs, other))

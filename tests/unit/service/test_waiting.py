@@ -10,14 +10,24 @@ import pytest
 from tests.support.ends import ended_by_command
 from tests.support.flow import Document, declared, document, step
 from tests.support.modes import NEVER_STOPS, events_of, files_below, gaps_in, session_of, status_of
-from tests.support.outside import AWAIT, STATUS, WAITING, artifact, into_file, sending, sent, waiting_for, with_sources
+from tests.support.outside import (
+    AWAIT,
+    STATUS,
+    WAITING,
+    a_source,
+    artifact,
+    into_file,
+    sending,
+    sent,
+    signed_event,
+    waiting_for,
+    with_sources,
+)
 from tests.support.verify import unsound
 
-from interlock.engine.outside import SentEvent, SourceKey
 from interlock.kernel.budgets import ATTEMPTS_PER_STEP_MAX, CLAIMS_WAITING_MAX, EVENTS_WAITING_MAX
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.record.events import AdvanceRecordedEvent, Event
-from interlock.service.outside.signatures import decoded_key, new_source, sign_event
 from interlock.service.tools.send_event import EventReport
 from interlock.store.memory.store import MemoryStore
 from interlock.testing.harness import CounterClock, FixedKeyRing, Harness, ToolResult
@@ -366,18 +376,6 @@ def test_an_event_to_a_complete_run_is_refused_and_nothing_is_recorded() -> None
 
 
 # Signatures.
-
-
-def a_source(*kinds: str) -> tuple[SourceKey, bytes]:
-    private, public = new_source()
-    key = decoded_key(private)
-    assert key is not None
-    return SourceKey(name="ci", public_key=public, kinds=kinds), key
-
-
-def signed_event(harness: Harness, start: ToolResult, key: bytes, **changes: Any) -> SentEvent:
-    given: dict[str, Any] = {"event": "ci.finished", "id": "1", "fields": {"status": "green"}, **changes}
-    return sign_event(harness.reference_of(start).run, SentEvent.model_validate(given), "ci", key)
 
 
 @pytest.mark.inv("WORLD-10")

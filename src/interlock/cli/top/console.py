@@ -135,6 +135,7 @@ def _open_sources(options: argparse.Namespace) -> "Sources":
         workspace=places.workspace,
         repo=read_place(options).repo,
         clock=SystemClock(),
+        keys=frozenset((one.name, one.public_key) for one in command_settings(options).config.sources),
     )
 
 

@@ -41,7 +41,7 @@ class PastPages:
             place = next((at for at, end in enumerate(ends) if end >= wanted), len(ends) - 1)
             place = max(place, begins[0])
             past = past_of(history, place + 1)
-            report = SessionReporter(self.sources.store, self.sources.plans, past).session(
+            report = SessionReporter(self.sources.store, self.sources.plans, past, self.sources.keys).session(
                 [RunId(run)], steps_max=CONSOLE_STEPS_SHOWN
             )
             return report, ends[begins[0] :]
