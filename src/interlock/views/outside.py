@@ -44,20 +44,26 @@ class Received:
     data: EventReceived
 
 
-def level_of(received: Received, trusted_from: int) -> Assurance:
-    """Return how well an event is known here.
-
-    A bundle can give its events any level. So an event before the index `trusted_from`, which came with one, counts as
-    claimed. A signed one stays signed: its signature can be checked.
-    """
-    level = received.data.assurance
-    return level if received.index >= trusted_from or level == "signed" else "claimed"
-
-
 NOT_CONFIGURED = "is not configured here"
 """What views say of a signing key that the user's configuration does not name: its signature proves nothing."""
 SigningKeys = frozenset[tuple[str, str]]
 """The sources whose signatures count, each by its name and its public key."""
+
+
+def has_unknown_key(event: EventReceived, keys: SigningKeys | None) -> bool:
+    """Say whether an event is signed with a key that is none of these; with None, the keys are not known."""
+    return keys is not None and event.signed is not None and (event.signed.source, event.signed.public_key) not in keys
+
+
+def level_of(received: Received, trusted_from: int, keys: SigningKeys | None) -> Assurance:
+    """Return how well an event is known here.
+
+    A bundle can give its events any level. So an event before the index `trusted_from`, which came with one, counts as
+    claimed. Only a signature with one of `keys` proves more; None: each key counts, as in a view.
+    """
+    level = received.data.assurance
+    is_proven = level == "signed" and not has_unknown_key(received.data, keys)
+    return level if received.index >= trusted_from or is_proven else "claimed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,18 +81,13 @@ class Demand:
 
     def is_met_by(self, received: Received) -> bool:
         """Say whether an event of this kind is known well enough."""
-        if ASSURANCES.index(level_of(received, self.trusted_from)) < ASSURANCES.index(self.assurance):
+        if ASSURANCES.index(level_of(received, self.trusted_from, self.keys)) < ASSURANCES.index(self.assurance):
             return False
         event = received.data
         if self.assurance != "signed" or self.keys is None or event.event.startswith("wr."):
             return True
         # An imported log may call any event signed or executed; only a key that is known here proves it.
         return event.signed is not None and (event.signed.source, event.signed.public_key) in self.keys
-
-
-def has_unknown_key(event: EventReceived, keys: SigningKeys | None) -> bool:
-    """Say whether an event is signed with a key that is none of these; with None, the keys are not known."""
-    return keys is not None and event.signed is not None and (event.signed.source, event.signed.public_key) not in keys
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from tests.support.bundles import exported, imported
 from tests.support.ends import ended_by_command
 from tests.support.flow import Document, declared, document, step
 from tests.support.modes import NEVER_STOPS, events_of, files_below, gaps_in, session_of, status_of
@@ -488,3 +489,20 @@ def test_a_waiting_step_that_was_refused_too_often_offers_a_fork_of_the_step_bef
     assert again["pending"]["stepId"] == "ci"
     assert harness.advance(again, None)["pending"]["stepId"] == "b"
     assert unsound(harness.store) == []
+
+
+@pytest.mark.inv("WORLD-10", "WORLD-11")
+@pytest.mark.parametrize("is_known", [True, False])
+def test_a_signed_event_of_a_bundle_counts_only_by_a_key_that_is_configured_here(*, is_known: bool) -> None:
+    document = waiting_for(assurance="observed")
+    source, key = a_source("ci.finished")
+    theirs = with_sources(Harness.in_memory(document), source)
+    first = theirs.start("test.flow", goal="Ship")
+    event: dict[str, Any] = signed_event(theirs, first, key).to_json()
+    assert isinstance(sent(theirs, first, event.pop("id"), **event), EventReport)
+    here = with_sources(Harness.in_memory(document), source if is_known else a_source("ci.finished")[0])
+    restored = imported(here, exported(theirs, theirs.session_of(first)).data).restored
+    waiting = here.advance(here.call("continue_workflow", restored.ways_on[0].next_call.arguments))
+    after = here.advance(waiting, None)
+    assert after["pending"]["stepId"] == ("b" if is_known else "ci")
+    assert unsound(here.store) == []

@@ -41,9 +41,9 @@ def weaker_level(run_context: RunContext, node: Node) -> Assurance | None:
         return None
     here = chain_head(run_context.session, node).node
     recorded = run_context.session.outside.received(node.run, awaits.event)
-    trusted_from = run_context.session.trusted_from
+    trusted_from, keys = run_context.session.trusted_from, run_context.signing_keys
     free = [one for one in recorded if one.node in (None, here) and one.event_id not in node.taken]
-    levels: set[Assurance] = {level_of(one, trusted_from) for one in free}
+    levels: set[Assurance] = {level_of(one, trusted_from, keys) for one in free}
     weaker: list[Assurance] = [one for one in ASSURANCES if one in levels and is_below(one, awaits.assurance)]
     return weaker[-1] if weaker else None
 

@@ -130,7 +130,7 @@ def _receipt(run_context: RunContext, received: Received, place: ReceiptPlace) -
         command=str(fields["command"]),
         exit=code,
         tree=str(fields["tree"]),
-        assurance=level_of(received, run_context.session.trusted_from),
+        assurance=level_of(received, run_context.session.trusted_from, run_context.signing_keys),
         is_of_workspace=_is_of_workspace(run_context, received),
     )
 
