@@ -22,6 +22,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+from hypothesis.vendor.pretty import RepresentationPrinter
 from tests.support.flow import INPUTS, choose, deciding, loop, parallel, step
 from tests.support.lifecycle import hold_lifecycle
 from tests.support.model import (
@@ -108,6 +109,13 @@ class Recorded:
     asking: ApprovalContext
     answer: ToolResult
     node: Node
+
+    def __repr__(self) -> str:
+        """Say which call this is, for whoever reads a failure."""
+        return f"<a call about {self.node!r}>"
+
+    def _repr_pretty_(self, printer: RepresentationPrinter, _is_cycle: bool) -> None:  # noqa: FBT001
+        printer.text(repr(self))
 
 
 def set_keys(part: object) -> set[str]:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from hypothesis.vendor.pretty import RepresentationPrinter
 from tests.support.model_language import (
     ABSENT,
     CONTRACTS,
@@ -141,6 +142,10 @@ class Node:
     def __repr__(self) -> str:
         """Say which node this is, for whoever reads a failure."""
         return f"<{self.kind} {self.run.nodes.index(self)} at {self.step['id'] if self.step else 'the end'}>"
+
+    def _repr_pretty_(self, printer: RepresentationPrinter, _is_cycle: bool) -> None:  # noqa: FBT001
+        """Print the short form: the fields of a node lead to every other node of its run, by very many ways."""
+        printer.text(repr(self))
 
     @property
     def loop(self) -> Pass | None:
