@@ -90,7 +90,7 @@ class LazyAgent:
             choices = cast("list[Json]", blank.get("choices", []))
             if choices:
                 return self._chance.choice(choices)
-            text = self._text(prompt, str(blank["what"]))
+            text = self._text(prompt, str(blank.get("what", blank["path"])))
             if blank["path"] == "output.notesMarkdown":
                 return _padded(text, asked)
             return self._of_shape(str(blank.get("shape", "text")), text)

@@ -24,7 +24,9 @@ PROSE = "(words)"
 """What replaces prose among the facts."""
 _OF_BLANKS = frozenset({"fill", "path", "shape", "choices"})
 """Members of blanks: short words that messages use for other things, too."""
-_PROSE_KEYS = frozenset({"message", "suggestedFix", "suggestion", "note", "fix", "recap", "found", "method", "what"})
+_PROSE_KEYS = frozenset(
+    {"message", "suggestedFix", "suggestion", "note", "fix", "recap", "found", "method", "then", "what"}
+)
 _LONG = 8
 """A value of so many characters is recognised anywhere; a shorter one only between quotes or on a line of its own."""
 _ID = r"(?:st|ack|chk)_[0-9a-z]{4}[\w-]{52}|(?:sess|run)_[0-9a-z]{26}|sha256:[0-9a-f]{12,64}"

@@ -11,7 +11,7 @@ from interlock.testing.chat_server import Answer, Body, ChatAnswer
 from interlock.testing.harness import good_value
 
 _FIXED = re.compile(r"^fixed: (.*)$", re.MULTILINE)
-_BLANK = re.compile(r"^- `([^`]+)`(?: \((.*?)\))?: (.*)$", re.MULTILINE)
+_BLANK = re.compile(r"^- `([^`]+)`(?: \((.*?)\))?(?:: (.*))?$", re.MULTILINE)
 NOTES = (
     "At 14:05 the command `run` failed in 3 of 20 runs on a1b2c3d4e5f6; the first wrong value is set in src/app.py:12. "
     "Observation number {number}: case {number} gave {number} rows, and file{number}.py line {number} holds its cause. "

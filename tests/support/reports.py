@@ -15,7 +15,7 @@ Draw = Callable[..., Any]
 RISKS = ("conservative", "balanced", "aggressive")
 GOOD_NOTES = f"""Verdict: done, it's "so" é, urgent, alpha. {many_words(32)}"""
 WEAK_NOTES = "TODO"
-PLACEHOLDER = "<this step's result, written by you>"
+PLACEHOLDER = "<your notes>"
 
 
 class Reports:

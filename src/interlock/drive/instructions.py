@@ -95,7 +95,7 @@ def _fill_line(fill: Mapping[str, Json]) -> str:
     path = str(fill.get("path", "")).removeprefix("output.").replace("notesMarkdown", "notes")
     choices, shape = fill.get("choices"), fill.get("shape")
     kind = " | ".join(map(str, choices)) if isinstance(choices, list) and choices else shape
-    return f"- `{path}`" + (f" ({kind})" if kind else "") + f": {fill.get('what')}"
+    return f"- `{path}`" + (f" ({kind})" if kind else "") + (f": {fill['what']}" if "what" in fill else "")
 
 
 def refusal_message(blockers: Sequence[Mapping[str, Json]], position: Position) -> str:

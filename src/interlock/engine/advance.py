@@ -154,7 +154,11 @@ def _outcome(attempt: Attempt, state: Running, held: HeldContext) -> "_Transitio
     observed = observed_in(workflow, node, attempt.evidence.artifacts, attempt.attempt)
     violations.findings += [*judgement.findings, *observed.findings]
     proved = judge_proofs(node, attempt.proof, verdict_in(judgement.values))
-    violations.findings += [*check_separation(attempt, node), *_notes_sent_again(attempt), *proved.findings]
+    violations.findings += [
+        *check_separation(attempt, node),
+        *_notes_sent_again(attempt, rendered_line(node.title, seen)),
+    ]
+    violations.findings += proved.findings
     if violations.is_refused():
         return violations.findings
     evidence = {**judgement.values, **_outside_values(attempt, node)}
@@ -234,10 +238,10 @@ def _unmet(step_id: str, awaits: AwaitEvent, fields: Mapping[str, Json]) -> Viol
     return reasons.check_failed(step_id, str(awaits.check), fields)
 
 
-def _notes_sent_again(attempt: Attempt) -> list[Violation]:
+def _notes_sent_again(attempt: Attempt, title: str) -> list[Violation]:
     """Return the violation of notes that an earlier step on this branch was reported with (EVID-11)."""
     is_again = is_sent_again(attempt.evidence.stored_notes(), attempt.earlier_notes)
-    return [reasons.copied_notes("are those of an earlier step")] if is_again else []
+    return [reasons.notes_sent_again(title)] if is_again else []
 
 
 def finding_of(suspended: Suspended) -> Violation:

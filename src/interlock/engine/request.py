@@ -11,8 +11,20 @@ from interlock.kernel.ids import Digest
 from interlock.kernel.text import truncated
 from interlock.record.base import Preferences
 
-NOTES_BLANK = Blank(what="this step's result, written by you")
-"""The notes that an answer asks for. Its words sent back are no evidence."""
+NOTES_BLANK = Blank()
+"""The notes that an answer asks for. The sentence of its call says that the agent writes them (ANS-22)."""
+NOTES_IN_TEXT = "the result of this step"
+"""What the text of an answer says of the notes. Sent back, it is no evidence."""
+
+IN_TEXT = ("this step", "`continue_workflow`")
+IN_STRUCTURE = ("the step in pending.prompt", "this tool")
+"""How an answer names its step and the tool to call: in its text, and in its data."""
+
+
+def report_instruction(step: str, tool: str) -> str:
+    """Return what an answer says before the call that reports a step; sent back as notes, it is no evidence."""
+    return f"Do {step} now. Then call {tool} with"
+
 
 ARTIFACT_CONTENT_TYPE = "application/json"
 WHOLE_NOTES_CONTENT_TYPE = "text/markdown"
@@ -102,7 +114,7 @@ class Request:
 
     def has_notes(self) -> bool:
         """Say whether there are notes, other than the sample text of an answer."""
-        return bool((self.notes or "").strip().strip(_AROUND)) and not is_sample(self.notes, NOTES_BLANK)
+        return bool((self.notes or "").strip().strip(_AROUND)) and not is_sample(self.notes, Blank(what=NOTES_IN_TEXT))
 
     def stored_notes(self) -> str:
         """Return the notes as they are recorded: within the budget, cut with the marker (EVT-7)."""
@@ -134,7 +146,7 @@ def is_sample(value: Json, blank: Blank | None = None) -> bool:
         return False
     said = value.strip(_AROUND)
     in_brackets = said.startswith("<") and said.endswith(">")
-    return in_brackets or (blank is not None and said.strip("<>").casefold() == blank.what.casefold())
+    return in_brackets or (blank is not None and said.strip("<>").casefold() == (blank.what or "").casefold())
 
 
 def sample_left(value: Json, outline: Outline = None) -> str | None:

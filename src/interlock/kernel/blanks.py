@@ -16,9 +16,12 @@ from interlock.kernel.canonical import Json, JsonScalar
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blank:
-    """A value that the caller must supply: what it is, the choices if they are closed, its shape if it is no text."""
+    """A value that the caller must supply: the choices if they are closed, its shape if it is no text.
 
-    what: str
+    `what` says what to write, unless the path says it: a small model copies whatever text stands in a value's place.
+    """
+
+    what: str | None = None
     choices: tuple[JsonScalar, ...] = ()
     shape: str | None = None
 
@@ -52,7 +55,7 @@ def fill_in(
 
     Args:
         arguments: The fixed arguments.
-        fill: The blanks as answers carry them: `{path, what, choices?, shape?}`.
+        fill: The blanks as answers carry them: `{path, what?, choices?, shape?}`.
         supply: Returns the value of a blank.
     """
     filled = copy.deepcopy(dict(arguments))

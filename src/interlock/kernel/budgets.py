@@ -197,6 +197,8 @@ LIST_DESCRIPTION_BYTES_MAX = 200
 """A workflow's description in a list: an answer with thirty of them is still small."""
 CORRECTED_ARGUMENTS_MAX = 12
 """Arguments that a corrected call repeats: no tool has more."""
+FILLS_NAMED_MAX = 3
+"""Values to add that the sentence of a call names; `fill` lists all of them."""
 ECHO_BYTES_MAX = 80
 """How much of a caller's own value an error quotes."""
 NEAR_TOKEN_CHARS_MAX = 12

@@ -65,7 +65,7 @@ def corrected_call(tool: Tool, sent: Mapping[str, Json], correction: Correction)
 
 def _call(tool: str, outline: Mapping[str, Outline]) -> Json:
     call = NextCall.of(tool, outline)
-    return {"tool": tool, "arguments": call.arguments, "fill": [one.to_json() for one in call.fill]}
+    return {"fill": [one.to_json() for one in call.fill], "tool": tool, "arguments": call.arguments}
 
 
 def renamed(arguments: Mapping[str, Json], loc: tuple[int | str, ...], target: str) -> dict[str, Json]:

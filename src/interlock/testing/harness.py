@@ -374,7 +374,7 @@ def good_value(blank: Mapping[str, Json]) -> Json:
     choices = cast("list[Json]", blank.get("choices", []))
     if choices:
         return _good_choice(choices)
-    shape, words = str(blank.get("shape", "text")), f"Filled in: {blank['what']}"
+    shape, words = str(blank.get("shape", "text")), f"Filled in: {blank.get('what', blank['path'])}"
     return _of_shape(shape, words)
 
 

@@ -23,7 +23,7 @@ from interlock.engine.answer.parts import PendingStepView, RunView
 from interlock.engine.answer.structure import Fork, LoopPass, Warned
 from interlock.engine.judge.reasons import missing_artifact, missing_key, missing_notes
 from interlock.engine.judge.violations import Violation
-from interlock.engine.request import NOTES_BLANK
+from interlock.engine.request import NOTES_IN_TEXT
 from interlock.kernel.blanks import Blank
 from interlock.kernel.budgets import HEADER_GOAL_BYTES_MAX
 from interlock.record.base import Preferences
@@ -131,7 +131,10 @@ def test_clients_that_cut_the_middle_keep_run_call_and_tokens() -> None:
         head = "**Demo** · run `ab12`" if is_ordinary(facts) else f"**Demo** (`test.demo`) · run `ab12`{goal}"
         assert text.startswith(f"{head} · ")
         call = structure_of(facts)["nextCall"]
-        last = call["fill"][-1]["what"] if call and call["fill"] else "```" if call else "to the user."
+        last = "to the user."
+        if call:
+            fills: list[dict[str, str]] = call["fill"]
+            last = fills[-1].get("what", NOTES_IN_TEXT) if fills else "```"
         assert text.endswith(last)
 
 
@@ -163,8 +166,13 @@ def test_a_title_of_several_lines_stays_on_the_first_line() -> None:
 @pytest.mark.inv("ANS-3")
 def test_the_next_call_is_the_ack_with_room_for_notes_and_names_the_run() -> None:
     call = structure_of(ADVANCE)["nextCall"]
-    fill = [{"path": "output.notesMarkdown", "what": NOTES_BLANK.what}]
-    assert call == {"tool": CONTINUE_TOOL, "arguments": {"ackToken": "ack.here", "run": "ab12"}, "fill": fill}
+    fill = [{"path": "output.notesMarkdown"}]
+    then = (
+        "Do the step in pending.prompt now. Then call this tool with these arguments,"
+        " and add output.notesMarkdown, written by you."
+    )
+    arguments = {"ackToken": "ack.here", "run": "ab12"}
+    assert call == {"tool": CONTINUE_TOOL, "arguments": arguments, "fill": fill, "then": then}
     assert structure_of(PASSED)["nextCall"]["arguments"] == {"stateToken": "st.tip", "run": "ab12"}
     used_up = replace(ADVANCE, ack_token=None, fork=FORK)
     assert structure_of(used_up)["nextCall"]["arguments"]["ackToken"] == "ack.fork"
@@ -278,7 +286,7 @@ TYPED = replace(STEP, artifacts=(OUTLINE,), context=KEYS, needs_notes=False)
 VERDICT = {"path": "output.artifacts[0].verdict", "what": "your verdict", "choices": ["clean", "bad"]}
 CAUSE = {"path": "context.cause", "what": "why it broke"}
 SIZE = {"path": "context.size", "what": "how large", "shape": "number"}
-NOTES = {"path": "output.notesMarkdown", "what": NOTES_BLANK.what}
+NOTES = {"path": "output.notesMarkdown"}
 ARTIFACT = {"output": {"artifacts": [{"kind": "wr.verdict"}]}}
 
 

@@ -5,7 +5,6 @@ from tests.support.flow import document, step
 
 from interlock.engine.judge.own_words import is_copy, repeats_itself, text_in_two_fields
 from interlock.engine.judge.reasons import OWN_WORDS_FIX
-from interlock.engine.request import NOTES_BLANK
 from interlock.testing.harness import Harness, ToolResult
 
 PROMPT = "Read the change from end to end and write down each place where a caller may see another result than before."
@@ -90,7 +89,7 @@ def test_notes_of_a_refused_attempt_and_of_another_branch_may_be_sent_again() ->
 def test_what_an_answer_says_about_notes_is_refused_as_notes() -> None:
     harness = flow()
     answer = harness.start("test.flow")
-    for notes in (None, NOTES_BLANK.what, OWN_WORDS_FIX):
+    for notes in (None, answer["nextCall"]["then"], OWN_WORDS_FIX):
         answer = harness.advance(answer, notes)
         (blocker,) = answer["blockers"]
         assert blocker["code"] in ("MISSING_REQUIRED_OUTPUT", "INVALID_REQUIRED_OUTPUT")

@@ -38,6 +38,7 @@ def spoilt(outline: dict[str, Any], good: dict[str, Json]) -> Iterator[tuple[str
     for name, blank in outline.items():
         if not isinstance(blank, Blank):
             continue
+        assert blank.what is not None
         yield name, {key: value for key, value in good.items() if key != name}
         for sample in (blank.what, blank.what.upper(), f"<{blank.what}>", "<...>"):
             yield name, good | {name: sample}

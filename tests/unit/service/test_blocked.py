@@ -2,7 +2,6 @@
 
 import pytest
 
-from interlock.engine.request import NOTES_BLANK
 from interlock.kernel.budgets import ATTEMPTS_PER_STEP_MAX
 from interlock.kernel.errors import ErrorCode
 from interlock.record.events import (
@@ -21,7 +20,7 @@ BAD: list[dict[str, object] | None] = [
     {"notesMarkdown": None},
     {"notesMarkdown": ""},
     {"notesMarkdown": " \n"},
-    {"notesMarkdown": f"<{NOTES_BLANK.what}>"},
+    {"notesMarkdown": "<your notes>"},
     {"artifacts": [{"kind": "report"}]},
 ]
 

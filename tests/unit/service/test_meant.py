@@ -163,7 +163,7 @@ def test_an_argument_of_another_tool_is_left_out_and_its_tool_named(memory: Harn
 def test_evidence_under_another_name_gets_a_place_and_is_not_dropped(memory: Harness, sent: dict[str, Any]) -> None:
     token = memory.start("test.abc")["checkpointToken"]
     _, arguments = corrected(memory.call("checkpoint_workflow", {"checkpointToken": token, **sent}))
-    assert arguments == {"checkpointToken": token, "output": {"notesMarkdown": "<this step's result, written by you>"}}
+    assert arguments == {"checkpointToken": token, "output": {"notesMarkdown": "<written by you>"}}
 
 
 def test_a_token_under_another_name_goes_where_it_belongs_and_replaces_none(memory: Harness) -> None:

@@ -28,7 +28,7 @@ from interlock.engine.answer.structure import (
 )
 from interlock.engine.gates import Answered, Question
 from interlock.engine.published import Published
-from interlock.engine.request import NOTES_BLANK
+from interlock.engine.request import IN_STRUCTURE, IN_TEXT, NOTES_BLANK, report_instruction
 from interlock.kernel.blanks import Blank, Outline
 from interlock.kernel.canonical import Json, JsonScalar
 from interlock.kernel.errors import Refusal
@@ -106,9 +106,9 @@ def look_call(state_token: str, label: str) -> NextCall:
     return NextCall.of(CONTINUE_TOOL, {"stateToken": state_token, "run": label})
 
 
-def ack_call(ack_token: str, label: str, evidence: Mapping[str, Outline]) -> NextCall:
-    """Return the call that reports a step of the labelled run."""
-    return NextCall.of(CONTINUE_TOOL, {"ackToken": ack_token, "run": label, **evidence})
+def ack_call(ack_token: str, label: str, evidence: Mapping[str, Outline], then: str | None = None) -> NextCall:
+    """Return the call that reports a step of the labelled run; `then` says in a sentence when to make it."""
+    return NextCall.of(CONTINUE_TOOL, {"ackToken": ack_token, "run": label, **evidence}, then)
 
 
 def _next_call(facts: AnswerModel) -> NextCall | None:
@@ -122,9 +122,10 @@ def _next_call(facts: AnswerModel) -> NextCall | None:
         assert facts.fork is not None, "a step that is not done has an attempt or a fork"
         token = facts.fork.ack_token
     step, awaited = facts.step, facts.awaited
+    then = _instruction(facts, *IN_STRUCTURE)
     if awaited is None:
-        return ack_call(token, facts.run.label, evidence_outline(step, facts.blockers))
-    return ack_call(token, facts.run.label, evidence_outline(replace(step, claim=awaited.claim)))
+        return ack_call(token, facts.run.label, evidence_outline(step, facts.blockers), then)
+    return ack_call(token, facts.run.label, evidence_outline(replace(step, claim=awaited.claim)), then)
 
 
 def evidence_outline(step: PendingStepView, blockers: BlockerReport | None = None) -> dict[str, Outline]:
@@ -156,7 +157,7 @@ def evidence_outline(step: PendingStepView, blockers: BlockerReport | None = Non
 
 
 def _notes_blank(step: PendingStepView) -> Blank:
-    return NOTES_BLANK if step.needs_notes else replace(NOTES_BLANK, what=f"{NOTES_BLANK.what} (optional)")
+    return NOTES_BLANK if step.needs_notes else replace(NOTES_BLANK, what="optional")
 
 
 def _key_blank(step: PendingStepView, path: str, details: Mapping[str, JsonScalar] | None) -> Blank:
@@ -348,7 +349,8 @@ def _render_footer(facts: AnswerModel, call: NextCall | None) -> str:
         lines.append(facts.fork.in_one_line())
     if call is None:
         return "\n".join([*lines, _COMPLETE if facts.ended is None else _ENDED])
-    return "\n".join([*lines, _next_call_line(facts), call.in_lines()])
+    instruction = _instruction(facts, *IN_TEXT)
+    return "\n".join([*lines, f"{instruction}:", call.in_lines()])
 
 
 _COMPLETE = "Complete. Call no more tools; report the result to the user."
@@ -359,26 +361,28 @@ _ENDED = (
 )
 
 
-def _next_call_line(facts: AnswerModel) -> str:
+def _instruction(facts: AnswerModel, step: str, tool: str) -> str:
+    """Return what to do before the call and when to make it, as the beginning of a sentence that the call ends."""
+    waiting = facts.step.waiting if facts.step is not None else None
     if facts.redirect is not None:
         # A refused step that waits is retried from the step before it, which can be redone on a new branch.
-        is_retried = facts.blockers is not None and facts.step is not None and facts.step.waiting is not None
-        return f"Next, call `{CONTINUE_TOOL}` to see the {'step before it' if is_retried else 'current step'}:"
+        is_retried = facts.blockers is not None and waiting is not None
+        return f"Next, call {tool} to see the {'step before it' if is_retried else 'current step'}"
     if facts.awaited is not None:
-        return _approval_line(facts.awaited)
+        return _approval_line(facts.awaited, tool)
     if facts.blockers is not None:
-        return f"Do what is missing. Then call `{CONTINUE_TOOL}` with:"
-    if facts.step is not None and facts.step.waiting is not None:
-        return f"{facts.step.waiting.how} Then call `{CONTINUE_TOOL}` with:"
-    return f"Do this step now. Then call `{CONTINUE_TOOL}` with:"
+        return f"Do what is missing of {step}. Then call {tool} with"
+    if waiting is not None:
+        return f"{waiting.how} Then call {tool} with"
+    return report_instruction(step, tool)
 
 
-def _approval_line(awaited: PendingApproval) -> str:
+def _approval_line(awaited: PendingApproval, tool: str) -> str:
     if awaited.claim is None:
-        return f"Nothing was recorded. Stop here. When the user is ready to answer, call `{CONTINUE_TOOL}` again:"
+        return f"Nothing was recorded. Stop here. When the user is ready to answer, call {tool} again with"
     return (
         "Nothing was recorded. Ask the user. If they say yes, write into the artifact who confirmed what (it is kept"
-        f" as your claim) and call `{CONTINUE_TOOL}` again with the evidence of the step:"
+        f" as your claim) and call {tool} again with the evidence of the step and"
     )
 
 

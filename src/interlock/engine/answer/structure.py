@@ -10,7 +10,9 @@ from interlock.define.diagnostics import Diagnostic
 from interlock.define.parts import Reference
 from interlock.engine.gates import Answered
 from interlock.engine.published import Published
+from interlock.engine.request import NOTES_IN_TEXT
 from interlock.kernel.blanks import Fill, Outline, separate
+from interlock.kernel.budgets import FILLS_NAMED_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.text import json_in_code
 from interlock.record.payloads import RunEndKind, WorkReason
@@ -40,7 +42,7 @@ class FillOut(Published):
     """A value to add to the call, written by you."""
 
     path: Annotated[str, Field(description="Its place in the arguments.")]
-    what: Annotated[str, Field(description="What to write there. Never send these words.")]
+    what: Annotated[str | None, Field(description="What to write there. Never send these words.")] = None
     choices: Annotated[tuple[JsonValue, ...] | None, Field(strict=False)] = None
     shape: str | None = None
 
@@ -53,7 +55,7 @@ class FillOut(Published):
     def in_one_line(self) -> str:
         """Return the blank as one line of an answer's text."""
         kind = " | ".join(map(_choice, self.choices or ())) or self.shape
-        return f"- `{self.path}`" + (f" ({kind})" if kind else "") + f": {self.what}"
+        return f"- `{self.path}`" + (f" ({kind})" if kind else "") + f": {self.what or NOTES_IN_TEXT}"
 
 
 def _choice(choice: JsonValue) -> str:
@@ -69,22 +71,36 @@ def call_lines(shown: Json, fill: Sequence[FillOut]) -> str:
 
 
 class NextCall(Published):
-    """What to send next: `arguments` unchanged, plus each value that `fill` names."""
+    """What to send next: `arguments` unchanged, plus each value that `fill` names.
 
+    `fill` comes first and `then` last: a small model copies what comes after the arguments into its call (ANS-22).
+    """
+
+    fill: Annotated[tuple[FillOut, ...], Field(strict=False)]
     tool: str
     arguments: dict[str, JsonValue]
-    fill: Annotated[tuple[FillOut, ...], Field(strict=False)]
+    then: str | None = None
 
     @classmethod
-    def of(cls, tool: str, outline: Mapping[str, Outline]) -> Self:
-        """Return the call of an outline."""
+    def of(cls, tool: str, outline: Mapping[str, Outline], instruction: str | None = None) -> Self:
+        """Return the call of an outline; `instruction` is the beginning of the sentence that says when to make it."""
         arguments, fills = separate(outline)
+        then = None if instruction is None else f"{instruction} these arguments{_added(fills)}."
         # A refused call may hold any JSON, also text that a model would not accept.
-        return cls.model_construct(tool=tool, arguments=arguments, fill=tuple(map(FillOut.of, fills)))
+        return cls.model_construct(fill=tuple(map(FillOut.of, fills)), tool=tool, arguments=arguments, then=then)
 
     def in_lines(self) -> str:
         """Return the call as an answer's text shows it: the arguments, and a line for each value to add."""
         return call_lines(self.arguments, self.fill)
+
+
+def _added(fills: Sequence[Fill]) -> str:
+    """Return what a sentence says of the values to add: their names, if they are few."""
+    if not fills:
+        return ""
+    *first, last = (fill.path for fill in fills)
+    names = f"{', '.join(first)} and {last}" if first else last
+    return f", and add {names if len(fills) <= FILLS_NAMED_MAX else 'each value that fill names'}, written by you"
 
 
 class Fork(Published):

@@ -111,6 +111,16 @@ def copied_notes(found: str) -> Violation:
     )
 
 
+def notes_sent_again(step_title: str) -> Violation:
+    """`contract_violation:invalid_required_output` for notes that an earlier step was reported with."""
+    return _finding(
+        "invalid_required_output",
+        _contract(NOTES_CONTRACT),
+        "The notes (`output.notesMarkdown`) are those of an earlier step.",
+        f"That text is recorded already. Write another one: only the result of the step '{step_title}'." + _USE_FRESH,
+    )
+
+
 def unmet_criteria(lacks: Sequence[str]) -> Violation:
     """`contract_violation:invalid_required_output` for notes that do not meet the step's criteria."""
     words = "; ".join(map(_share, lacks))
