@@ -18,6 +18,7 @@ GUIDED = {"autonomy": "guided"}
 ASKING = (asking(), READING_APPROVAL)
 Outcome: TypeAlias = tuple[str, list[str]]
 HELD: Outcome = ("check", [])
+CONTINUED: Outcome = ("b", [])
 
 
 def step_after(harness: Harness, mode: Document, *, is_run: bool = False) -> Outcome:
@@ -67,7 +68,7 @@ def test_a_check_waits_for_its_result_in_every_mode(tmp_path: Path, mode: Docume
 def test_a_failed_check_that_is_read_continues_in_every_mode_and_a_needed_one_only_in_one_that_never_stops(
     tmp_path: Path, mode: Document, needed: Outcome
 ) -> None:
-    for workflow, expected in ((NEEDED, needed), (BRANCHING, ("b", []))):
+    for workflow, expected in ((NEEDED, needed), (BRANCHING, CONTINUED)):
         root = tmp_path / expected[0] / str(workflow is NEEDED)
         root.mkdir(parents=True)
         assert step_after(checking(root, workflow), mode, is_run=True) == expected
