@@ -31,6 +31,7 @@ DOCUMENT = document(
     loop("turn", deciding("again"), **{"while": {"kind": "loop_control"}, "maxIterations": 2}),
     step("end", requireConfirmation=True),
 )
+_IMPORTED_WORDS = " The run was imported: the levels of its steps before the import are those of the bundle."
 _TOKEN = re.compile(r"(?:st|ack|chk)(?:\.v1\.[\w-]+\.[\w-]+|_[\w-]{56,58})")
 
 
@@ -137,4 +138,6 @@ def views(harness: Harness, session: SessionId) -> dict[str, Any]:
 
 def _anonymous(value: dict[str, Json], session: SessionId) -> str:
     text = json.dumps(value, ensure_ascii=False, sort_keys=True)
+    # The copy alone says that it was imported.
+    text = text.replace('"imported": true, ', "").replace(_IMPORTED_WORDS, "")
     return _TOKEN.sub("TOKEN", text).replace(session, "SESSION")

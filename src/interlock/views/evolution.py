@@ -22,6 +22,7 @@ from interlock.views.outside import (
     events_taken,
     intent_recorded,
     intent_settled,
+    level_of,
 )
 from interlock.views.session import (
     BASELINE,
@@ -243,7 +244,8 @@ def _levels_at(session: Session, parent: Node | None, kind: data.NodeKind) -> Le
     if parent is None or kind != "step":
         return parent.levels if parent is not None else NO_STEPS
     took = session.newest.took if session.newest is not None else ()
-    levels = [ASSURANCES.index(session.outside.events[one].data.assurance) for one in took]
+    events = [session.outside.events[one] for one in took]
+    levels = [ASSURANCES.index(level_of(one, session.trusted_from, keys=None)) for one in events]
     level = min(levels, default=0)
     return tuple(count + (number == level) for number, count in enumerate(parent.levels))
 

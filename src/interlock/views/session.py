@@ -32,7 +32,7 @@ from interlock.record import payloads as data
 from interlock.record.base import Preferences
 from interlock.record.context import Context, merge_context
 from interlock.record.outcome import AdvanceOutcome
-from interlock.record.world import PinnedCheck, ProofMode
+from interlock.record.world import Assurance, PinnedCheck, ProofMode
 from interlock.views.outside import (
     NOTHING_OUTSIDE,
     Outside,
@@ -210,6 +210,10 @@ class Session:
         Zero while the log ends within the bundle: what was decided there was decided by the exporter.
         """
         return self.imported if self.next_index >= self.imported else 0
+
+    def describe_level(self, index: int, level: Assurance) -> str:
+        """Return the level of an event at an index as texts show it: of an imported event, only its bundle says so."""
+        return f"{level}, imported" if index < self.imported else level
 
     def advance(self, node: NodeId, attempt: AttemptId) -> Advance | None:
         """Return the recorded outcome of an attempt on a node, if there is one."""

@@ -72,7 +72,8 @@ def _describe(session: Session, key: ev.Event, title_of: TitleOf) -> str:
         case ev.EventReceivedEvent() if key.data.event == EXPIRED:
             return "noticed that the time of a step that waits was over"
         case ev.EventReceivedEvent():
-            return f"received the event {key.data.event} ({key.data.assurance}, via {key.data.via})"
+            level = session.describe_level(key.event_index, key.data.assurance)
+            return f"received the event {key.data.event} ({level}, via {key.data.via})"
         case ev.IntentSettledEvent():
             return f"recorded of an intent: {key.data.state}"
         case _:

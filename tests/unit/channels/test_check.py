@@ -54,8 +54,8 @@ def test_a_result_has_the_exit_code_the_end_of_the_output_and_the_digest_of_all_
 
 
 @pytest.mark.inv("CHECK-3")
-def test_a_long_output_is_kept_to_its_bound_and_counted_whole(tmp_path: Path, lock: int) -> None:
-    size = 8 * MIB
+@pytest.mark.parametrize("size", [8 * MIB, pytest.param(100 * MIB, marks=pytest.mark.soak)], ids=["8 MiB", "100 MiB"])
+def test_a_long_output_is_kept_to_its_bound_and_counted_whole(tmp_path: Path, lock: int, size: int) -> None:
     code = f"import sys; line = 'x' * 1023 + '\\n'; [sys.stdout.write(line) for _ in range({size // 1024})]"
     found = ran(python(code, tmp_path), lock)
     assert len(found.output) <= found_bytes(found) <= 2 * 1024

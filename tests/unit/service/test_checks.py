@@ -14,6 +14,7 @@ from tests.support.ends import ended_by_command
 from tests.support.modes import NEVER_STOPS, events_of, files_below, gaps_in, session_of, status_of
 from tests.support.verify import unsound
 
+from interlock.cli.main import main
 from interlock.config.checks import PROJECT_CHECKS, LocalChecks, project_checks
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import SessionId
@@ -246,3 +247,35 @@ def test_what_a_step_took_before_the_export_stays_taken(tmp_path: Path) -> None:
     looked = there.call("continue_workflow", restored.ways_on[0].next_call.arguments)
     assert looked["pending"]["stepId"] == "b"
     assert unsound(there.store) == []
+
+
+@pytest.mark.inv("WORLD-11", "PROOF-7")
+def test_a_level_that_came_with_a_bundle_is_shown_as_imported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "here").mkdir()
+    (tmp_path / "there").mkdir()
+    here, there = checking(tmp_path / "here", NEEDED), checking(tmp_path / "there", NEEDED)
+    (tmp_path / "here" / "project" / "passes").touch()
+    first, waiting = at_the_check(here)
+    run_now(here, first)
+    end = here.advance(here.advance(waiting, None), "Finished the rest of the work.")
+    session = here.session_of(first)
+    copy = imported(there, exported(here, session).data).restored.session
+
+    def printed(root: Path, *words: str) -> str:
+        assert main(["--data-dir", str(root / "data"), "session", *words]) == 0
+        return capsys.readouterr().out
+
+    for root, name, is_copy in ((tmp_path / "here", session, False), (tmp_path / "there", copy, True)):
+        [run] = json.loads(printed(root, "show", name, "--json"))["runs"]
+        assert run["restsOn"] == end["restsOn"] | ({"imported": True} if is_copy else {})
+        [event] = [one for step in run["steps"] for one in step["received"]]
+        assert (event["assurance"], event["isImported"]) == ("executed", is_copy)
+        level = "(executed, imported, via check)" if is_copy else "(executed, via check)"
+        assert level in printed(root, "timeline", name)
+        for command in ("show", "report"):
+            text = printed(root, command, name)
+            assert ("The run was imported" in text) == is_copy
+            assert level in text, command
+        assert ("according to the imported bundle, Interlock ran the check" in printed(root, "report", name)) == is_copy

@@ -506,3 +506,23 @@ def test_a_signed_event_of_a_bundle_counts_only_by_a_key_that_is_configured_here
     after = here.advance(waiting, None)
     assert after["pending"]["stepId"] == ("b" if is_known else "ci")
     assert unsound(here.store) == []
+
+
+def to_the_end(harness: Harness, answer: ToolResult) -> ToolResult:
+    """Report each step until the run is complete, and check what is recorded."""
+    while not answer["isComplete"]:
+        answer = harness.advance(answer, None if answer.structure.get("waiting") else "Looked, and found it in order.")
+    assert unsound(harness.store) == []
+    return answer
+
+
+@pytest.mark.inv("WORLD-11", "PROOF-7")
+def test_a_step_that_takes_an_event_of_a_bundle_rests_on_a_claim() -> None:
+    theirs = Harness.in_memory(waiting_for(assurance="claimed"))
+    first = theirs.start("test.flow", goal="Ship")
+    assert isinstance(sent(theirs, first, assurance="observed"), EventReport)
+    here = Harness.in_memory(waiting_for(assurance="claimed"))
+    restored = imported(here, exported(theirs, theirs.session_of(first)).data).restored
+    way_on = here.call("continue_workflow", restored.ways_on[0].next_call.arguments)
+    ends = [to_the_end(theirs, first), to_the_end(here, way_on)]
+    assert [(end["restsOn"]["claimed"], end["restsOn"].get("observed", 0)) for end in ends] == [(2, 1), (3, 0)]

@@ -84,7 +84,12 @@ def step_json(step: StepReport) -> dict[str, Json]:
         "verifies": list(step.verifies),
         "left": [work.to_json() for work in step.left],
         "received": [
-            one.data.to_json() | {"at": one.at, "hasUnknownKey": one.event_id in step.unknown_keys}
+            one.data.to_json()
+            | {
+                "at": one.at,
+                "hasUnknownKey": one.event_id in step.unknown_keys,
+                "isImported": one.event_id in step.imported,
+            }
             for one in step.received
         ],
         "sent": [

@@ -236,13 +236,15 @@ class WaitingOut(Published):
 class RestsOn(Published):
     """How well the steps of a branch are known: how many by each level, and which demanded proof was not given.
 
-    A step that nobody but its agent reported is claimed. `notProven` are ids of steps.
+    A step that nobody but its agent reported is claimed. `notProven` are ids of steps. `imported`: the run came with a
+    bundle, which can give its events any level.
     """
 
     claimed: int
     observed: int
     signed: int
     executed: int
+    imported: bool | None = None
     not_proven: tuple[str, ...] | None = None
 
     def in_one_line(self) -> str:
@@ -250,7 +252,12 @@ class RestsOn(Published):
         levels = {name: getattr(self, name) for name in ("claimed", "observed", "signed", "executed")}
         counts = ", ".join(f"{count} {name}" for name, count in levels.items() if count) or "none"
         missing = ", ".join(f"`{one}`" for one in self.not_proven or ())
-        return f"What the steps rest on: {counts}." + (f" Not proven: {missing}." if missing else "")
+        parts = [f"What the steps rest on: {counts}."]
+        if self.imported:
+            parts.append("The run was imported: the levels of its steps before the import are those of the bundle.")
+        if missing:
+            parts.append(f"Not proven: {missing}.")
+        return " ".join(parts)
 
 
 NextIntent = Literal["perform_pending_then_continue", "await_user_confirmation", "rehydrate_only", "complete"]

@@ -99,7 +99,7 @@ def outside_lines(step: StepReport) -> Iterator[Line]:
         if event.data.event == EXPIRED:
             yield ("the time of the step was over, and its event had not arrived",)
             continue
-        known = f" ({event.data.assurance}, via {event.data.via})"
+        known = f" ({step.levels[event.event_id]}, via {event.data.via})"
         fields = value_line(dict(event.data.fields))
         yield "received the event ", UntrustedText(event.data.event), known, *by, ": ", *fields
     for intent in step.sent:
@@ -110,21 +110,22 @@ def outside_lines(step: StepReport) -> Iterator[Line]:
         yield "intent ", UntrustedText(intent.sends), f": {state}", *through
 
 
-def check_line(event: Received) -> Line:
-    """Return the result of a command that Interlock ran itself."""
+def check_line(step: StepReport, event: Received) -> Line:
+    """Return the result of a command that Interlock ran itself, or that a bundle says it ran."""
     fields = event.data.fields
     word = "passed" if fields.get("passed") else "did not pass"
     took = f"exit code {fields.get('exit')}, {fields.get('seconds')} s"
     name, command = UntrustedText(str(fields.get("check"))), UntrustedText(str(fields.get("command")))
-    return "Interlock ran the check ", name, " (", command, f"): it {word}, {took}"
+    ran = "according to the imported bundle, Interlock ran" if event.event_id in step.imported else "Interlock ran"
+    return f"{ran} the check ", name, " (", command, f"): it {word}, {took}"
 
 
-def approval_line(event: Received) -> Line:
+def approval_line(step: StepReport, event: Received) -> Line:
     """Return a person's answer to a question of the workflow, with how well it is known."""
     fields = event.data.fields
     note = fields.get("note")
     said: Line = ("; the person added: ", Prose(str(note))) if note else ()
-    known = f" ({event.data.assurance}, via {event.data.via}): "
+    known = f" ({step.levels[event.event_id]}, via {event.data.via}): "
     return "the question to a person was answered", known, Prose(str(fields.get("choice"))), *said
 
 

@@ -238,7 +238,7 @@ def _grounds(report: SessionReport, run: RunReport) -> Iterator[Line]:
         name: Line = (UntrustedText(client), " (the name that the client gave)") if client else ("an unnamed client",)
         yield f"{_steps(count)} reported by ", *name
     yield from _verifications(done)
-    yield from ((*step_name(step.place), ": ", *check_line(one)) for step, one in checks)
+    yield from ((*step_name(step.place), ": ", *check_line(step, one)) for step, one in checks)
     answered = [step for step in done if step.answered is not None]
     for step in answered:
         yield from ((*step_name(step.place), ": ", *line) for line in answer_lines(step))
@@ -246,7 +246,7 @@ def _grounds(report: SessionReport, run: RunReport) -> Iterator[Line]:
     for step in claimed:
         yield from ((*step_name(step.place), ": ", *line) for line in answer_lines(step))
     approvals = [(step, one) for step in done for one in step.received if one.data.event == APPROVAL]
-    yield from ((*step_name(step.place), ": ", *approval_line(one)) for step, one in approvals)
+    yield from ((*step_name(step.place), ": ", *approval_line(step, one)) for step, one in approvals)
     if not answered and all(one.data.assurance == "claimed" for _, one in approvals):
         yield ("No person's answer is recorded: nobody was asked by Interlock in this run.",)
     for step in done:

@@ -85,8 +85,8 @@ class StepReport:
     that time. `decisions` say in words how the plan went on after it; `verifies` are the steps that it checks, which
     another client must have reported if `is_by_another`. `left` says how work on it was left before it was done
     (END-7). `waited_ms` is how long it waited for a person after a refusal. `received` are the events that it took,
-    `unknown_keys` those of them whose signature is of a key that is not configured here, and `sent` the intents that
-    its report recorded.
+    `levels` how well each of them is known, `imported` those of them that came with a bundle, `unknown_keys` those
+    whose signature is of a key that is not configured here, and `sent` the intents that its report recorded.
     """
 
     node: NodeId
@@ -112,6 +112,8 @@ class StepReport:
     left: tuple[WorkRecorded, ...]
     waited_ms: int
     received: tuple[Received, ...]
+    levels: Mapping[EventId, str]
+    imported: frozenset[EventId]
     unknown_keys: frozenset[EventId]
     sent: tuple[Intent, ...]
 
@@ -176,6 +178,8 @@ class StepReader:
             left=tuple(one for node in (path_step.at, *path_step.refused) for one in node.left),
             waited_ms=_waited(refused, done_at),
             received=received,
+            levels={one.event_id: self._session.describe_level(one.index, one.data.assurance) for one in received},
+            imported=frozenset(one.event_id for one in received if one.index < self._session.imported),
             unknown_keys=frozenset(one.event_id for one in received if has_unknown_key(one.data, self._keys)),
             sent=self._session.outside.of_node(successor.node) if successor is not None else (),
         )

@@ -27,6 +27,7 @@ def rests_on(run_context: RunContext, node: Node) -> RestsOn:
         observed=observed,
         signed=signed,
         executed=executed,
+        imported=True if run_context.run.index < run_context.session.imported else None,
         not_proven=tuple(_not_proven(run_context, node)) or None,
     )
 

@@ -154,13 +154,15 @@ def _waiting(run_context: RunContext, node: Node, task: Task) -> WaitingOut | No
 def _approval_words(run_context: RunContext, node: Node, awaits: AwaitEvent, label: str) -> str:
     """Say who decides, how, and what was answered so far."""
     assert awaits.approval is not None, "the step has a question"
-    outside, head = run_context.session.outside, chain_head(run_context.session, node).node
-    answers = [one.data for one in outside.received(node.run, APPROVAL) if one.node == head]
+    session = run_context.session
+    head = chain_head(session, node).node
+    answers = [one for one in session.outside.received(node.run, APPROVAL) if one.node == head]
     said = ""
     if answers:
-        last = answers[-1].fields
+        last = answers[-1].data.fields
+        level = session.describe_level(answers[-1].index, answers[-1].data.assurance)
         note = f" The note: {one_line(str(last['note']), WORDS_BYTES_MAX)}" if last["note"] else ""
-        said = f" So far the answer is {last['choice']!r} ({answers[-1].assurance}).{note}"
+        said = f" So far the answer is {last['choice']!r} ({level}).{note}"
     choices = ", ".join(f"`{one}`" for one in awaits.approval.choices)
     how = (
         f"A person decides ({choices}): {awaits.approval.question}{said} Stop here. Tell the user to run"

@@ -105,9 +105,10 @@ def _failed_checks(run_context: RunContext, tip: Node) -> Iterator[InboxItem]:
     if waiting is None or not results:
         return
     last, view = results[-1], run_context.view(tip)
+    imported = " (imported result)" if last.index < run_context.session.imported else ""
     yield InboxItem(
         kind="check_failed",
-        title=f"Run `{view.label}` ({view.workflow_id}): the check `{waiting.name}` did not pass",
+        title=f"Run `{view.label}` ({view.workflow_id}): the check `{waiting.name}` did not pass{imported}",
         text=f"{last.data.fields['command']}\n{last.data.fields['output']}",
         command=f"interlock checks run {view.label}",
         label=view.label,
