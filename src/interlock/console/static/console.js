@@ -51,6 +51,7 @@
     const shown = document.getElementById("live");
     if (fresh.innerHTML === rendered || shown.querySelector("textarea:focus, input:focus")) return;
     rendered = fresh.innerHTML;
+    document.title = page.title;
     const open = [...shown.querySelectorAll("details")].map((one) => one.open);
     const focused = document.activeElement && document.activeElement.getAttribute("href");
     const held = document.createElement("div");
@@ -61,6 +62,7 @@
     if (focused) [...held.querySelectorAll("a[href]")].find((one) => one.getAttribute("href") === focused)?.focus();
     times();
     select();
+    wait();
   };
 
   // A form decides something: it is sent with the token of its page, and the answer takes the place of the content.
@@ -114,6 +116,14 @@
     if (event.target.matches("[data-submits]")) event.target.form.requestSubmit();
   });
 
+  // A long log is still being read: ask again until it is.
+  let waiting = false;
+  const wait = () => {
+    if (waiting || !document.querySelector("[data-reading]")) return;
+    waiting = true;
+    setTimeout(() => refresh().catch(() => {}).finally(() => { waiting = false; wait(); }), 500);
+  };
+
   let stream = null;
   const live = () => {
     const session = document.body.dataset.live;
@@ -134,6 +144,7 @@
   if (document.querySelector("[data-enter]")) enter();
   times();
   select();
+  wait();
   live();
   window.addEventListener("hashchange", () => (document.querySelector("[data-enter]") ? enter() : select()));
   document.addEventListener("visibilitychange", () => { if (!document.hidden && stream === null) refresh().catch(() => {}); live(); });
