@@ -6,6 +6,7 @@ from pathlib import Path
 
 from tests.support.console import Browser, entered
 
+from benchmarks import open_pages
 from benchmarks.many_sessions import make_sessions
 from benchmarks.table import Figure, at_most, told
 from interlock.store.local.store import LocalStore
@@ -22,7 +23,8 @@ _ROUNDS = 5
 def figures(*, is_quick: bool) -> list[Figure]:
     """Measure the pages; with `is_quick` over a twentieth of the sessions and of the events, which holds no budget."""
     share = QUICK_SHARE if is_quick else 1
-    return [*_many(SESSIONS // share, is_quick=is_quick), *_long(STEPS // share, is_quick=is_quick)]
+    many, long = _many(SESSIONS // share, is_quick=is_quick), _long(STEPS // share, is_quick=is_quick)
+    return [*many, *long, *open_pages.figures(is_quick=is_quick)]
 
 
 def _many(sessions: int, *, is_quick: bool) -> list[Figure]:

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
-from interlock.console.run_reports import Reading, ReportKey, RunReports
-from interlock.console.versions import RecentVersions
+from interlock.console.log_cache import Reading, RecentVersions, ReportKey, RunReports
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import Digest, NodeId, RunId, SessionId
 from interlock.service.audit.damage import Viewed, view_session
@@ -93,7 +92,7 @@ class Sources:
     ) -> tuple[Viewed[SessionReport] | None, Reading | None]:
         """Return the report of one run, with at most `steps[0]` steps after the `steps[1]` newest were left out.
 
-        If it takes long, what is still being read is returned, with the report of the log as it was before, if any.
+        If it takes long, what is still being read is returned, and an earlier report of it, if there is one.
 
         Raises:
             RefusedPageError: There is no such run.

@@ -189,7 +189,7 @@ def _choose_code_and_fix(one: ErrorDetails, found: object) -> tuple[DiagnosticCo
 
 
 def _guess_literal(one: ErrorDetails, found: object) -> str | None:
-    """Return the expected word that is most similar to the one found; None if none is, or no word was expected."""
+    """Return the expected word that is most similar to the value; None without a similar one."""
     if one["type"] not in _LITERAL_TYPES or not isinstance(found, str):
         return None
     return suggest_name(found, re.findall(r"'([^']*)'", _expected(one)))

@@ -175,9 +175,9 @@ def test_the_command_prints_a_link_only_if_there_is_a_key_to_sign_it(place: Plac
 
 @pytest.mark.inv("CON-6", "CON-7")
 def test_a_report_that_took_long_is_kept_until_the_log_changes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("interlock.console.run_reports.CONSOLE_SLOW_S", -1.0)
-    monkeypatch.setattr("interlock.console.run_reports.CONSOLE_WAIT_S", 0.0)
-    monkeypatch.setattr("interlock.console.run_reports.CONSOLE_REPORTS_KEPT", 1)
+    monkeypatch.setattr("interlock.console.log_cache.CONSOLE_SLOW_S", -1.0)
+    monkeypatch.setattr("interlock.console.log_cache.CONSOLE_WAIT_S", 0.0)
+    monkeypatch.setattr("interlock.console.log_cache.CONSOLE_REPORTS_KEPT", 1)
     harness = Harness.in_memory(SHIP)
     first = harness.start("team.ship")
     sources = Sources(
@@ -186,7 +186,7 @@ def test_a_report_that_took_long_is_kept_until_the_log_changes(monkeypatch: pyte
     session, run = harness.session_of(first), harness.reference_of(first).run
 
     def report(steps: int) -> Viewed[SessionReport]:
-        # Nothing is waited for.
+        # The page does not wait.
         while True:
             found, reading = sources.report(session, run, (steps, 0))
             if found is not None and reading is None:
@@ -207,7 +207,7 @@ def test_a_report_that_took_long_is_kept_until_the_log_changes(monkeypatch: pyte
 
 @pytest.mark.inv("CON-6")
 def test_a_page_of_a_run_that_takes_long_shows_the_progress_and_then_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("interlock.console.run_reports.CONSOLE_WAIT_S", 0.0)
+    monkeypatch.setattr("interlock.console.log_cache.CONSOLE_WAIT_S", 0.0)
     may_read = threading.Event()
     harness = Harness.in_memory(SHIP)
     first = harness.start("team.ship", goal="Ship the box")

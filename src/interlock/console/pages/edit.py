@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from interlock.console.authoring import Authoring, OpenedSource
-from interlock.console.forms import read_form
+from interlock.console.pages.forms import read_form
 from interlock.console.reading import RefusedPageError
 from interlock.console.rendering.templates import Templates
 from interlock.define.source.edits import TextEdit, text_edits

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from interlock.console.access import Access
 from interlock.console.decision_link import PATH, DecisionLink, parse_decision_link
 from interlock.console.decisions import AskedQuestion, Decisions, linked_question
-from interlock.console.forms import read_form
+from interlock.console.pages.forms import read_form
 from interlock.console.reading import RefusedPageError, Sources, missing
 from interlock.console.rendering.templates import Templates
 from interlock.kernel.budgets import APPROVAL_NOTE_BYTES_MAX

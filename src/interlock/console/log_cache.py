@@ -1,19 +1,54 @@
-"""Reports of runs, made beside the request: a page of a long run appears at once and shows the progress (CON-6)."""
+"""What is kept of the logs until they change: their versions, and the reports that took long (CON-6, CON-7)."""
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from interlock.console.versions import RecentVersions
-from interlock.kernel.console_budgets import CONSOLE_REPORTS_KEPT, CONSOLE_SLOW_S, CONSOLE_WAIT_S
+from interlock.kernel.console_budgets import CONSOLE_REPORTS_KEPT, CONSOLE_SLOW_LOOK_S, CONSOLE_SLOW_S, CONSOLE_WAIT_S
 from interlock.kernel.ids import SessionId
 from interlock.service.audit.damage import Viewed
 from interlock.service.report.session_report import SessionReport
-from interlock.store.ports.reader import LogVersion
+from interlock.store.ports.reader import LogVersion, SessionReader
+
+_LOOK_SHARE = 10
+"""A look takes at most one part of so many of the time: a large data directory is looked at less often."""
 
 ReportKey = tuple[str, str, tuple[int, int]]
 """A session, a run, and how many of its steps are shown."""
+
+
+class RecentVersions:
+    """Reads the versions of all logs. What took long to read is used again for a while.
+
+    A stream that reports a change and the page that is then loaded see the same versions, so no page misses a change.
+    """
+
+    def __init__(self, reader: SessionReader) -> None:
+        self._reader = reader
+        self._mutex = threading.Lock()
+        self._found: Mapping[SessionId, LogVersion] | None = None
+        self._ended = self._took = 0.0
+
+    def read(self, pause_s: float = 0.0) -> Mapping[SessionId, LogVersion]:
+        """Return the versions, at most `pause_s` old, or older if to read them takes long.
+
+        Raises:
+            StoreFailureError: The disk failed.
+        """
+        with self._mutex:
+            began = time.monotonic()
+            reused_s = max(pause_s, _LOOK_SHARE * self._took if pause_s or self._took > CONSOLE_SLOW_LOOK_S else 0.0)
+            if self._found is None or began - self._ended >= reused_s:
+                self._found = self._reader.log_versions()
+                self._ended = time.monotonic()
+                self._took = self._ended - began
+            return self._found
+
+    def expire(self) -> None:
+        """Let the next call read the versions again: this process has written, or a test has."""
+        with self._mutex:
+            self._found = None
 
 
 @dataclass(slots=True)
@@ -36,7 +71,10 @@ Make = Callable[[ReportKey, Reading], Viewed[SessionReport]]
 
 
 class RunReports:
-    """Makes reports, and keeps those that took long until their log changes."""
+    """Makes reports in their own threads, and keeps those that took long until their log changes.
+
+    So a page of a long run appears at once, and shows the progress.
+    """
 
     def __init__(self, versions: RecentVersions, make: Make) -> None:
         self._versions, self._make = versions, make
