@@ -17,7 +17,7 @@ from interlock.store.ports.errors import StoreFailureError
 
 @dataclass(slots=True)
 class Watcher:
-    """Looks at the versions of all logs for every stream; the first that finds them too old reads them again."""
+    """Compares the versions of all logs for every stream; the first that finds them too old reads them again."""
 
     sources: Sources
     ending: Event = field(default_factory=Event)

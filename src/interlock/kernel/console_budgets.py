@@ -30,7 +30,7 @@ CONSOLE_NODES_SHOWN = 200
 CONSOLE_SLOW_S = 0.2
 """A report of a run that takes longer is kept until the log changes: to make it again is not free."""
 CONSOLE_SLOW_LOOK_S = 0.1
-"""A page uses an earlier look at all logs only if a look takes longer: a data directory of thousands of sessions."""
+"""A page uses versions of all logs that were read before only if to read them takes longer: thousands of sessions."""
 CONSOLE_WAIT_S = 0.1
 """How long a page waits for its report before it shows the progress: a person sees a page within 0.3 seconds."""
 CONSOLE_REPORTS_KEPT = 8
