@@ -1,9 +1,10 @@
 """A data directory of many sessions, made as a server makes them but without waiting for the disk."""
 
 import itertools
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import TypeAlias, cast
 
 from tests.support.load import NOTES, linear_workflow
 
@@ -35,6 +36,11 @@ COMPLETE, IN_PROGRESS = "bench.complete", "bench.in_progress"
 
 _PARTS = ("login form", "search index", "billing export", "release notes", "cache layer", "mail gateway", "audit log")
 _VERBS = ("Repair", "Extend", "Review", "Measure", "Rewrite")
+
+
+_LOOP_STEPS = 13
+"""Steps of a loop: with 1,000 passes, which are the limit, more than any benchmark needs."""
+Workflow: TypeAlias = Callable[[str, int], dict[str, Json]]
 
 
 class UnsyncedFiles(OsFiles):
@@ -72,14 +78,18 @@ class Made:
     answer: Answer
 
 
-def make_sessions(data_dir: Path, *, sessions: int = SESSIONS, advances: int = ADVANCES) -> list[Made]:
+def make_sessions(
+    data_dir: Path, *, sessions: int = SESSIONS, advances: int = ADVANCES, is_loop: bool = False
+) -> list[Made]:
     """Fill a data directory with sessions of one run each, every one advanced so many times; return them in order.
+
+    `is_loop`: the steps are those of a loop, as a document of so many steps would be too large.
 
     Goals, notes and one artifact of each session are its own; every second run is complete. Recorded times begin at
     `FIRST_UNIX_MS`; the files are as old as they are.
     """
     clock = SteppingClock(FIRST_UNIX_MS)
-    ports = _ports(data_dir, advances, clock)
+    ports = _ports(data_dir, _looped if is_loop else linear_workflow, advances, clock)
     made: list[Made] = []
     for number in range(sessions):
         clock.now_ms = FIRST_UNIX_MS + number * APART_MS
@@ -107,11 +117,19 @@ def _session(ports: Ports, clock: SteppingClock, number: int, advances: int) -> 
     return Made(session=session, goal=goal, answer=answer)
 
 
-def _ports(data_dir: Path, advances: int, clock: SteppingClock) -> Ports:
+def _ports(data_dir: Path, workflow: Workflow, advances: int, clock: SteppingClock) -> Ports:
     store = LocalStore(data_dir, files=UnsyncedFiles(data_dir))
-    workflows = InlineWorkflows(linear_workflow(COMPLETE, advances), linear_workflow(IN_PROGRESS, advances + 2))
+    workflows = InlineWorkflows(workflow(COMPLETE, advances), workflow(IN_PROGRESS, advances + 2))
     read = ReadPorts.over(store, store)
     return Ports(read=read, writer=store, key_ring=store, catalog=Catalog(workflows), clock=clock)
+
+
+def _looped(workflow_id: str, steps: int) -> dict[str, Json]:
+    """Return a workflow of a loop with so many steps in all its passes, rounded up to whole passes."""
+    made = linear_workflow(workflow_id, _LOOP_STEPS)
+    passes = -(-steps // _LOOP_STEPS)
+    loop: dict[str, Json] = {"type": "loop", "loopId": "again", "title": "Again", "body": made["steps"]}
+    return {**made, "steps": [{**loop, "maxIterations": passes, "for": {"count": passes}}]}
 
 
 def _member(answer: Answer, name: str, key: str) -> object:

@@ -40,7 +40,7 @@ NO_LIMIT = {
     "cli/session/list.py": {"_MINUTE": UNIT},
     "cli/upkeep/keys.py": {"PRIVATE_FILE": CODE, "PRIVATE_DIRECTORY": CODE},
     "cli/workflow/validate.py": {"_BAR_WIDTH": "a drawing: it holds any number of files"},
-    "console/live.py": {"_POLL_SHARE": RULE},
+    "console/log_cache.py": {"_LOOK_SHARE": RULE},
     "decide/pattern_size.py": dict.fromkeys(
         ["_FRAME", "_CATEGORY", "_SET", "_CHAR", "_CHAR_FOLDED", "_WIDE", "_WIDE_FOLDED"], MEASURED
     ),

@@ -73,8 +73,11 @@ class Browser:
         return asyncio.run(self._send(method, path, dict(headers or {}), more))
 
     def get(self, path: str) -> httpx.Response:
-        """Follow a link of a page, and redirects."""
-        return self.send("GET", path, {"sec-fetch-site": "same-origin"}, follow_redirects=True)
+        """Follow a link of a page, and redirects. A page that reads a long log is asked for until it is read."""
+        while True:
+            page = self.send("GET", path, {"sec-fetch-site": "same-origin"}, follow_redirects=True)
+            if "data-reading" not in page.text:
+                return page
 
     def post(self, path: str, fields: Mapping[str, str]) -> httpx.Response:
         """Send a form of a page, as the page sends it."""

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from interlock.define.diagnostics import Diagnostics
+from interlock.define.source.text_form import TextFormat
 from interlock.kernel.errors import Refusal
 from interlock.kernel.ids import Digest, SourceKind
 
@@ -14,9 +15,18 @@ class OpenedSource:
 
     kind: SourceKind
     ref: str
+    form: TextFormat
     data: bytes
     digest: Digest
     is_editable: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedSource:
+    """What the compiler says of a source: its diagnostics, and the steps with their prompts if it can run."""
+
+    diagnostics: Diagnostics
+    steps: tuple[str, ...]
 
 
 class Authoring(Protocol):
@@ -26,8 +36,8 @@ class Authoring(Protocol):
         """Return the source of a workflow; None if there is none with this id."""
         ...
 
-    def check(self, opened: OpenedSource, data: bytes) -> Diagnostics:
-        """Return the diagnostics of a source as if the file had it. Writes nothing."""
+    def check(self, opened: OpenedSource, data: bytes) -> CheckedSource:
+        """Check a source as if the file had it. Writes nothing."""
         ...
 
     def save(self, workflow_id: str, data: bytes, opened: Digest) -> Refusal | None:

@@ -53,10 +53,10 @@ class Decisions:
         return Arrival(via="console", assurance="observed" if is_known else "claimed")
 
     def inbox(self, found: Listing) -> list[InboxItem]:
-        """Return what waits for a person, oldest first.
+        """Return what waits for a person, oldest first, and the sessions of which that is not known.
 
         Raises:
-            StoreFailureError, SessionUnhealthyError, ContentDamagedError: See `service.failures`.
+            StoreFailureError: See `service.failures`.
         """
         read = self.ports.read
         waiting = inbox_of(read.reader, read.plans, found, self.settings.config.channels)

@@ -1,7 +1,7 @@
 """Live updates: one reader looks whether sessions changed, however many pages are open (CON-7)."""
 
 import time
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 from threading import Event
 
@@ -13,39 +13,29 @@ from interlock.console.reading import Sources
 from interlock.kernel.console_budgets import CONSOLE_BEAT_S, CONSOLE_POLL_S, CONSOLE_STREAMS_MAX
 from interlock.kernel.ids import SessionId
 from interlock.store.ports.errors import StoreFailureError
-from interlock.store.ports.reader import LogVersion
-
-_POLL_SHARE = 10
-"""A look takes at most one part of so many of the time: a large data directory is looked at less often."""
 
 
 @dataclass(slots=True)
 class Watcher:
-    """Reads the versions of all logs for every stream; the first that finds them too old reads them again."""
+    """Compares the versions of all logs for every stream; the first that finds them too old reads them again."""
 
     sources: Sources
     ending: Event = field(default_factory=Event)
-    _versions: Mapping[SessionId, LogVersion] = field(default_factory=dict[SessionId, LogVersion], init=False)
-    _next_s: float = field(default=0.0, init=False)
     _reading: anyio.Lock = field(default_factory=anyio.Lock, init=False)
     streams: int = field(default=0, init=False)
 
     async def version(self, session: str) -> object:
         """Return a value that changes whenever the session, or for `*` any session, changes."""
         async with self._reading:
-            began = time.monotonic()
-            if began >= self._next_s:
-                try:
-                    self._versions = await anyio.to_thread.run_sync(self.sources.store.log_versions)
-                except StoreFailureError as error:
-                    return str(error)
-                ended = time.monotonic()
-                self._next_s = ended + max(CONSOLE_POLL_S, _POLL_SHARE * (ended - began))
-        return hash(frozenset(self._versions.items())) if session == "*" else self._versions.get(SessionId(session))
+            try:
+                versions = await anyio.to_thread.run_sync(self.sources.versions.read, CONSOLE_POLL_S)
+            except StoreFailureError as error:
+                return str(error)
+        return hash(frozenset(versions.items())) if session == "*" else versions.get(SessionId(session))
 
     def expire(self) -> None:
         """Let the next look read the logs again, however recent the last one was."""
-        self._next_s = 0.0
+        self.sources.versions.expire()
 
     async def events(self, session: str) -> AsyncGenerator[str]:
         """Yield an event for each change, and a comment when nothing has changed for a while."""

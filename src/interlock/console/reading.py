@@ -1,13 +1,12 @@
 """What pages read: the ports that read a store, and the sources of workflows. Nothing here writes (CON-1)."""
 
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
-from interlock.kernel.console_budgets import CONSOLE_REPORTS_KEPT, CONSOLE_SLOW_S
+from interlock.console.log_cache import Reading, RecentVersions, ReportKey, RunReports
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import Digest, NodeId, RunId, SessionId
 from interlock.service.audit.damage import Viewed, view_session
@@ -19,15 +18,12 @@ from interlock.service.run.context import RunContext, load_run_context
 from interlock.service.run.history import History
 from interlock.service.run.plans import Plans
 from interlock.service.run.summaries import Listing, Summaries
-from interlock.store.ports.reader import LogVersion
 from interlock.store.ports.store import StoreReader
 from interlock.views.outside import SigningKeys
 from interlock.views.session import Node
 from interlock.views.summary import Drift, RunSummary
 
 _View = TypeVar("_View")
-_ReportKey = tuple[str, str, tuple[int, int]]
-"""A session, a run, and how many of its steps are shown."""
 
 
 class RefusedPageError(Exception):
@@ -52,14 +48,15 @@ class Sources:
     clock: Clock
     keys: SigningKeys | None = None
     plans: Plans = field(init=False)
+    versions: RecentVersions = field(init=False)
     _summaries: Summaries = field(default_factory=Summaries, init=False)
-    _reports: dict[_ReportKey, tuple[LogVersion | None, Viewed[SessionReport]]] = field(
-        default_factory=dict[_ReportKey, tuple[LogVersion | None, Viewed[SessionReport]]], init=False
-    )
+    _reports: RunReports = field(init=False)
     _mutex: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "plans", Plans(self.store))
+        object.__setattr__(self, "versions", RecentVersions(self.store))
+        object.__setattr__(self, "_reports", RunReports(self.versions, self._make_report))
 
     def listing(self) -> Listing:
         """Return all sessions; those that have not changed are not read again.
@@ -68,7 +65,7 @@ class Sources:
             StoreFailureError: The disk failed.
         """
         with self._mutex:
-            return self._summaries.listing(self.store, self.plans)
+            return self._summaries.listing(self.store, self.plans, versions=self.versions.read())
 
     def view(self) -> CatalogView:
         """Return the workflows of the workspace."""
@@ -90,35 +87,24 @@ class Sources:
             raise RefusedPageError(viewed, 409 if "salvage" in viewed.details else 404)
         return viewed
 
-    def report(self, session: str, run: str, steps: tuple[int, int]) -> Viewed[SessionReport]:
+    def report(
+        self, session: str, run: str, steps: tuple[int, int]
+    ) -> tuple[Viewed[SessionReport] | None, Reading | None]:
         """Return the report of one run, with at most `steps[0]` steps after the `steps[1]` newest were left out.
 
-        A report that took long is kept until the log changes.
+        If it takes long, what is still being read is returned, and an earlier report of it, if there is one.
 
         Raises:
             RefusedPageError: There is no such run.
             SessionUnhealthyError, ContentDamagedError, StoreFailureError: See `service.failures`.
         """
-        key = (session, run, steps)
-        # The version is read before the log, so a report is never kept as newer than it is.
-        version = self.store.log_versions().get(SessionId(session)) if key in self._reports else None
-        kept = self._reports.get(key)
-        if kept is not None and version is not None and kept[0] == version:
-            return kept[1]
-        began = time.monotonic()
-        viewed = self._read_report(session, run, steps)
-        if time.monotonic() - began > CONSOLE_SLOW_S:
-            with self._mutex:
-                self._reports.pop(key, None)
-                self._reports[key] = (version, viewed)
-                while len(self._reports) > CONSOLE_REPORTS_KEPT:
-                    del self._reports[next(iter(self._reports))]
-        return viewed
+        return self._reports.report((session, run, steps))
 
-    def _read_report(self, session: str, run: str, steps: tuple[int, int]) -> Viewed[SessionReport]:
-        shown, after = steps
+    def _make_report(self, key: ReportKey, reading: Reading) -> Viewed[SessionReport]:
+        session, run, (shown, after) = key
 
         def make(history: History) -> SessionReport:
+            reading.events = history.session.next_index
             if run not in history.session.runs:
                 raise RefusedPageError(missing(f"run {run}", session), 404)
             reporter = SessionReporter(self.store, self.plans, history, self.keys)

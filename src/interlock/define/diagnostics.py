@@ -93,10 +93,20 @@ Severity = Literal["error", "warning"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Replacement:
+    """What corrects a fault: `write` instead of `found`, in the key at its path if it `is_key`, else in the value."""
+
+    found: str
+    write: str
+    is_key: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnostic:
     """One fault: its path in the document (`steps[2].id`), what was found, and what to write instead.
 
-    `line` and `column`, counted from 1, are set if the document came from a file.
+    `line` and `column`, counted from 1, are set if the document came from a file. `replacement` is the fix as an edit
+    that a program can make, where one is certain enough to be suggested.
     """
 
     path: str
@@ -106,6 +116,7 @@ class Diagnostic:
     severity: Severity = "error"
     line: int | None = None
     column: int | None = None
+    replacement: Replacement | None = None
 
     def to_json(self) -> dict[str, Json]:
         """Return the diagnostic as it is part of an answer."""
@@ -127,13 +138,16 @@ class Diagnostic:
 Diagnostics: TypeAlias = tuple[Diagnostic, ...]
 
 
-def fault(path: str, code: DiagnosticCode, message: str, fix: str) -> Diagnostic:
+def fault(
+    path: str, code: DiagnosticCode, message: str, fix: str, replacement: Replacement | None = None
+) -> Diagnostic:
     """Build an error: a document with errors cannot run."""
     return Diagnostic(
         path=one_line(path, PATH_BYTES_MAX),
         code=code,
         message=one_line(message, WORDS_BYTES_MAX),
         fix=one_line(fix, WORDS_BYTES_MAX),
+        replacement=replacement,
     )
 
 

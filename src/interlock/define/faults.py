@@ -14,7 +14,7 @@ from pydantic import BaseModel, JsonValue, Tag, ValidationError
 from pydantic_core import ErrorDetails
 
 from interlock.decide.criteria import Length
-from interlock.define.diagnostics import Diagnostic, DiagnosticCode, fault, suggest_name
+from interlock.define.diagnostics import Diagnostic, DiagnosticCode, Replacement, fault, suggest_name
 from interlock.kernel.budgets import (
     NOTES_INPUT_BYTES_MAX,
 )
@@ -27,6 +27,7 @@ from interlock.kernel.workflow_budgets import (
 
 Location: TypeAlias = tuple[int | str, ...]
 
+_LITERAL_TYPES = frozenset({"literal_error", "union_tag_invalid"})
 _SAFE_PATTERN = r"^[a-z0-9_-]+$"
 _JSON_MEMBERS: tuple[object, ...] = (
     Annotated[list[JsonValue], Tag("list")],
@@ -127,8 +128,10 @@ def _build_diagnostic(one: ErrorDetails, place: _Place, document: Mapping[str, J
     if one["type"] == "extra_forbidden":
         guess = suggest_name(key, place.siblings)
         fix = f"Did you mean `{guess}`?" if guess else "Remove the key."
-        return fault(path, "unknown_key", f"The key {key!r} is not known here.", fix)
-    code, fix = _choose_code_and_fix(one, key if place.is_key else find_value(document, place.loc))
+        renamed = Replacement(found=key, write=guess, is_key=True) if guess else None
+        return fault(path, "unknown_key", f"The key {key!r} is not known here.", fix, renamed)
+    value = key if place.is_key else find_value(document, place.loc)
+    code, fix = _choose_code_and_fix(one, value)
     if place.is_key and code == "wrong_value":
         code = "unknown_key"
     if code == "missing_key":
@@ -148,7 +151,9 @@ def _build_diagnostic(one: ErrorDetails, place: _Place, document: Mapping[str, J
             path, code, f"Found {found} with {size}; the limit is {one.get('ctx', {}).get('max_length')}.", fix
         )
     message = one["msg"]
-    return fault(path, code, f"Found {found}: {message[:1].lower()}{message[1:]}.", fix)
+    guess = _guess_literal(one, value)
+    written = Replacement(found=str(value), write=guess, is_key=place.is_key) if guess else None
+    return fault(path, code, f"Found {found}: {message[:1].lower()}{message[1:]}.", fix, written)
 
 
 def _describe_size(value: object) -> str | None:
@@ -168,10 +173,9 @@ def _choose_code_and_fix(one: ErrorDetails, found: object) -> tuple[DiagnosticCo
     context = cast("Mapping[str, object]", one.get("ctx", {}))
     if one["type"] == "union_tag_not_found":
         return "missing_key", "Add the key."
-    if one["type"] in {"literal_error", "union_tag_invalid"}:
-        expected = str(context.get("expected", context.get("expected_tags", "")))
-        guess = suggest_name(found, re.findall(r"'([^']*)'", expected)) if isinstance(found, str) else None
-        return code, f"Did you mean `{guess}`?" if guess else f"Write {expected}."
+    if one["type"] in _LITERAL_TYPES:
+        guess = _guess_literal(one, found)
+        return code, f"Did you mean `{guess}`?" if guess else f"Write {_expected(one)}."
     if "ge" in context or "le" in context:
         return code, f"Write {context['ge']} or more." if "ge" in context else f"Write {context['le']} or less."
     if one["type"] == "string_pattern_mismatch":
@@ -182,6 +186,18 @@ def _choose_code_and_fix(one: ErrorDetails, found: object) -> tuple[DiagnosticCo
             return code, f"Write a string that matches `{pattern}`."
         return code, f"{fix} For example `{make_safe_id(str(found))}`."
     return code, fix
+
+
+def _guess_literal(one: ErrorDetails, found: object) -> str | None:
+    """Return the expected word that is most similar to the value; None without a similar one."""
+    if one["type"] not in _LITERAL_TYPES or not isinstance(found, str):
+        return None
+    return suggest_name(found, re.findall(r"'([^']*)'", _expected(one)))
+
+
+def _expected(one: ErrorDetails) -> str:
+    context = cast("Mapping[str, object]", one.get("ctx", {}))
+    return str(context.get("expected", context.get("expected_tags", "")))
 
 
 def _describe_value(value: object) -> str:

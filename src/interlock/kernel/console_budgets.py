@@ -28,7 +28,11 @@ CONSOLE_RUNS_SHOWN = 50
 CONSOLE_NODES_SHOWN = 200
 """Nodes of a run in its picture and in its list, those around the preferred tip: a page has fewer than 500 of them."""
 CONSOLE_SLOW_S = 0.2
-"""A report of a run that takes longer is kept until the log changes: a person waits no longer for a page."""
+"""A report of a run that takes longer is kept until the log changes: to make it again is not free."""
+CONSOLE_SLOW_LOOK_S = 0.1
+"""A page uses versions of all logs that were read before only if to read them takes longer: thousands of sessions."""
+CONSOLE_WAIT_S = 0.1
+"""How long a page waits for its report before it shows the progress: a person sees a page within 0.3 seconds."""
 CONSOLE_REPORTS_KEPT = 8
 """Reports of long runs that are kept: the pages that one person has open."""
 CONSOLE_STEPS_SHOWN = 20

@@ -11,6 +11,10 @@ from tests.support.console import ORIGIN, Browser, entered
 from tests.support.server import tree
 
 from interlock.kernel.console_budgets import CONSOLE_SOURCE_BODY_BYTES_MAX
+from interlock.plan.builtins.features import FEATURES
+from interlock.plan.builtins.packs import PACKS
+from interlock.plan.builtins.references import SNIPPETS
+from interlock.plan.builtins.templates import TEMPLATES
 from interlock.store.memory.store import MemoryStore
 from interlock.store.workflow_files import LocalWorkflowFiles
 from interlock.testing.harness import Harness, linear_workflow
@@ -72,6 +76,48 @@ def test_a_workflow_is_broken_checked_as_one_types_repaired_saved_and_started(
     )
     started = agent.advance(agent.call("start_workflow", {"workflowId": "team.ship"}), "Did a with care.")
     assert started["pending"]["title"] == "Step better"
+
+
+@pytest.mark.inv("CON-13")
+@pytest.mark.parametrize("before", ["Ship", "Ship 😀"])
+def test_each_fix_that_is_offered_is_an_edit_with_which_the_source_can_run(
+    workspace: Path, browser: Browser, before: str
+) -> None:
+    source = json.dumps({**SHIP, "name": before}, ensure_ascii=False).replace('"title": "Step b"', '"titel": "Step b"')
+    checked = browser.post("/workflows/team.ship/check", {"source": source}).text
+    found = re.search(r'data-start="(\d+)" data-end="(\d+)" data-write="([^"]*)"', checked)
+    assert found is not None
+    # Browsers count units of UTF-16.
+    units = source.encode("utf-16-le")
+    start, end, write = 2 * int(found[1]), 2 * int(found[2]), html.unescape(found[3])
+    repaired = (units[:start] + write.encode("utf-16-le") + units[end:]).decode("utf-16-le")
+    assert "this source can run" in browser.post("/workflows/team.ship/check", {"source": repaired}).text
+    assert "data-write" not in browser.get("/workflows/wr.quick_task/edit").text
+    assert json.loads(saved_file(workspace).read_text()) == SHIP
+
+
+@pytest.mark.inv("CON-13")
+def test_the_page_shows_the_prompts_as_they_are_compiled_and_the_built_ins_that_can_be_inserted(
+    browser: Browser,
+) -> None:
+    page = browser.get(EDIT).text
+    text = {
+        **SHIP,
+        "steps": [
+            {
+                "id": "a",
+                "title": "A",
+                "promptBlocks": {"goal": [{"kind": "ref", "refId": "wr.refs.memory_query"}]},
+            }
+        ],
+    }
+    checked = browser.post("/workflows/team.ship/check", {"source": json.dumps(text)}).text
+    assert SNIPPETS["wr.refs.memory_query"].text[:40] in html.unescape(checked)
+    assert "A source with errors has no prompts" in browser.post("/workflows/team.ship/check", {"source": "{}"}).text
+    for known in (PACKS, TEMPLATES, FEATURES, SNIPPETS):
+        for key in known:
+            assert f'data-insert="{key}"' in page
+    assert "data-insert" not in browser.get("/workflows/wr.quick_task/edit").text
 
 
 @pytest.mark.inv("CON-13")
@@ -138,7 +184,16 @@ def test_a_forged_request_writes_no_workflow(workspace: Path, browser: Browser, 
 
 @pytest.mark.inv("CON-5", "CON-13")
 @pytest.mark.parametrize(
-    "text", ["</textarea><script>alert(1)</script>", "\x00", "[" * 50_000, '{"id": "<img src=x>"}', ""]
+    "text",
+    [
+        "</textarea><script>alert(1)</script>",
+        "\x00",
+        "[" * 50_000,
+        '{"id": "<img src=x>"}',
+        '{"id": "team.ship", "steps": [{"</li><script>alert(1)</script>titel": "<img src=x>"}]}',
+        "\ufeff{}",
+        "",
+    ],
 )
 def test_a_hostile_source_is_shown_as_text_and_not_saved(workspace: Path, browser: Browser, text: str) -> None:
     checked = browser.post("/workflows/team.ship/check", {"source": text})

@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import threading
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,10 @@ from interlock.cli.main import main
 from interlock.console.live import Watcher
 from interlock.console.reading import Sources
 from interlock.kernel.console_budgets import CONSOLE_STEPS_SHOWN
+from interlock.kernel.ids import SessionId
+from interlock.service.audit.damage import Viewed
+from interlock.service.report.session_report import SessionReport
+from interlock.store.ports.reader import Salvaged
 from interlock.testing.harness import Harness, linear_workflow
 
 SHIP = linear_workflow("team.ship", "a", "b", "c")
@@ -170,21 +175,57 @@ def test_the_command_prints_a_link_only_if_there_is_a_key_to_sign_it(place: Plac
 
 @pytest.mark.inv("CON-6", "CON-7")
 def test_a_report_that_took_long_is_kept_until_the_log_changes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("interlock.console.reading.CONSOLE_SLOW_S", -1.0)
-    monkeypatch.setattr("interlock.console.reading.CONSOLE_REPORTS_KEPT", 1)
+    monkeypatch.setattr("interlock.console.log_cache.CONSOLE_SLOW_S", -1.0)
+    monkeypatch.setattr("interlock.console.log_cache.CONSOLE_WAIT_S", 0.0)
+    monkeypatch.setattr("interlock.console.log_cache.CONSOLE_REPORTS_KEPT", 1)
     harness = Harness.in_memory(SHIP)
     first = harness.start("team.ship")
     sources = Sources(
         store=harness.store, catalog=harness.ports.catalog, workspace=None, repo=None, clock=harness.ports.clock
     )
     session, run = harness.session_of(first), harness.reference_of(first).run
-    reports = [sources.report(session, run, (5, 0)) for _ in range(3)]
+
+    def report(steps: int) -> Viewed[SessionReport]:
+        # The page does not wait.
+        while True:
+            found, reading = sources.report(session, run, (steps, 0))
+            if found is not None and reading is None:
+                return found
+            assert reading is not None
+            reading.ended.wait(10)
+
+    reports = [report(5) for _ in range(3)]
     assert reports[2] is reports[1]
     harness.advance(first)
-    changed = sources.report(session, run, (5, 0))
+    earlier, reading = sources.report(session, run, (5, 0))
+    assert reading is None or earlier is reports[2], "until the newer one is read, the earlier one is shown"
+    changed = report(5)
     assert changed.view.events > reports[2].view.events
-    sources.report(session, run, (6, 0))
-    assert sources.report(session, run, (5, 0)) is not changed, "only so many are kept"
+    report(6)
+    assert report(5) is not changed, "only so many are kept"
+
+
+@pytest.mark.inv("CON-6")
+def test_a_page_of_a_run_that_takes_long_shows_the_progress_and_then_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("interlock.console.log_cache.CONSOLE_WAIT_S", 0.0)
+    may_read = threading.Event()
+    harness = Harness.in_memory(SHIP)
+    first = harness.start("team.ship", goal="Ship the box")
+    verified = harness.store.salvage
+
+    def salvage(session: SessionId) -> Salvaged | None:
+        assert may_read.wait(10)
+        return verified(session)
+
+    monkeypatch.setattr(harness.store, "salvage", salvage)
+    browser = entered(harness)
+    path = f"/sessions/{harness.session_of(first)}/runs/{harness.reference_of(first).run}"
+    page = browser.send("GET", path, {"sec-fetch-site": "same-origin"}).text
+    assert "data-reading" in page
+    assert "The log is read and verified: 0 s so far" in page
+    assert "Ship the box" not in page
+    may_read.set()
+    assert "Ship the box" in browser.get(path).text
 
 
 @pytest.mark.inv("CON-6")

@@ -1,11 +1,13 @@
 """Steps that a person decides before the work goes on."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
 from tests.support.approvals import READING, asking, given, replying
 from tests.support.ends import ended_by_command
+from tests.support.history import damage
 from tests.support.modes import NEVER_STOPS, events_of, gaps_in, session_of, status_of
 from tests.support.verify import unsound
 
@@ -201,3 +203,19 @@ def test_the_inbox_has_each_question_with_what_is_shown_and_the_command() -> Non
     assert f"interlock approve {label}" in mine.command
     given(harness, first)
     assert [one.label == label for one in inbox()] == [False]
+
+
+@pytest.mark.damages
+@pytest.mark.inv("INBOX-1")
+def test_a_damaged_session_hides_nothing_of_the_inbox_and_is_named_in_it(tmp_path: Path) -> None:
+    harness = Harness.on_disk(tmp_path, asking())
+    first, _ = at_the_question(harness)
+    at_the_question(harness)
+    found = Summaries().listing(harness.store, harness.ports.read.plans)
+    session = harness.session_of(first)
+    damage(tmp_path, session)
+    later = Harness.on_disk(tmp_path, asking())
+    items = {one.session: one for one in inbox_of(later.store, later.ports.read.plans, found, ())}
+    assert sorted(one.kind for one in items.values()) == ["approval", "unreadable"]
+    assert "corrupt" in items[session].text
+    assert items[session].command == f"interlock session verify {session}"

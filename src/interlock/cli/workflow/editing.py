@@ -7,13 +7,14 @@ from pathlib import Path
 from interlock.cli.screen import StopError
 from interlock.cli.workflow.new import write_copy
 from interlock.cli.workflow.places import WorkflowLocations
-from interlock.console.authoring import OpenedSource
-from interlock.define.diagnostics import Diagnostics, has_errors
+from interlock.console.authoring import CheckedSource, OpenedSource
+from interlock.define.diagnostics import has_errors
 from interlock.define.workflow_ids import classify_id, suggest_id
 from interlock.kernel.canonical import digest_of_bytes
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import Digest
 from interlock.kernel.workflow_budgets import DOCUMENT_BYTES_MAX
+from interlock.plan.outline import step_lines
 from interlock.service.catalog import Entry, RefusedFile, Source
 from interlock.store.workflow_files import FORMS, WorkflowFile
 
@@ -34,15 +35,21 @@ class WorkflowEditor:
         data = self.places.files.read(file)
         is_editable = file.kind in _EDITABLE and len(data) <= DOCUMENT_BYTES_MAX
         return OpenedSource(
-            kind=file.kind, ref=file.ref, data=data, digest=digest_of_bytes(data), is_editable=is_editable
+            kind=file.kind,
+            ref=file.ref,
+            form=FORMS[Path(file.ref).suffix],
+            data=data,
+            digest=digest_of_bytes(data),
+            is_editable=is_editable,
         )
 
-    def check(self, opened: OpenedSource, data: bytes) -> Diagnostics:
+    def check(self, opened: OpenedSource, data: bytes) -> CheckedSource:
         """See `Authoring`."""
-        form = FORMS[Path(opened.ref).suffix]
-        found = self.places.entry_in(Source(kind=opened.kind, ref=opened.ref, form=form, data=data))
+        found = self.places.entry_in(Source(kind=opened.kind, ref=opened.ref, form=opened.form, data=data))
         compiled = found.compiled if isinstance(found, Entry) else found
-        return compiled.diagnostics if isinstance(compiled, RefusedFile) else compiled.warnings
+        if isinstance(compiled, RefusedFile):
+            return CheckedSource(diagnostics=compiled.diagnostics, steps=())
+        return CheckedSource(diagnostics=compiled.warnings, steps=tuple(step_lines(compiled.workflow)))
 
     def save(self, workflow_id: str, data: bytes, opened: Digest) -> Refusal | None:
         """See `Authoring`."""
@@ -53,7 +60,7 @@ class WorkflowEditor:
             return _refused(
                 "The file has changed since it was opened.", "Copy your text, open the page again, and repeat the edit."
             )
-        found = self.check(now, data)
+        found = self.check(now, data).diagnostics
         if has_errors(found):
             errors = sum(one.severity == "error" for one in found)
             return _refused(f"The source has {errors} faults, so it cannot run.", "Correct each of them, then save.")
@@ -70,8 +77,7 @@ class WorkflowEditor:
 
     def _id_fault(self, workflow_id: str, opened: OpenedSource, data: bytes) -> Refusal | None:
         """Refuse to save a source under an id of the old form, or under another id than that of its page."""
-        form = FORMS[Path(opened.ref).suffix]
-        found = self.places.entry_in(Source(kind=opened.kind, ref=opened.ref, form=form, data=data))
+        found = self.places.entry_in(Source(kind=opened.kind, ref=opened.ref, form=opened.form, data=data))
         assert isinstance(found, Entry), "it has no faults"
         if found.workflow_id != workflow_id:
             return _refused(f"The id became {found.workflow_id!r}.", f"Keep {workflow_id!r}, or copy the workflow.")

@@ -1,18 +1,34 @@
 """The page that edits the source of a workflow: diagnostics as one types, and no save while it cannot run (CON-13)."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
 from interlock.console.authoring import Authoring, OpenedSource
-from interlock.console.forms import read_form
+from interlock.console.pages.forms import read_form
 from interlock.console.reading import RefusedPageError
 from interlock.console.rendering.templates import Templates
+from interlock.define.source.edits import TextEdit, text_edits
 from interlock.define.workflow_ids import suggest_id
+from interlock.kernel.console_budgets import CONSOLE_MATCHES_SHOWN
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import Digest
+from interlock.plan.builtins.features import FEATURES
+from interlock.plan.builtins.packs import PACKS
+from interlock.plan.builtins.references import SNIPPETS
+from interlock.plan.builtins.templates import TEMPLATES
+
+_BYTE_ORDER_MARK = "\ufeff"
+_BUILTINS = (
+    ("Contracts: what an artifact must be", [(key, one.title) for key, one in PACKS.items()]),
+    ("Routines: steps that are unfolded in place", [(key, one.title) for key, one in TEMPLATES.items()]),
+    ("Features: lines that are added to every step", [(key, one.title) for key, one in FEATURES.items()]),
+    ("Texts: inlined where they are named", [(key, one.title) for key, one in SNIPPETS.items()]),
+)
+"""What `interlock workflow builtins` lists: the id is inserted, and the compiler says what it needs besides."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,13 +41,15 @@ class EditPages:
     def edit(self, request: Request) -> Response:
         """Show the source of a workflow, to be edited or copied."""
         workflow, opened = self._opened(request)
+        text = opened.data.decode("utf-8", "replace").replace("\r\n", "\n")
         values = {
             "title": f"Edit {workflow}",
             "workflow_id": workflow,
             "opened": opened,
-            "text": opened.data.decode("utf-8", "replace"),
-            "diagnostics": self.authoring.check(opened, opened.data),
+            "text": text,
             "suggested": suggest_id(workflow, "project"),
+            "builtins": _BUILTINS if opened.is_editable else (),
+            **self._checked(opened, text),
         }
         return self.templates.page(request, "edit.html", values)
 
@@ -41,8 +59,10 @@ class EditPages:
 
         def check() -> Response:
             _, opened = self._opened(request)
-            found = self.authoring.check(opened, _bytes_of(fields["source"]))
-            return self.templates.page(request, "diagnostics.html", {"title": "Diagnostics", "diagnostics": found})
+            text = fields["source"].replace("\r\n", "\n")
+            return self.templates.page(
+                request, "diagnostics.html", {"title": "Diagnostics", **self._checked(opened, text)}
+            )
 
         return await run_in_threadpool(check)
 
@@ -62,6 +82,18 @@ class EditPages:
         refused = await run_in_threadpool(self.authoring.copy, workflow, fields["id"])
         return self._done(request, refused, fields["id"], "Copied into the project.")
 
+    def _checked(self, opened: OpenedSource, text: str) -> dict[str, Any]:
+        """Return what a page shows of a source: each diagnostic with its edit, and the steps as they are compiled."""
+        found = self.authoring.check(opened, _bytes_of(text))
+        is_plain = opened.is_editable and not text.startswith(_BYTE_ORDER_MARK)
+        edits = text_edits(text, opened.form, found.diagnostics) if is_plain else [None] * len(found.diagnostics)
+        placed = [_units(text, one) if one is not None else None for one in edits]
+        return {
+            "diagnostics": list(zip(found.diagnostics, placed, strict=True)),
+            "steps": found.steps[:CONSOLE_MATCHES_SHOWN],
+            "steps_left_out": max(0, len(found.steps) - CONSOLE_MATCHES_SHOWN),
+        }
+
     def _opened(self, request: Request) -> tuple[str, OpenedSource]:
         workflow: str = request.path_params["workflow"]
         opened = self.authoring.open(workflow)
@@ -75,6 +107,12 @@ class EditPages:
         if refused is not None:
             raise RefusedPageError(refused, 409)
         return self.templates.page(request, "saved.html", {"title": "Written", "said": said, "workflow_id": workflow})
+
+
+def _units(text: str, edit: TextEdit) -> TextEdit:
+    """Return an edit with places as browsers count them: in units of UTF-16."""
+    start, end = (len(text[:at].encode("utf-16-le", "surrogatepass")) // 2 for at in (edit.start, edit.end))
+    return TextEdit(start=start, end=end, write=edit.write)
 
 
 def _bytes_of(text: str) -> bytes:

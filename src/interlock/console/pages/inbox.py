@@ -12,7 +12,7 @@ from starlette.responses import Response
 from interlock.console.access import Access
 from interlock.console.decision_link import PATH, DecisionLink, parse_decision_link
 from interlock.console.decisions import AskedQuestion, Decisions, linked_question
-from interlock.console.forms import read_form
+from interlock.console.pages.forms import read_form
 from interlock.console.reading import RefusedPageError, Sources, missing
 from interlock.console.rendering.templates import Templates
 from interlock.kernel.budgets import APPROVAL_NOTE_BYTES_MAX
@@ -156,6 +156,7 @@ class Inbox:
             asked=(node, Digest(fields["shown"])),
         )
         report = self.decisions.answer(session, node, given, is_by_person=request.state.is_person)
+        self.sources.versions.expire()
         if report is None:
             raise RefusedPageError(missing(f"node {node}", session), 404)
         if isinstance(report, Refusal):
@@ -172,6 +173,7 @@ class Inbox:
     async def _settle(self, request: Request, settle: Callable[[SessionId, IntentId], Any]) -> Response:
         session, intent = SessionId(request.path_params["session"]), IntentId(request.path_params["intent"])
         found = await run_in_threadpool(settle, session, intent)
+        self.sources.versions.expire()
         if found is None:
             raise RefusedPageError(missing(f"intent {intent}", session), 404)
         is_left = isinstance(found, Undelivered)

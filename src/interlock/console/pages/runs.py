@@ -18,7 +18,7 @@ from interlock.kernel.console_budgets import (
     CONSOLE_STEPS_SHOWN,
 )
 from interlock.kernel.errors import ErrorCode, Refusal
-from interlock.kernel.ids import NodeId, SessionId
+from interlock.kernel.ids import NodeId, RunId, SessionId
 from interlock.service.audit.damage import Damage
 from interlock.service.audit.verify import unfinished_note, verify_session
 from interlock.service.catalog import Entry, Pinnable, RefusedFile
@@ -85,17 +85,25 @@ class Pages:
     def session(self, request: Request) -> Response:
         """Lead to the newest run of a session."""
         session: str = request.path_params["session"]
-        viewed = self.sources.view_session(session, lambda history: history.session)
-        runs = sorted(viewed.view.runs.values(), key=lambda run: run.index)
+        listed = next((one for one in self.sources.listing().sessions if one.session == session), None)
+        runs = [one.run for one in listed.runs] if listed is not None else self._runs_of(session)
         if not runs:
             raise RefusedPageError(missing("run", session), 404)
-        return RedirectResponse(f"/sessions/{session}/runs/{runs[-1].run}", 303)
+        return RedirectResponse(f"/sessions/{session}/runs/{runs[-1]}", 303)
+
+    def _runs_of(self, session: str) -> list[RunId]:
+        """Return the runs of a session that has no summary, in the order they began."""
+        viewed = self.sources.view_session(session, lambda history: history.session)
+        return [one.run for one in sorted(viewed.view.runs.values(), key=lambda run: run.index)]
 
     def run(self, request: Request) -> Response:
         """Show a run: its picture and its newest steps, or the steps before those."""
         session, run_id = request.path_params["session"], request.path_params["run"]
         after = number_of(request, "after", 0, least=0)
-        viewed = self.sources.report(session, run_id, (CONSOLE_STEPS_SHOWN, after))
+        viewed, reading = self.sources.report(session, run_id, (CONSOLE_STEPS_SHOWN, after))
+        if viewed is None:
+            values = {"title": f"Run {run_id}", "session": session, "reading": reading, "live": session}
+            return self.templates.page(request, "reading.html", values)
         (run,) = viewed.view.runs
         values = {
             **run_values(session, run, viewed.damage),
@@ -105,6 +113,7 @@ class Pages:
             "older": after + CONSOLE_STEPS_SHOWN if run.left_out else None,
             "drift": self.sources.drift_of(run.summary, self.sources.view()),
             "question": _question_address(session, run),
+            "reading": reading,
             "live": session,
         }
         return self.templates.page(request, "run.html", values)
@@ -241,6 +250,7 @@ def run_values(session: str, run: RunReport, damage: Damage | None) -> dict[str,
         "older": None,
         "drift": None,
         "question": None,
+        "reading": None,
     }
 
 

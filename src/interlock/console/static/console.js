@@ -51,6 +51,7 @@
     const shown = document.getElementById("live");
     if (fresh.innerHTML === rendered || shown.querySelector("textarea:focus, input:focus")) return;
     rendered = fresh.innerHTML;
+    document.title = page.title;
     const open = [...shown.querySelectorAll("details")].map((one) => one.open);
     const focused = document.activeElement && document.activeElement.getAttribute("href");
     const held = document.createElement("div");
@@ -61,6 +62,7 @@
     if (focused) [...held.querySelectorAll("a[href]")].find((one) => one.getAttribute("href") === focused)?.focus();
     times();
     select();
+    wait();
   };
 
   // A form decides something: it is sent with the token of its page, and the answer takes the place of the content.
@@ -89,13 +91,20 @@
     const source = event.target;
     if (!source.dataset || !source.dataset.check) return;
     clearTimeout(pause);
+    // The text has changed, so places in it are not known until it is checked again.
+    document.querySelectorAll("[data-write]").forEach((one) => { one.disabled = true; });
     pause = setTimeout(async () => {
       const token = document.querySelector("meta[name=interlock-token]").content;
       const body = new URLSearchParams({ source: source.value });
       try {
         const answer = await fetch(source.dataset.check, { method: "POST", headers: { "x-interlock-token": token }, body });
-        const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("diagnostics");
-        if (fresh) document.getElementById("diagnostics").replaceChildren(...fresh.childNodes);
+        const checked = await answer.text();
+        if (body.get("source") !== source.value) return;
+        const fresh = new DOMParser().parseFromString(checked, "text/html");
+        for (const part of ["diagnostics", "preview"]) {
+          const found = fresh.getElementById(part);
+          if (found) document.getElementById(part).replaceChildren(...found.childNodes);
+        }
       } catch { state.textContent = "The console does not answer. The source was not checked."; }
     }, 300);
   });
@@ -110,9 +119,28 @@
     source.setSelectionRange(start, start + (lines[line - 1] || "").length);
   });
 
+  // A correction takes the place of what was found; a built-in goes where the cursor is.
+  document.addEventListener("click", (event) => {
+    const button = event.target instanceof Element && event.target.closest("[data-write], [data-insert]");
+    const source = document.querySelector("textarea.source");
+    if (!button || !source || source.readOnly) return;
+    if (button.dataset.insert) source.setRangeText(button.dataset.insert, source.selectionStart, source.selectionEnd, "select");
+    else source.setRangeText(button.dataset.write, Number(button.dataset.start), Number(button.dataset.end), "select");
+    source.focus();
+    source.dispatchEvent(new Event("input", { bubbles: true }));
+  });
+
   document.addEventListener("change", (event) => {
     if (event.target.matches("[data-submits]")) event.target.form.requestSubmit();
   });
+
+  // A long log is still being read: ask again until it is.
+  let waiting = false;
+  const wait = () => {
+    if (waiting || !document.querySelector("[data-reading]")) return;
+    waiting = true;
+    setTimeout(() => refresh().catch(() => {}).finally(() => { waiting = false; wait(); }), 500);
+  };
 
   let stream = null;
   const live = () => {
@@ -134,6 +162,7 @@
   if (document.querySelector("[data-enter]")) enter();
   times();
   select();
+  wait();
   live();
   window.addEventListener("hashchange", () => (document.querySelector("[data-enter]") ? enter() : select()));
   document.addEventListener("visibilitychange", () => { if (!document.hidden && stream === null) refresh().catch(() => {}); live(); });

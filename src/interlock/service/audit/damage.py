@@ -114,9 +114,14 @@ def view_session(
 def _whole(store: SessionReader, prefix: SoundPrefix) -> History:
     """Return the history of a session whose log is sound; the sound prefix was read a moment ago.
 
+    Its events are not read again, unless another process has appended since.
+
     Raises:
         SessionUnhealthyError, StoreFailureError: See `history_of`.
     """
+    state = store.load(prefix.session)
+    if state is not None and state.next_index == prefix.events:
+        return History(session=state, appended=prefix.history)
     return history_of(store, prefix.session) or _history(prefix)
 
 

@@ -12,7 +12,7 @@ from interlock.record.events import NodeScope, ObservationRecordedEvent, RunStar
 from interlock.record.outcome import Blocker
 from interlock.record.payloads import GapRecorded, ObservationKey
 from interlock.record.snapshot import PendingStep, Running
-from interlock.service.report.step_report import ContextChange, StepReader, StepReport, context_changes
+from interlock.service.report.step_report import ContextChange, StepReader, StepReport, changes_between
 from interlock.service.run.context import RunContext, StepLabel, load_run_context
 from interlock.service.run.history import History
 from interlock.service.run.plans import Plans
@@ -180,6 +180,7 @@ class SessionReporter:
         tip, graph = self._session.nodes[summary.tip], run_graph(self._session, run.run)
         path = path_to(self._session, tip)
         done = path[:-1] if summary.is_complete else path
+        pending = tuple(run_context.pending(one.at) for one in path)
         shown = done if steps_max is None else done[-steps_max:]
         refusal = refusal_of(self._session, tip)
         return RunReport(
@@ -191,13 +192,13 @@ class SessionReporter:
             steps=tuple(self._steps.step(run_context, path_step) for path_step in shown),
             left_out=len(done) - len(shown),
             verdicts=tuple(self._verdicts(run_context, path)),
-            not_done=tuple(_not_done(run_context, path)),
+            not_done=tuple(_not_done(run_context, path[-1].at, pending)),
             branches=tuple(self._branch(run_context, leaf) for leaf in leaves(graph)),
             graph=graph,
             run_context=run_context,
             blockers=refusal.blockers if refusal is not None else (),
             gaps=self._gaps(run_context),
-            context=tuple(self._context(run_context, path)),
+            context=tuple(self._context(run_context, path, pending)),
             ended=run.ended,
             began_on=self._began_on(run.run),
             observed=self._observed(run.run),
@@ -236,12 +237,15 @@ class SessionReporter:
                 verdict=one.verdict, step=place, at=self._steps.time_of(one.node), is_in_effect=one in effective
             )
 
-    def _context(self, run_context: RunContext, path: Sequence[PathStep]) -> Iterator[ContextEntry]:
+    def _context(
+        self, run_context: RunContext, path: Sequence[PathStep], pending: Sequence[PendingStep | None]
+    ) -> Iterator[ContextEntry]:
         """Yield the context at the end of a path, each key with the step that set it last."""
         last: dict[str, tuple[PathStep, ContextChange]] = {}
-        for path_step in path:
-            if path_step.passed_to is not None:
-                last.update((one.key, (path_step, one)) for one in context_changes(run_context, path_step))
+        for path_step, step in zip(path, pending, strict=True):
+            if path_step.passed_to is not None and step is not None:
+                found = changes_between(run_context, (path_step.at.node, path_step.passed_to.node), step.step_id)
+                last.update((one.key, (path_step, one)) for one in found)
         for key, value in sorted(self._session.context(path[-1].at.node).items()):
             path_step, change = last.get(key, (None, None))
             made = path_step.passed_to if path_step is not None else path[0].at
@@ -283,10 +287,10 @@ def _text(run_context: RunContext, node: Node) -> NodeText:
     return NodeText(title=f"{place.number}. {place.title}", loop=place.loop.loop_id if place.loop is not None else None)
 
 
-def _not_done(run_context: RunContext, path: Sequence[PathStep]) -> Iterator[StepNotDone]:
-    """Yield the steps of the plan that no step of a path is, in plan order."""
-    state = run_context.snapshot(path[-1].at).state
-    done = {one.step_id for one in _positions(run_context, path)}
+def _not_done(run_context: RunContext, end: Node, pending: Sequence[PendingStep | None]) -> Iterator[StepNotDone]:
+    """Yield the steps of the plan that were not pending on a path to a node, in plan order."""
+    state = run_context.snapshot(end).state
+    done = {one.step_id for one in pending if one is not None}
     skipped = {key.rpartition("::")[2] for key in state.skipped.values} if isinstance(state, Running) else None
     for step_id, node in run_context.workflow.steps.items():
         if step_id not in done:
@@ -295,10 +299,3 @@ def _not_done(run_context: RunContext, path: Sequence[PathStep]) -> Iterator[Ste
             # The values of a template are known only when the step is pending.
             title = node.title if "{{" not in node.title else step_id
             yield StepNotDone(step_id=step_id, title=title, number=number, is_skipped=is_skipped)
-
-
-def _positions(run_context: RunContext, path: Sequence[PathStep]) -> Iterator[PendingStep]:
-    for one in path:
-        state = run_context.snapshot(one.at).state
-        if isinstance(state, Running):
-            yield state.pending.step

@@ -259,19 +259,32 @@ def _prompt(run_context: RunContext, node: Node, state: Running) -> str:
 def context_changes(run_context: RunContext, path_step: PathStep) -> Iterator[ContextChange]:
     """Yield what a finished step changed in the context, by key."""
     assert path_step.passed_to is not None, "the step is done"
-    session, state = run_context.session, run_context.snapshot(path_step.at).state
-    assert isinstance(state, Running), "the step was pending"
-    task = run_context.workflow.steps[state.pending.step.step_id].task
+    pending = run_context.pending(path_step.at)
+    assert pending is not None, "the step was pending"
+    return changes_between(run_context, (path_step.at.node, path_step.passed_to.node), pending.step_id)
+
+
+def changes_between(run_context: RunContext, nodes: tuple[NodeId, NodeId], step_id: str) -> Iterator[ContextChange]:
+    """Yield what a step changed in the context, by key: it was pending at the first node, and led to the second."""
+    session = run_context.session
+    if session.nodes[nodes[0]].context_at == session.nodes[nodes[1]].context_at:
+        return
+    task = run_context.workflow.steps[step_id].task
     computed = {action.key for action in task.sets} if task is not None else set[str]()
-    before, after = session.context(path_step.at.node), session.context(path_step.passed_to.node)
+    before, after = (session.context(one) for one in nodes)
     for key in sorted(before.keys() | after.keys()):
-        if key in before and key in after and canonical_bytes(before[key]) == canonical_bytes(after[key]):
+        if key in before and key in after and _is_same(before[key], after[key]):
             continue
         change: Literal["added", "changed", "removed"] = "changed"
         if key not in before or key not in after:
             change = "added" if key in after else "removed"
         was, now = before.get(key), after.get(key)
         yield ContextChange(key=key, change=change, before=was, after=now, is_computed=key in computed)
+
+
+def _is_same(one: Json, other: Json) -> bool:
+    # Most values are those of the step before, unchanged in memory: to encode them takes longer than all else.
+    return one is other or canonical_bytes(one) == canonical_bytes(other)
 
 
 def _decisions(node: Node) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 """Lists all sessions by their cached summaries; a session without one is read (RES-4)."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from interlock.kernel.ids import SessionId
@@ -65,16 +65,27 @@ class Summaries:
     def __init__(self) -> None:
         self._kept: dict[SessionId, tuple[LogVersion, SessionSummary | Unreadable]] = {}
 
-    def listing(self, reader: SessionReader, plans: Plans, progress: Progress = report_nothing) -> Listing:
+    def listing(
+        self,
+        reader: SessionReader,
+        plans: Plans,
+        progress: Progress = report_nothing,
+        *,
+        versions: Mapping[SessionId, LogVersion] | None = None,
+    ) -> Listing:
         """Return all sessions, by id; report how many are read. Writes nothing.
+
+        `versions` are those of the logs if the caller has read them a moment ago.
 
         Raises:
             StoreFailureError: The disk failed.
         """
-        return _listing_of(tuple(self._each(reader, plans, progress)))
+        known = versions if versions is not None else reader.log_versions()
+        return _listing_of(tuple(self._each(reader, plans, progress, known)))
 
-    def _each(self, reader: SessionReader, plans: Plans, progress: Progress) -> Iterator[SessionSummary | Unreadable]:
-        versions = reader.log_versions()
+    def _each(
+        self, reader: SessionReader, plans: Plans, progress: Progress, versions: Mapping[SessionId, LogVersion]
+    ) -> Iterator[SessionSummary | Unreadable]:
         for gone in self._kept.keys() - versions.keys():
             self._kept.pop(gone, None)
         for number, (session, version) in enumerate(sorted(versions.items()), start=1):

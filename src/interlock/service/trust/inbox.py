@@ -11,12 +11,14 @@ from interlock.kernel.budgets import CELL_BYTES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import SessionId
 from interlock.kernel.text import one_line
+from interlock.record.base import UnknownVersionError
 from interlock.service.outside.approvals import open_approval
 from interlock.service.outside.checks import results_at, waiting_check
 from interlock.service.outside.intents import OPEN_STATES, shown_intents
 from interlock.service.run.context import RunContext, load_run_context
 from interlock.service.run.plans import Plans
-from interlock.service.run.summaries import Listing
+from interlock.service.run.summaries import Listing, Unreadable, unreadable_by
+from interlock.store.ports.errors import ContentDamagedError, SessionUnhealthyError
 from interlock.store.ports.reader import SessionReader
 from interlock.views.node_position import chain_head
 from interlock.views.session import Node, Session
@@ -29,7 +31,7 @@ class InboxItem:
     `about` is the id of what waits in the session: the node of a question or a check, or the intent.
     """
 
-    kind: Literal["approval", "question", "check_failed", "check_to_allow", "intent"]
+    kind: Literal["approval", "question", "check_failed", "check_to_allow", "intent", "unreadable"]
     title: str
     text: str
     command: str
@@ -57,17 +59,36 @@ def inbox_of(
 ) -> list[InboxItem]:
     """Return what waits for a person, oldest first. Sessions in which nothing can wait are not read.
 
+    A damaged session hides nothing of the others: it is an item of its own, because what waits in it is not known.
+
     Raises:
-        StoreFailureError, SessionUnhealthyError, ContentDamagedError: A session cannot be read.
+        StoreFailureError: The disk failed.
     """
     items: list[InboxItem] = []
     for summary in found.sessions:
-        is_open = any(one.status in ("in_progress", "blocked") or one.intents for one in summary.runs)
-        session = reader.load(summary.session) if is_open else None
-        if session is not None:
-            items += _of_session(reader, plans, session)
-            items += _intents(session, channels)
+        if any(one.status in ("in_progress", "blocked") or one.intents for one in summary.runs):
+            try:
+                items += _all_of_session(reader, plans, summary.session, channels)
+            except (SessionUnhealthyError, UnknownVersionError, ContentDamagedError) as error:
+                items.append(_unreadable(unreadable_by(summary.session, error)))
     return sorted(items, key=lambda one: one.since or "")
+
+
+def _all_of_session(
+    reader: SessionReader, plans: Plans, session_id: SessionId, channels: tuple[ChannelConfig, ...]
+) -> list[InboxItem]:
+    session = reader.load(session_id)
+    return [*_of_session(reader, plans, session), *_intents(session, channels)] if session is not None else []
+
+
+def _unreadable(found: Unreadable) -> InboxItem:
+    return InboxItem(
+        kind="unreadable",
+        title=f"Session {found.session} cannot be read, so it is not known what waits in it",
+        text=one_line(f"{found.health}: {found.found}", CELL_BYTES_MAX),
+        command=f"interlock session verify {found.session}",
+        session=found.session,
+    )
 
 
 def _of_session(reader: SessionReader, plans: Plans, session: Session) -> Iterator[InboxItem]:

@@ -1,0 +1,139 @@
+"""What is kept of the logs until they change: their versions, and the reports that took long (CON-6, CON-7)."""
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from interlock.kernel.console_budgets import CONSOLE_REPORTS_KEPT, CONSOLE_SLOW_LOOK_S, CONSOLE_SLOW_S, CONSOLE_WAIT_S
+from interlock.kernel.ids import SessionId
+from interlock.service.audit.damage import Viewed
+from interlock.service.report.session_report import SessionReport
+from interlock.store.ports.reader import LogVersion, SessionReader
+
+_LOOK_SHARE = 10
+"""A look takes at most one part of so many of the time: a large data directory is looked at less often."""
+
+ReportKey = tuple[str, str, tuple[int, int]]
+"""A session, a run, and how many of its steps are shown."""
+
+
+class RecentVersions:
+    """Reads the versions of all logs. What took long to read is used again for a while.
+
+    A stream that reports a change and the page that is then loaded see the same versions, so no page misses a change.
+    """
+
+    def __init__(self, reader: SessionReader) -> None:
+        self._reader = reader
+        self._mutex = threading.Lock()
+        self._found: Mapping[SessionId, LogVersion] | None = None
+        self._ended = self._took = 0.0
+
+    def read(self, pause_s: float = 0.0) -> Mapping[SessionId, LogVersion]:
+        """Return the versions, at most `pause_s` old, or older if to read them takes long.
+
+        Raises:
+            StoreFailureError: The disk failed.
+        """
+        with self._mutex:
+            began = time.monotonic()
+            reused_s = max(pause_s, _LOOK_SHARE * self._took if pause_s or self._took > CONSOLE_SLOW_LOOK_S else 0.0)
+            if self._found is None or began - self._ended >= reused_s:
+                self._found = self._reader.log_versions()
+                self._ended = time.monotonic()
+                self._took = self._ended - began
+            return self._found
+
+    def expire(self) -> None:
+        """Let the next call read the versions again: this process has written, or a test has."""
+        with self._mutex:
+            self._found = None
+
+
+@dataclass(slots=True)
+class Reading:
+    """A report that is being made. `events` is how many events were verified; None until the whole log is."""
+
+    version: LogVersion | None
+    began_s: float = field(default_factory=time.monotonic)
+    events: int | None = None
+    found: Viewed[SessionReport] | Exception | None = None
+    ended: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def seconds(self) -> int:
+        """How long it has taken so far."""
+        return int(time.monotonic() - self.began_s)
+
+
+Make = Callable[[ReportKey, Reading], Viewed[SessionReport]]
+
+
+class RunReports:
+    """Makes reports in their own threads, and keeps those that took long until their log changes.
+
+    So a page of a long run appears at once, and shows the progress.
+    """
+
+    def __init__(self, versions: RecentVersions, make: Make) -> None:
+        self._versions, self._make = versions, make
+        self._mutex = threading.Lock()
+        self._kept: dict[ReportKey, tuple[LogVersion | None, Viewed[SessionReport]]] = {}
+        self._readings: dict[ReportKey, Reading] = {}
+
+    def report(self, key: ReportKey) -> tuple[Viewed[SessionReport] | None, Reading | None]:
+        """Return a report, and what is still being read. With a reading, the report is an earlier one, or None.
+
+        Raises:
+            RefusedPageError, SessionUnhealthyError, ContentDamagedError, StoreFailureError: Whatever making it raised.
+        """
+        # The version is read before the log, so a report is never kept as newer than it is.
+        version = self._versions.read().get(SessionId(key[0]))
+        kept = self._kept.get(key)
+        if kept is not None and version is not None and kept[0] == version:
+            return kept[1], None
+        reading = self._reading(key, version)
+        if not reading.ended.wait(CONSOLE_WAIT_S):
+            return kept[1] if kept is not None else None, reading
+        with self._mutex:
+            if self._readings.get(key) is reading:
+                del self._readings[key]
+        if isinstance(reading.found, Exception):
+            raise reading.found
+        assert reading.found is not None, "it has ended"
+        return reading.found, None
+
+    def _reading(self, key: ReportKey, version: LogVersion | None) -> Reading:
+        """Return the reading of a report that is under way, or begin one."""
+        with self._mutex:
+            under_way = self._readings.get(key)
+            if under_way is not None and (under_way.version == version or not under_way.ended.is_set()):
+                return under_way
+            reading = self._readings[key] = Reading(version)
+            for name in [name for name, one in self._readings.items() if one.ended.is_set()]:
+                del self._readings[name]
+            is_one_too_many = len(self._readings) > CONSOLE_REPORTS_KEPT
+        if is_one_too_many:
+            self._run(key, reading)
+        else:
+            # A daemon: the process ends without it, as it writes nothing.
+            threading.Thread(target=self._run, args=(key, reading), daemon=True).start()
+        return reading
+
+    def _run(self, key: ReportKey, reading: Reading) -> None:
+        try:
+            reading.found = found = self._make(key, reading)
+            if time.monotonic() - reading.began_s > CONSOLE_SLOW_S:
+                self._keep(key, reading.version, found)
+        except Exception as error:  # noqa: BLE001 — the request that waits for it raises it
+            reading.found = error
+        finally:
+            reading.ended.set()
+
+    def _keep(self, key: ReportKey, version: LogVersion | None, found: Viewed[SessionReport]) -> None:
+        with self._mutex:
+            self._kept.pop(key, None)
+            self._kept[key] = (version, found)
+            while len(self._kept) > CONSOLE_REPORTS_KEPT:
+                del self._kept[next(iter(self._kept))]
