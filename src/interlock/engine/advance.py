@@ -239,8 +239,8 @@ def _unmet(step_id: str, awaits: AwaitEvent, fields: Mapping[str, Json]) -> Viol
 
 
 def _notes_sent_again(attempt: Attempt, title: str) -> list[Violation]:
-    """Return the violation of notes that an earlier step on this branch was reported with (EVID-11)."""
-    is_again = is_sent_again(attempt.evidence.stored_notes(), attempt.earlier_notes)
+    """Return the violation of notes that the step before on this branch was reported with (EVID-11)."""
+    is_again = is_sent_again(attempt.evidence.stored_notes(), attempt.earlier_notes or "")
     return [reasons.notes_sent_again(title)] if is_again else []
 
 

@@ -477,6 +477,6 @@ DEMO_SECONDS_MAX = 60
 DEMO_LINE_BYTES_MAX = 300
 """The beginning of a text of an answer, as the demo shows it."""
 EARLIER_NOTES_MAX = 20
-"""Earlier steps of a branch whose notes a report is compared with: the cost of a report must not grow with the run."""
+"""Earlier steps among which a report looks for the latest notes: the cost of a report must not grow with the run."""
 PROMPT_REPEATED_BYTES_MAX = 1_024
 """Bytes of a prompt that a refusal repeats although it is unchanged; a longer one is only referred to (ANS-27)."""

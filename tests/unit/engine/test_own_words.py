@@ -71,8 +71,16 @@ def test_each_kind_of_copied_notes_is_refused_and_own_notes_are_accepted() -> No
     assert "over and over" in fault(refused)
     second = harness.advance(refused, WORK)
     refused = harness.advance(second, WORK.replace(". ", ".\n\n"))
-    assert "those of an earlier step" in fault(refused)
+    assert "those of the step before" in fault(refused)
     assert harness.advance(refused, f"{WORK} Then the second step.")["kind"] == "ok"
+
+
+@pytest.mark.inv("EVID-11")
+def test_a_result_that_a_check_left_unchanged_may_be_reported_again() -> None:
+    harness = flow()
+    checked = harness.advance(harness.start("test.flow"), WORK)
+    last = harness.advance(checked, "Checked each line of the result against the table, and found no fault in it.")
+    assert harness.advance(last, WORK)["isComplete"]
 
 
 @pytest.mark.inv("EVID-11")

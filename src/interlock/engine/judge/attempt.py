@@ -46,7 +46,7 @@ class Attempt:
 
     `context` is that of the node; `earlier` is the request of the refused attempt that made the node, if there is one;
     `open_gaps` are the gaps that earlier attempts on the same step left; `earlier_notes` are
-    the notes of the steps before; `event` is the one that a waiting step takes, and `emitted` are the numbers of the
+    those of the latest step before; `event` is the one that a waiting step takes, and `emitted` are the numbers of the
     step's intents that its run has recorded before. `actor` makes the attempt; None if it is
     not known. `reporters` are those of the steps that this one verifies, if another actor must have reported them.
     `proof` is what the proofs of the step are judged by.
@@ -67,7 +67,7 @@ class Attempt:
     earlier: Request | None = None
     open_gaps: tuple[tuple[AttemptId, GapRecorded], ...] = ()
     reporters: Mapping[str, Actor | None] = field(default_factory=dict[str, "Actor | None"])
-    earlier_notes: tuple[str, ...] = ()
+    earlier_notes: str | None = None
     event: AwaitedEvent | None = None
     emitted: frozenset[int] = frozenset()
     proof: ProofContext = NO_PROOF

@@ -3,7 +3,7 @@
 Texts are compared as words, without regard to case and spaces. No prose is rated: a text of few words always passes.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from interlock.kernel.budgets import (
     COPIED_RUN_WORDS,
@@ -41,10 +41,10 @@ def repeats_itself(text: str) -> bool:
     return len(words) >= LONG_NOTES_WORDS_MIN and len(set(words)) < wanted
 
 
-def is_sent_again(text: str, earlier: Iterable[str]) -> bool:
+def is_sent_again(text: str, earlier: str) -> bool:
     """Say whether a text has the words of an earlier one, and is too long for this to be chance."""
     words = _words_of(text)
-    return len(words) >= LONG_NOTES_WORDS_MIN and any(_words_of(one) == words for one in earlier)
+    return len(words) >= LONG_NOTES_WORDS_MIN and _words_of(earlier) == words
 
 
 def text_in_two_fields(artifact: Mapping[str, Json]) -> tuple[str, str] | None:

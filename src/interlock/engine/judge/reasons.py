@@ -116,7 +116,7 @@ def notes_sent_again(step_title: str) -> Violation:
     return _finding(
         "invalid_required_output",
         _contract(NOTES_CONTRACT),
-        "The notes (`output.notesMarkdown`) are those of an earlier step.",
+        "The notes (`output.notesMarkdown`) are those of the step before.",
         f"That text is recorded already. Write another one: only the result of the step '{step_title}'." + _USE_FRESH,
     )
 

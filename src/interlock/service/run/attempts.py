@@ -67,7 +67,7 @@ def attempt_on(
         earlier=brought_by(reader, node) if node.kind == "blocked_attempt" else None,
         open_gaps=tuple(_open_gaps(session, node)),
         reporters=dict(_reporters(run_context, node)),
-        earlier_notes=tuple(_earlier_notes(session, node)),
+        earlier_notes=_earlier_notes(session, node),
         event=awaited_event(run_context, node),
         emitted=_emitted(run_context, node),
         proof=proof_context(run_context, node, pending_task(run_context, node)),
@@ -273,18 +273,19 @@ def _files(node: Node, wanted: set[str]) -> Iterator[tuple[str, Digest]]:
             yield output.payload.content_type, output.payload.sha256
 
 
-def _earlier_notes(session: Session, node: Node) -> Iterator[str]:
-    """Yield the notes with which the latest steps before a node's own were accepted, nearest first."""
+def _earlier_notes(session: Session, node: Node) -> str | None:
+    """Return the notes of the latest step before a node's own that was accepted with notes."""
     here: Node | None = chain_head(session, node)
     for _ in range(EARLIER_NOTES_MAX):
         if here is None:
-            return
+            return None
         notes = notes_of_attempt(here)
         if notes is not None:
-            yield notes
+            return notes
         # The refused attempts between two steps hold nothing that was accepted.
         before = session.nodes[here.parent] if here.parent is not None else None
         here = chain_head(session, before) if before is not None else None
+    return None
 
 
 def _open_gaps(session: Session, node: Node) -> Iterator[tuple[AttemptId, GapRecorded]]:
