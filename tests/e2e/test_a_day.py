@@ -40,11 +40,13 @@ def command(data_dir: Path, *arguments: str, code: int = 0) -> Any:
 
 
 def views(data_dir: Path, session: str) -> dict[str, Any]:
-    """Return what people see of a session, each view as it is printed."""
+    """Return what people see of a session, each view as it is printed, apart from the marks that it came with a bundle."""
     seen = {name: command(data_dir, "session", name, session) for name in ("show", "timeline", "graph")}
     for entry in seen["timeline"]["entries"]:
         for event in entry["events"]:
-            event["data"].pop("imported", None)  # an import says that it is one
+            event["data"].pop("imported", None)
+    for run in seen["show"]["runs"]:
+        run["restsOn"].pop("imported", None)
     return seen | {"gaps": command(data_dir, "session", "open-gaps", session)}
 
 
