@@ -4,17 +4,15 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.support.checks import NEEDED
-from tests.support.server import Server, events_of, step_of, workspace_in
+from tests.support.server import Server, events_of, step_of, until, workspace_in
 from tests.support.verify import unsound_below
 
-TRIES_MAX = 600
 ROOT = Path(__file__).parents[2]
 
 
@@ -25,14 +23,6 @@ def configured(tmp_path: Path, script: str) -> tuple[Path, Path]:
     lines = f'command = ["/bin/sh", "-c", {json.dumps(script)}]\nworkspaces = [{json.dumps(str(space))}]\n'
     (data / "config.toml").write_text(f"[checks.tests]\n{lines}")
     return data, space
-
-
-def until(holds: Callable[[], bool]) -> None:
-    for _ in range(TRIES_MAX):
-        if holds():
-            return
-        time.sleep(0.05)
-    raise AssertionError("it never came about")
 
 
 def results(server: Server, start: Any) -> list[dict[str, Any]]:

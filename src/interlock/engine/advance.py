@@ -19,6 +19,7 @@ from interlock.engine.event_drafts import (
     effects_draft,
     gap_resolved_events,
     intent_events,
+    needs_person_events,
     node_created_event,
     on_node,
     outputs_of,
@@ -331,6 +332,7 @@ def _advanced(attempt: Attempt, transition: _Transition, held: HeldContext) -> A
         *attempt_output_events(attempt, child, outputs, attempt.request.preferences),
         *effects_draft({**held.corrections, **transition.step.effects}, run, child, attempt.attempt),
         *intent_events(attempt, child, _pending(attempt), transition.step),
+        *_notifications(attempt, transition, held),
         *on_node(run, child, transition.observed),
         *on_node(run, child, gaps_of(transition.findings, attempt.attempt)),
         *on_node(run, child, claim_gaps(attempt, transition.claims)),
@@ -344,6 +346,16 @@ def _advanced(attempt: Attempt, transition: _Transition, held: HeldContext) -> A
         artifacts=(*((one.digest, one.data) for one in outputs), *captures),
     )
     return Advanced(plan=plan, snapshot=snapshot)
+
+
+def _notifications(attempt: Attempt, transition: _Transition, held: HeldContext) -> list[EventDraft]:
+    """Return the intent that tells people of the question to which the run comes. One that never stops asks nobody."""
+    if not attempt.notifies or attempt.request.preferences.over(attempt.preferences).never_stops:
+        return []
+    context = merge_context(attempt.context, attempt.request.context)
+    context = merge_context(context, {**held.corrections, **transition.step.effects})
+    here = (attempt.run, node_of_attempt(attempt.attempt), attempt.attempt)
+    return needs_person_events(attempt.workflow, transition.walk.state, here, context)
 
 
 def _refusal_plan(attempt: Attempt, outcome: Blocked, held: HeldContext) -> AppendPlan:

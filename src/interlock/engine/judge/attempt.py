@@ -60,8 +60,9 @@ class Attempt:
     those of the latest step before; `event` is the one that a waiting step takes, and `emitted` are the numbers of the
     step's intents that its run has recorded before. `actor` makes the attempt; None if it is
     not known. `reporters` are those of the steps that this one verifies, if another actor must have reported them.
-    `proof` is what the proofs of the step are judged by. `failed_verdict` reads which failed verdict is in effect after
-    artifacts of this step; only an attempt that completes the run needs it.
+    `proof` is what the proofs of the step are judged by. `notifies` says that a channel tells people when the run waits
+    for them. `failed_verdict` reads which failed verdict is in effect after artifacts of this step; only an attempt
+    that completes the run needs it.
     """
 
     session: SessionId
@@ -83,6 +84,7 @@ class Attempt:
     event: AwaitedEvent | None = None
     emitted: frozenset[int] = frozenset()
     proof: ProofContext = NO_PROOF
+    notifies: bool = False
     failed_verdict: Callable[[Artifacts], FailedVerdict | None] = lambda _: None
 
     @property

@@ -72,6 +72,7 @@ def attempt_on(
         earlier_notes=_earlier_notes(session, node),
         event=awaited_event(run_context, node),
         emitted=_emitted(run_context, node),
+        notifies=run_context.run.notifies,
         proof=proof_context(run_context, node, pending_task(run_context, node)),
         failed_verdict=partial(failed_verdict, run_context, node),
     )
