@@ -172,7 +172,8 @@ def test_the_next_call_is_the_ack_with_room_for_notes_and_names_the_run() -> Non
         " and add output.notesMarkdown, written by you."
     )
     arguments = {"ackToken": "ack.here", "run": "ab12"}
-    assert call == {"tool": CONTINUE_TOOL, "arguments": arguments, "fill": fill, "then": then}
+    assert call == {"tool": CONTINUE_TOOL, "arguments": arguments, "fill": fill}
+    assert structure_of(replace(ADVANCE, occasion="start"))["nextCall"] == {**call, "then": then}
     assert structure_of(PASSED)["nextCall"]["arguments"] == {"stateToken": "st.tip", "run": "ab12"}
     used_up = replace(ADVANCE, ack_token=None, fork=FORK)
     assert structure_of(used_up)["nextCall"]["arguments"]["ackToken"] == "ack.fork"

@@ -27,7 +27,8 @@ def test_looking_at_the_pending_step_shows_it_with_the_tokens_that_were_given(ha
     second = harness.advance(first, "Did a.")
     looked = harness.rehydrate(second)
     assert looked["pending"] == second["pending"]
-    assert (looked.ack, looked.state, looked["nextCall"]) == (second.ack, second.state, second["nextCall"])
+    assert (looked.ack, looked.state) == (second.ack, second.state)
+    assert looked["nextCall"].items() > second["nextCall"].items()
     assert looked["nextIntent"] == "rehydrate_only"
     assert looked["recap"] == f"{DONE_SO_FAR}`Step a`:\n> Did a."
     assert "Did a." in looked.text

@@ -122,7 +122,8 @@ def _next_call(facts: AnswerModel) -> NextCall | None:
         assert facts.fork is not None, "a step that is not done has an attempt or a fork"
         token = facts.fork.ack_token
     step, awaited = facts.step, facts.awaited
-    then = _instruction(facts, *IN_STRUCTURE)
+    is_known = facts.occasion == "advance" and facts.blockers is None and awaited is None and step.waiting is None
+    then = None if is_known else _instruction(facts, *IN_STRUCTURE)
     if awaited is None:
         return ack_call(token, facts.run.label, evidence_outline(step, facts.blockers), then)
     return ack_call(token, facts.run.label, evidence_outline(replace(step, claim=awaited.claim)), then)
