@@ -10,18 +10,18 @@ from interlock.cli.screen import StopError, counted, flat, say
 from interlock.cli.store import answered_by_store
 from interlock.kernel.budgets import CELL_BYTES_MAX, ECHO_BYTES_MAX, NAMED_MAX, OTHERS_NAMED, SHORT_ID_CHARS_MIN
 from interlock.kernel.errors import ErrorCode
-from interlock.kernel.ids import NodeId, RunId, SessionId
+from interlock.kernel.ids import LABEL_CHARS, LABEL_CHARS_ON_CLASH, NodeId, RunId, SessionId
 from interlock.kernel.text import one_line
 from interlock.service.report.run_list import Row, newest_first, rows_of
 from interlock.service.run.plans import Plans
 from interlock.service.run.summaries import Listing, Unreadable, read_listing
 from interlock.store.ports.store import StoreReader
-from interlock.views.session import LABEL_CHARS, LABEL_CHARS_ON_CLASH, Run, Session
 
 if TYPE_CHECKING:
     from interlock.cli.session.place import Place
     from interlock.record.tokens import TokenFault
     from interlock.service.run.history import History
+    from interlock.views.session import Run, Session
 
 _TOKENS = ("st_", "ack_", "chk_")
 _SESSION = (
@@ -46,7 +46,7 @@ class SelectedSession:
     session: SessionId
     run: RunId | None = None
 
-    def runs(self, session: Session) -> list[RunId]:
+    def runs(self, session: "Session") -> list[RunId]:
         """Return the selected runs in the order they began."""
         runs = sorted(session.runs.values(), key=lambda run: run.index)
         return [run.run for run in runs if self.run in (None, run.run)]
@@ -144,7 +144,7 @@ def read_history(store: StoreReader, chosen: SelectedSession) -> "History":
     return history
 
 
-def chosen_run(store: StoreReader, plans: Plans, wanted: str | None) -> tuple[Session, Run]:
+def chosen_run(store: StoreReader, plans: Plans, wanted: str | None) -> "tuple[Session, Run]":
     """Select the one run that a name refers to, with its session.
 
     Raises:

@@ -13,7 +13,6 @@ from interlock.kernel.text import one_line
 from interlock.service.report.run_list import Row, newest_first, rows_of
 from interlock.service.run.plans import Plans
 from interlock.service.run.summaries import Unreadable
-from interlock.service.run.summarize import summary_of
 from interlock.store.ports.store import StoreReader
 from interlock.views.summary import run_json
 
@@ -49,6 +48,8 @@ def _rows(store: StoreReader, plans: Plans, wanted: str | None) -> tuple[list[Ro
     if wanted is None:
         listed = listing(store, plans)
         return newest_first(row for session in listed.sessions for row in rows_of(session)), listed.unreadable
+    from interlock.service.run.summarize import summary_of  # noqa: PLC0415 — a list of cached summaries needs none
+
     chosen = chosen_session(store, plans, wanted)
     summary = summary_of(read_history(store, chosen).session, plans)
     return [row for row in rows_of(summary) if chosen.run in (None, row.run.run)], ()

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from interlock.kernel.ids import SessionId
 from interlock.kernel.progress import Progress, report_nothing
-from interlock.record.base import UnknownVersionError
+from interlock.record.errors import UnknownVersionError
 from interlock.service.run.plans import Plans
 from interlock.store.ports.errors import ContentDamagedError, Health, SessionUnhealthyError
 from interlock.store.ports.reader import LogVersion, SessionReader

@@ -3,7 +3,6 @@
 import re
 
 from interlock.kernel.ids import ID_BODY_PATTERN, Digest, NodeId, SessionId
-from interlock.record.manifest import segment_rel_path
 
 SESSIONS = "sessions"
 SNAPSHOTS = "snapshots"
@@ -78,6 +77,8 @@ def cached_summary(session: SessionId) -> str:
 
 def segment(session: SessionId, first: int, last: int) -> str:
     """Return a segment's file."""
+    from interlock.record.manifest import segment_rel_path  # noqa: PLC0415 — a list of sessions needs no record model
+
     return f"{SESSIONS}/{session}/{segment_rel_path(first, last)}"
 
 

@@ -21,8 +21,8 @@ from interlock.kernel.canonical import digest_of_bytes
 from interlock.kernel.errors import InterlockError
 from interlock.kernel.ids import SessionId, SnapshotRef
 from interlock.record import events as ev
-from interlock.record.base import MalformedRecordError, UnknownVersionError
 from interlock.record.content import collect_references
+from interlock.record.errors import MalformedRecordError, UnknownVersionError
 from interlock.record.manifest import (
     Group,
     SegmentClosed,
@@ -33,7 +33,7 @@ from interlock.record.manifest import (
 )
 from interlock.store.local import layout
 from interlock.store.local.files import FileOps
-from interlock.store.local.session.settled import SettledMark, missing_bytes, read_mark
+from interlock.store.local.session.settled import SettledMark, is_lost, missing_bytes, read_mark
 from interlock.store.ports.errors import Health
 from interlock.store.ports.reader import Omitted
 from interlock.store.regular_file import NotRegularFileError
@@ -174,19 +174,6 @@ def _split_at_mark(known: Verified, groups: list[tuple[Verified, StoredSegment]]
 def _cut_short(verified: Verified, missing: int) -> DamageError:
     found = f"{missing} acknowledged bytes are missing at its end"
     return DamageError(where="manifest", found=found, verified=verified)
-
-
-def is_lost(files: FileOps, session: SessionId, mark: SettledMark | None) -> bool:
-    """Say whether a session without a group had history, by its mark or, without one, its cached summary (CRASH-9).
-
-    A summary is cached after an append only. An append that was interrupted before its group leaves neither.
-
-    Raises:
-        OSError: The disk failed.
-    """
-    if mark is None or mark.manifest_bytes is None:
-        return files.stat(layout.cached_summary(session)) is not None
-    return mark.manifest_bytes > 0
 
 
 def _check_not_lost(files: FileOps, verified: Verified, mark: SettledMark | None) -> None:

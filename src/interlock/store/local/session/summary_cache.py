@@ -15,17 +15,18 @@ import json
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from interlock.kernel.canonical import Json, canonical_bytes, digest_of_bytes
 from interlock.kernel.ids import Digest, SessionId
-from interlock.record.manifest import parse_segment_closed
 from interlock.store.local import layout
 from interlock.store.local.content import ContentFiles, discard
 from interlock.store.local.files import FileOps, store_failure
-from interlock.store.local.session.reading import Verified
 from interlock.store.ports.errors import ContentDamagedError
 from interlock.store.regular_file import NotRegularFileError
+
+if TYPE_CHECKING:
+    from interlock.store.local.session.reading import Verified
 
 _VERSION = 3
 
@@ -66,7 +67,7 @@ class SummaryCache:
             self._read_workflows.add(path)
         return True
 
-    def write(self, verified: Verified, summary: bytes) -> None:
+    def write(self, verified: "Verified", summary: bytes) -> None:
         """Cache a summary of the verified log.
 
         Raises:
@@ -163,8 +164,10 @@ def _head(last_group: bytes, manifest_bytes: int, body: bytes) -> dict[str, Json
     }
 
 
-def _origin(files: FileOps, verified: Verified) -> dict[str, Json]:
+def _origin(files: FileOps, verified: "Verified") -> dict[str, Json]:
     """Return what a summary is made from: events, the times of manifest and last segment, the content of each run."""
+    from interlock.record.manifest import parse_segment_closed  # noqa: PLC0415 — only a writer needs it
+
     last = parse_segment_closed(verified.last_group.partition(b"\n")[0]).segment_rel_path
     segment = files.stat(f"{layout.session_dir(verified.session)}/{last}")
     manifest = files.stat(layout.manifest(verified.session))
