@@ -31,7 +31,7 @@ def figures(*, is_quick: bool) -> list[Figure]:
     where = f"of {count} sessions with {ADVANCES} advances each"
     with tempfile.TemporaryDirectory(prefix="interlock-") as made:
         data_dir = Path(made)
-        make_sessions(data_dir, sessions=count)
+        make_sessions(data_dir, sessions=count, ends_now=True)
         found = {name: _measured(data_dir, arguments) for name, arguments in _COMMANDS.items()}
         started, _ = _measured(data_dir, ("list", "--help"))
     start = told("session list --help: the start of a process", f"{started:.2f} s")

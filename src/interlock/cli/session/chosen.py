@@ -31,6 +31,7 @@ _SESSION = (
 LATEST_HERE = "the only session, or the latest run of this project"
 _PLACES = ("@last", "@waiting")
 _LIST = "`interlock session list` lists all sessions; `--data-dir` names another data directory."
+_NO_RUN = "No run is recorded in this data directory."
 _ONE_OF = "Name one session by its id, or by the last characters of its id; `@last` is the latest run."
 
 
@@ -228,11 +229,18 @@ def _select_by_place(store: StoreReader, plans: Plans, name: str) -> SelectedSes
     """Select the run with the latest activity: of all, or of those that wait for somebody."""
     if name not in _PLACES:
         raise StopError(f"{_quote(name)} names no run.", f"Use {' or '.join(_PLACES)}. {_LIST}", exit_code=2)
+    if name == "@last":
+        from interlock.service.report.latest_run import read_latest_run  # noqa: PLC0415 — only this name needs it
+
+        latest = read_latest_run(store, plans)
+        if latest is None:
+            raise _not_found(_NO_RUN)
+        return SelectedSession(session=latest.session, run=latest.run.run)
     every = _rows(listing(store, plans))
-    rows = every if name == "@last" else [one for one in every if one.run.waiting or one.run.status == "blocked"]
-    if not rows:
-        raise _not_found("No run is blocked or waits." if every else "No run is recorded in this data directory.")
-    return SelectedSession(session=rows[0].session, run=rows[0].run.run)
+    waiting = [one for one in every if one.run.waiting or one.run.status == "blocked"]
+    if not waiting:
+        raise _not_found("No run is blocked or waits." if every else _NO_RUN)
+    return SelectedSession(session=waiting[0].session, run=waiting[0].run.run)
 
 
 def _select_by_token(store: StoreReader, name: str) -> SelectedSession:

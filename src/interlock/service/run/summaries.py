@@ -46,7 +46,7 @@ def read_listing(reader: SessionReader, plans: Plans, progress: Progress = repor
     found = list[SessionSummary | Unreadable]()
     for number, session in enumerate(names, start=1):
         progress(number, len(names))
-        entry = _read(reader, plans, session)
+        entry = read_entry(reader, plans, session)
         if entry is not None:
             found.append(entry)
     return _listing_of(found)
@@ -92,14 +92,19 @@ class Summaries:
             progress(number, len(versions))
             kept = self._kept.get(session)
             if kept is None or kept[0] != version:
-                entry = _read(reader, plans, session)
+                entry = read_entry(reader, plans, session)
                 if entry is None:
                     continue
                 self._kept[session] = kept = (version, entry)
             yield kept[1]
 
 
-def _read(reader: SessionReader, plans: Plans, session: SessionId) -> SessionSummary | Unreadable | None:
+def read_entry(reader: SessionReader, plans: Plans, session: SessionId) -> SessionSummary | Unreadable | None:
+    """Return the summary of a session, cached or from its log, or why it cannot be read; None if it has no history.
+
+    Raises:
+        StoreFailureError: The disk failed.
+    """
     cached = reader.cached_summary(session)
     summary = parse_summary(session, cached) if cached is not None else None
     if summary is not None:
