@@ -261,8 +261,8 @@ def test_each_view_says_what_is_lost_and_no_less_than_verify(
 
 
 LOG = {"the manifest", "the first segment", "a later segment"}
-NOT_LISTED = {"the first snapshot", "an artifact"}
-"""What lists of runs do not read; `verify`, `search` and the views of one session do."""
+OF_EARLIER = {"the first snapshot", "an artifact"}
+"""Content that the current step does not need: lists show the run, and say that it is damaged."""
 
 
 @pytest.mark.inv("HIS-9")
@@ -277,10 +277,18 @@ def test_lists_searches_and_comparisons_say_what_is_lost_of_what_they_read(
     other = place.serving(linear_workflow("team.other", "x")).start("team.other")["run"]["sessionId"]
     place.run("list")
     harm(path)
-    is_listed = name not in NOT_LISTED
+    is_listed = name not in OF_EARLIER
     for command in ("list", "status", "open-gaps"):
-        assert (session in str(place.run(command, "--json").json()["unreadable"])) == is_listed, command
-        assert ("cannot be read" in place.run(command).out.lower()) == is_listed, command
+        listed = place.run(command, "--json").json()
+        assert (session in str(listed["unreadable"])) == is_listed, command
+        assert (session in str(listed["incomplete"])) != is_listed, command
+        said = place.run(command).out.lower()
+        assert ("cannot be read" in said) == is_listed, command
+        assert ("1 session damaged" in said) != is_listed, command
+        assert other not in said, command
+    for command in ("status", "open-gaps") if not is_listed else ():
+        told = place.run(command, session)
+        assert "damaged" in told.out + told.err, command
     resumed = place.serving(SHIP).resume("Tried")
     assert (session in str(resumed.structure.get("reason"))) == is_listed
     found = place.run("search", "12345", "--json").json()

@@ -13,6 +13,7 @@ from interlock.service.report.run_list import moment_of, newest_first, rows_of
 from interlock.service.run.plans import Plans
 from interlock.service.run.summaries import read_listing
 from interlock.store.local.store import LocalStore
+from interlock.store.ports.reader import ContentCheck
 from interlock.testing.harness import Harness, ToolResult, linear_workflow
 
 SHIP = linear_workflow("team.ship", "a", "b")
@@ -27,10 +28,10 @@ class CountingStore(LocalStore):
         super().__init__(root)
         self.summaries = list[SessionId]()
 
-    def cached_summary(self, session: SessionId) -> bytes | None:
+    def cached_summary(self, session: SessionId, check: ContentCheck | None = None) -> bytes | None:
         """Return the summary after noting the session."""
         self.summaries.append(session)
-        return super().cached_summary(session)
+        return super().cached_summary(session, check)
 
 
 def write_time(root: Path, session: SessionId, at_s: float) -> None:

@@ -185,6 +185,15 @@ def unreadable_lines(unreadable: Sequence[Unreadable]) -> Iterator[str]:
         yield "`interlock session list` says what to do about them."
 
 
+def say_incomplete(incomplete: Sequence[Unreadable]) -> None:
+    """Print which sessions lost content that their logs name, if there are any."""
+    if incomplete:
+        named = ", ".join(f"{one.session} ({one.found})" for one in incomplete[:NAMED_MAX])
+        more = f" and {len(incomplete) - NAMED_MAX} more" if len(incomplete) > NAMED_MAX else ""
+        say(flat(f"{counted(len(incomplete), 'session')} damaged: {named}{more}."))
+        say("`interlock session verify` lists all that is lost.")
+
+
 def short_of(sessions: Iterable[SessionId]) -> Callable[[SessionId], str]:
     """Return a function that shortens a session id to its last characters, as few as distinguish these sessions."""
     named = set(sessions)

@@ -14,6 +14,7 @@ from interlock.cli.session.chosen import (
     chosen_session,
     listing,
     read_history,
+    say_incomplete,
     say_unreadable,
 )
 from interlock.cli.store import answered_by_store, open_chosen_reader
@@ -21,7 +22,7 @@ from interlock.kernel.canonical import Json
 from interlock.kernel.ids import RunId, SessionId
 from interlock.record.errors import UnknownVersionError
 from interlock.service.run.plans import Plans
-from interlock.service.run.summaries import Unreadable, unreadable_by
+from interlock.service.run.summaries import Unreadable, read_lost_content, unreadable_by
 from interlock.store.ports.errors import ContentDamagedError, SessionUnhealthyError
 from interlock.store.ports.store import StoreReader
 
@@ -48,26 +49,38 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the open gaps of a session, or of all; return 1 if a gap is critical or a session cannot be read."""
-    store, unreadable = open_chosen_reader(options), list[Unreadable]()
+    store, unreadable, incomplete = open_chosen_reader(options), list[Unreadable](), list[Unreadable]()
     with answered_by_store():
         plans = Plans(store)
         if options.session is not None:
-            found = list(_load_session(store, plans, chosen_session(store, plans, options.session)))
+            chosen = chosen_session(store, plans, options.session)
+            found = list(_load_session(store, plans, chosen))
+            incomplete += read_lost_content(store, chosen.session)
         else:
-            found = list(_load_all(store, plans, unreadable))
+            found = list(_load_all(store, plans, unreadable, incomplete))
     if options.as_json:
-        say_json({"runs": [_json(one) for one in found], "unreadable": [one.session for one in unreadable]})
+        say_json(
+            {
+                "runs": [_json(one) for one in found],
+                "unreadable": [one.session for one in unreadable],
+                "incomplete": [one.session for one in incomplete],
+            }
+        )
     else:
         _say(found, is_whole=not unreadable)
         say_unreadable(unreadable)
+        say_incomplete(incomplete)
     is_critical = any(gap.gap.severity == "critical" for one in found for gap in one.gaps)
     return 1 if is_critical or unreadable else 0
 
 
-def _load_all(store: StoreReader, plans: Plans, unreadable: list[Unreadable]) -> Iterator[_OpenRun]:
-    """Yield the runs with open gaps; add the sessions that cannot be read, those without an open gap included."""
+def _load_all(
+    store: StoreReader, plans: Plans, unreadable: list[Unreadable], incomplete: list[Unreadable]
+) -> Iterator[_OpenRun]:
+    """Yield the runs with open gaps; add the sessions that are damaged, those without an open gap included."""
     listed = listing(store, plans)
     unreadable += listed.unreadable
+    incomplete += listed.incomplete
     having = [one for one in listed.sessions if one.has_open_gaps]
     for one in with_progress(having, len(having), "Reading open gaps"):
         try:

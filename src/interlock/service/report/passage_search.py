@@ -20,7 +20,7 @@ from interlock.kernel.matching import (
     word_closeness,
 )
 from interlock.record.errors import UnknownVersionError
-from interlock.service.report.stored_records import check_content, stored_records
+from interlock.service.run.stored_records import check_content, stored_records
 from interlock.service.run.summaries import Unreadable, unreadable_by
 from interlock.store.ports.errors import ContentDamagedError, SessionUnhealthyError
 from interlock.store.ports.reader import SessionReader

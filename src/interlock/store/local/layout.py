@@ -117,6 +117,11 @@ def trashed(path: str) -> str:
     return f"{TRASH}/{path}"
 
 
+def kind_of(path: str) -> str:
+    """Return what a content-addressed file is, in words."""
+    return {SNAPSHOTS: "snapshot", PINNED: "pinned workflow", ARTIFACTS: "artifact"}.get(parent(path), "content")
+
+
 def is_session(name: str) -> bool:
     """Return whether a name below `sessions` is a session's; any other is a leftover."""
     return _SESSION.fullmatch(name) is not None

@@ -23,7 +23,7 @@ from interlock.store.local.upkeep import make_root, make_trash, upkeep_lock
 from interlock.store.ports.definitions import DefinitionKey
 from interlock.store.ports.errors import ContentDamagedError, FailureKind, StoreFailureError, UpkeepBusyError
 from interlock.store.ports.keys import KeyRing, KeyRingStatus
-from interlock.store.ports.reader import LogVersion, Salvaged, StoredLog, UnfinishedAppend
+from interlock.store.ports.reader import ContentCheck, LogVersion, Salvaged, StoredLog, UnfinishedAppend
 from interlock.store.ports.writer import SessionLock
 
 if TYPE_CHECKING:
@@ -101,9 +101,9 @@ class LocalStore:
         """See `SessionReader.log_versions`."""
         return self._stored.log_versions()
 
-    def cached_summary(self, session: SessionId) -> bytes | None:
+    def cached_summary(self, session: SessionId, check: ContentCheck | None = None) -> bytes | None:
         """See `SessionReader.cached_summary`."""
-        return self._summaries.read(session)
+        return self._summaries.read(session, check)
 
     def salvage(self, session: SessionId) -> Salvaged | None:
         """See `SessionReader.salvage`."""

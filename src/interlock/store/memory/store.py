@@ -28,7 +28,7 @@ from interlock.store.ports.keys import KeyRing, KeyRingStatus
 from interlock.store.ports.maintenance import (
     Kind,
 )
-from interlock.store.ports.reader import LogVersion, Salvaged, StoredLog, UnfinishedAppend
+from interlock.store.ports.reader import ContentCheck, LogVersion, Salvaged, StoredLog, UnfinishedAppend
 from interlock.store.ports.writer import SessionLock
 from interlock.views.evolution import evolve
 from interlock.views.session import BrokenHistoryError, Session, new_session
@@ -103,7 +103,11 @@ class MemoryStore:
         with state.mutex:
             return {name: LogVersion((len(log), 0, state.changed_s[name], 0)) for name, log in state.segments.items()}
 
-    def cached_summary(self, session: SessionId) -> bytes | None:
+    def cached_summary(
+        self,
+        session: SessionId,
+        check: ContentCheck | None = None,  # noqa: ARG002 — memory loses nothing
+    ) -> bytes | None:
         """See `SessionReader.cached_summary`."""
         count, summary = self._state.summaries.get(session, (0, b""))
         return summary if count and count == len(self._state.segments.get(session, ())) else None

@@ -4,12 +4,12 @@ Every use case has it. It has no method that writes.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, NewType, Protocol
 
 from interlock.kernel.ids import Digest, SessionId, SnapshotRef, WorkflowHash
-from interlock.store.ports.errors import Health
+from interlock.store.ports.errors import ContentDamagedError, Health
 
 if TYPE_CHECKING:
     from interlock.record.events import Event
@@ -77,6 +77,23 @@ class StoredLog:
     segments: tuple[bytes, ...]
     snapshots: tuple[SnapshotRef, ...]
     is_attested: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ContentCheck:
+    """Looks, while sessions are listed, for content that their logs name and that is missing or altered.
+
+    `lost` is what was found of one session. `times` are those of files that were looked up for any session of the list.
+    """
+
+    times: dict[str, float | None] = field(default_factory=dict[str, float | None])
+    lost: list[ContentDamagedError] = field(default_factory=list[ContentDamagedError])
+
+    def take_lost(self) -> tuple[ContentDamagedError, ...]:
+        """Return what was found, and forget it."""
+        found = tuple(self.lost)
+        self.lost.clear()
+        return found
 
 
 class UnfinishedAppend(StrEnum):
@@ -154,8 +171,11 @@ class SessionReader(Protocol):
         """
         ...
 
-    def cached_summary(self, session: SessionId) -> bytes | None:
+    def cached_summary(self, session: SessionId, check: ContentCheck | None = None) -> bytes | None:
         """Return the summary that was cached with the last append to a session; None if there is none.
+
+        With `check`, content that the log names and that was lost or altered since is noted there. A change that left
+        the time of a file as it was is not noticed.
 
         Raises:
             StoreFailureError: The disk failed.

@@ -1,24 +1,22 @@
 """`interlock session search`: where words occur in everything that was recorded."""
 
 import argparse
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from interlock.cli.options import add_store_options
 from interlock.cli.render.phrases import place_words
 from interlock.cli.render.progress import with_progress
-from interlock.cli.screen import StopError, counted, flat, say, say_json
-from interlock.cli.session.chosen import say_unreadable
+from interlock.cli.screen import StopError, flat, say, say_json
+from interlock.cli.session.chosen import say_incomplete, say_unreadable
 from interlock.cli.store import answered_by_store, open_chosen_reader
-from interlock.kernel.budgets import NAMED_MAX, PASSAGE_BYTES_MAX, PASSAGES_LISTED
+from interlock.kernel.budgets import PASSAGE_BYTES_MAX, PASSAGES_LISTED
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import SessionId
 from interlock.kernel.matching import Closeness, Words
 from interlock.kernel.text import one_line
 from interlock.service.report.passage_search import Hit, SearchResult, search_passages
 from interlock.service.run.plans import Plans
-from interlock.service.run.summaries import Unreadable
 from interlock.store.ports.store import StoreReader
 
 if TYPE_CHECKING:
@@ -67,7 +65,7 @@ def run(options: argparse.Namespace) -> int:
     else:
         _say(shown, result, options.limit)
         say_unreadable(result.unreadable)
-        _say_incomplete(result.incomplete)
+        say_incomplete(result.incomplete)
     return 0 if shown else 1
 
 
@@ -95,15 +93,6 @@ def _say(shown: list[_Hit], result: SearchResult, limit: int) -> None:
         say(f"There are more: --limit {2 * limit}, or add words.")
     elif len(result.hits) > len(shown):
         say(f"{len(result.hits) - len(shown)} more: --limit {len(result.hits)}, or add words.")
-
-
-def _say_incomplete(incomplete: Sequence[Unreadable]) -> None:
-    """Print which sessions lost content, of which nothing could be searched."""
-    if incomplete:
-        named = ", ".join(f"{one.session} ({one.found})" for one in incomplete[:NAMED_MAX])
-        more = f" and {len(incomplete) - NAMED_MAX} more" if len(incomplete) > NAMED_MAX else ""
-        say(flat(f"{counted(len(incomplete), 'session')} damaged; what is lost was not searched: {named}{more}."))
-        say("`interlock session verify` lists what is lost.")
 
 
 def _result_json(shown: list[_Hit], result: SearchResult) -> dict[str, Json]:

@@ -19,7 +19,7 @@ from rpds import HashTrieSet
 
 from interlock.kernel.canonical import digest_of_bytes
 from interlock.kernel.errors import InterlockError
-from interlock.kernel.ids import SessionId, SnapshotRef
+from interlock.kernel.ids import Digest, SessionId, SnapshotRef
 from interlock.record import events as ev
 from interlock.record.content import collect_references
 from interlock.record.errors import MalformedRecordError, UnknownVersionError
@@ -74,6 +74,7 @@ class Verified:
     manifest_lines: int = 0
     last_group: bytes = b""
     pins: "HashTrieSet[SnapshotRef]"
+    artifacts: "HashTrieSet[Digest]"
     file: tuple[int, int] | None = None
     is_marked: bool = False
 
@@ -106,7 +107,7 @@ class Followed:
 
 def unread(session: SessionId) -> Verified:
     """Return the state before anything of a session was read."""
-    return Verified(fold=new_session(session), pins=HashTrieSet())
+    return Verified(fold=new_session(session), pins=HashTrieSet(), artifacts=HashTrieSet())
 
 
 def follow(files: FileOps, known: Verified) -> Followed:
@@ -262,12 +263,16 @@ def add_group(known: Verified, segment: StoredSegment, *, folds: bool = True) ->
     pins = known.pins
     for ref in segment.group.pins:
         pins = pins.insert(ref)
+    artifacts = known.artifacts
+    for digest in collect_references(segment.events).artifacts:
+        artifacts = artifacts.insert(digest)
     return Verified(
         fold=fold,
         manifest_bytes=known.manifest_bytes + len(segment.group.data),
         manifest_lines=known.manifest_lines + segment.group.lines,
         last_group=segment.group.data,
         pins=pins,
+        artifacts=artifacts,
         file=known.file,
     )
 
