@@ -12,6 +12,7 @@ from benchmarks import (
     cold_load,
     concurrency,
     console,
+    dishonest,
     durability,
     finding,
     forgetful,
@@ -43,6 +44,7 @@ BENCHMARKS = {
     "lifecycle": lifecycle.figures,
     "operations": operations.figures,
     "forgetful": forgetful.figures,
+    "dishonest": dishonest.figures,
     "hostile": hostile.figures,
     "turns": turns.figures,
 }

@@ -40,7 +40,7 @@ def command(data_dir: Path, *arguments: str, code: int = 0) -> Any:
 
 
 def views(data_dir: Path, session: str) -> dict[str, Any]:
-    """Return what people see of a session, each view as it is printed, apart from the marks that it came with a bundle."""
+    """Return what people see of a session, each view as it is printed, without the marks of an import."""
     seen = {name: command(data_dir, "session", name, session) for name in ("show", "timeline", "graph")}
     for entry in seen["timeline"]["entries"]:
         for event in entry["events"]:

@@ -1,4 +1,4 @@
-"""Several answers to one question at the same moment: by commands in processes of their own, and by a client's user."""
+"""Questions to a person: several answers at the same moment, and the message that one waits."""
 
 import json
 import subprocess
@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from tests.support.approvals import asking, given, replying
 from tests.support.modes import session_of
-from tests.support.verify import unsound
+from tests.support.server import Server, until, workspace_in
+from tests.support.verify import unsound, unsound_below
 
 from interlock.kernel.errors import Refusal
 from interlock.testing.harness import Harness, ToolResult
@@ -68,3 +69,25 @@ def test_of_a_command_and_the_user_of_a_client_at_once_one_counts(tmp_path: Path
     assert [one["pending"]["stepId"] for one in answers] == ["b"]
     assert ways_approved(harness, start) == (["elicitation"] if refused == [True] else ["command"])
     assert unsound(harness.store) == []
+
+
+@pytest.mark.inv("WORLD-12")
+def test_a_channel_tells_a_person_that_a_run_waits_for_them(tmp_path: Path) -> None:
+    data, space, told = tmp_path / "data", workspace_in(tmp_path, flow=asking()), tmp_path / "told"
+    data.mkdir()
+    lines = [
+        'kind = "file"',
+        'accepts = ["wr.needs_person"]',
+        'sources = ["project"]',
+        f"path = {json.dumps(str(told))}",
+    ]
+    (data / "config.toml").write_text("\n".join(["[channels.desk]", *lines, ""]))
+    with Server(data, space) as server:
+        start = server.start("test.flow", goal="Ship")
+        waiting = server.advance(start)
+        until(told.exists)
+        assert waiting["waiting"]["for"] == "approval"
+        (message,) = map(json.loads, told.read_text().splitlines())
+        assert (message["kind"], message["fields"]["question"]) == ("wr.needs_person", "Do it this way?")
+        assert message["run"] == start["run"]["runId"]
+    assert unsound_below(data) == []

@@ -4,15 +4,16 @@ import json
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.support.checks import NEEDED
-from tests.support.server import Server, events_of, step_of, workspace_in
+from tests.support.server import Server, events_of, step_of, until, workspace_in
 from tests.support.verify import unsound_below
 
-TRIES_MAX = 600
+ROOT = Path(__file__).parents[2]
 
 
 def configured(tmp_path: Path, script: str) -> tuple[Path, Path]:
@@ -50,10 +51,7 @@ def test_a_check_outlives_its_server_and_runs_once_at_a_time(tmp_path: Path) -> 
     with Server(data, space) as first, Server(data, space) as second:
         start = first.start("test.flow", goal="Ship")
         waiting = first.advance(start)
-        for _ in range(TRIES_MAX):
-            if (space / "started").exists():
-                break
-            time.sleep(0.05)
+        until((space / "started").exists)
         first.kill()
         command = [sys.executable, "-m", "interlock", "--data-dir", str(data), "checks", "run", waiting["run"]["label"]]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -62,4 +60,49 @@ def test_a_check_outlives_its_server_and_runs_once_at_a_time(tmp_path: Path) -> 
         assert step_of(second.advance(waiting, None)) == "b"
         assert (space / "started").read_text() == "x\n"
         assert [one["passed"] for one in results(second, start)] == [True]
+    assert unsound_below(data) == []
+
+
+@pytest.mark.inv("CHECK-3")
+def test_two_servers_that_both_wait_for_a_check_run_it_once(tmp_path: Path) -> None:
+    data, space = configured(tmp_path, "echo x >> started; sleep 0.5; test -e passes")
+    with Server(data, space) as first, Server(data, space) as second, ThreadPoolExecutor(2) as both:
+        start = first.start("test.flow", goal="Ship")
+        waiting = first.advance(start)
+        failed = first.advance(waiting, None)
+        (space / "started").unlink()
+        (space / "passes").touch()
+        asked = [both.submit(server.advance, failed, None) for server in (first, second)]
+        assert [step_of(one.result()) for one in asked] == ["b", "b"]
+        assert (space / "started").read_text() == "x\n"
+        assert [one["passed"] for one in results(first, start)] == [False, True]
+    assert unsound_below(data) == []
+
+
+CLIENT = """
+import sys
+from pathlib import Path
+from tests.support.server import Server
+
+data, space = map(Path, sys.argv[1:])
+with Server(data, space) as server:
+    waiting = server.advance(server.start("test.flow", goal="Ship"))
+    server.advance(waiting, None)
+"""
+
+
+@pytest.mark.inv("CHECK-3", "CHECK-6")
+def test_a_check_whose_client_is_killed_ends_and_the_next_chat_takes_its_result(tmp_path: Path) -> None:
+    data, space = configured(tmp_path, "echo x >> started; until test -e go; do sleep 0.05; done")
+    with subprocess.Popen([sys.executable, "-c", CLIENT, str(data), str(space)], cwd=ROOT) as client:
+        until((space / "started").exists)
+        time.sleep(0.2)  # its call waits for the check
+        client.kill()
+    (space / "go").touch()
+    with Server(data, space) as later:
+        (found,) = later.call("resume_session", query="Ship")["candidates"]
+        shown = later.call(found["nextCall"]["tool"], **found["nextCall"]["arguments"])
+        assert step_of(later.advance(shown, None)) == "b"
+        assert [one["passed"] for one in results(later, shown)] == [True]
+    assert (space / "started").read_text() == "x\n"
     assert unsound_below(data) == []

@@ -269,6 +269,15 @@ def count_of(server: Server, answer: ToolResult, kind: str = "advance_recorded")
     return [event["kind"] for event in events_of(server, answer)].count(kind)
 
 
+def until(holds: Callable[[], bool]) -> None:
+    """Wait until something holds, at most half a minute."""
+    for _ in range(600):
+        if holds():
+            return
+        time.sleep(0.05)
+    raise AssertionError("it never came about")
+
+
 def tree(root: Path) -> dict[str, tuple[int, ...] | bytes]:
     found: dict[str, tuple[int, ...] | bytes] = {}
     for path in sorted([root, *root.rglob("*")]):

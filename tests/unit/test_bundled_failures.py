@@ -4,6 +4,7 @@ Every step that asks for a verdict or a rating is answered with each value that 
 and again as often as the workflow comes back to it.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -49,8 +50,8 @@ class Run:
         harness = Harness.in_memory(SOURCES[workflow_id] | {"id": "test.bundled"})
         return cls(workflow=compiled(workflow_id).workflow, harness=harness)
 
-    def begin(self, **more: Any) -> ToolResult:
-        inputs = {one.key: NEEDED[one.key] for one in self.workflow.inputs if one.required}
+    def begin(self, context: Mapping[str, Json] | None = None, **more: Any) -> ToolResult:
+        inputs = {one.key: NEEDED[one.key] for one in self.workflow.inputs if one.required} | dict(context or {})
         first = self.harness.start("test.bundled", goal="See", context=inputs, **more)
         assert not first.is_error, first.text
         return first

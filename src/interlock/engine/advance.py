@@ -19,6 +19,7 @@ from interlock.engine.event_drafts import (
     effects_draft,
     gap_resolved_events,
     intent_events,
+    needs_person_events,
     node_created_event,
     on_node,
     outputs_of,
@@ -75,7 +76,7 @@ from interlock.record.base import Record
 from interlock.record.context import merge_context
 from interlock.record.outcome import AdvancedTo, Blocked, BlockerReport
 from interlock.record.payloads import StepRef, TraceEntry
-from interlock.record.snapshot import Running, build_snapshot
+from interlock.record.snapshot import Complete, Running, build_snapshot
 
 
 def decide_advance(attempt: Attempt) -> Decision:
@@ -182,7 +183,6 @@ def _outcome(attempt: Attempt, state: Running, held: HeldContext) -> "_Transitio
     if isinstance(walk, Suspended):
         return [finding_of(walk)]
     violations.findings += map(finding_of, walk.disclosed)
-    expired = _expired(attempt, node)
     gate = check_approval(attempt, node, seen)
     match gate:
         case ApprovalMissing():
@@ -198,7 +198,7 @@ def _outcome(attempt: Attempt, state: Running, held: HeldContext) -> "_Transitio
         trace=(*judgement.trace, *_fork_trace(attempt, node), *_own_reasons(node, step, gate, proved), *walk.trace),
         step=step,
         observed=observed.records,
-        findings=(*violations.findings, *expired),
+        findings=(*violations.findings, *_expired(attempt, node), *_overruled(attempt, node, walk, gate)),
         claims=gate.claims if isinstance(gate, Approved) else (),
         gate=Gate(step_id=node.node_id, opened_by=gate.by) if isinstance(gate, Approved) else None,
         answered=gate.record if isinstance(gate, Approved) else None,
@@ -236,6 +236,19 @@ def _unmet(step_id: str, awaits: AwaitEvent, fields: Mapping[str, Json]) -> Viol
     if awaits.approval is not None:
         return reasons.not_approved(step_id, awaits.approval.question, fields)
     return reasons.check_failed(step_id, str(awaits.check), fields)
+
+
+def _overruled(
+    attempt: Attempt, node: PlanNode, walk: WalkResult, gate: Approved | NotApproved | None
+) -> list[Violation]:
+    """Return the violation of a run that completes over a failed verdict by a claim: it is disclosed (MODE-13)."""
+    if not isinstance(walk.state, Complete):
+        return []
+    failed = attempt.failed_verdict(attempt.evidence.artifacts)
+    if failed is None:
+        return []
+    is_claim = isinstance(gate, Approved) and gate.by == "claim"
+    return [reasons.overruled(node.node_id, failed.kind, failed.word)] if failed.is_overruled or is_claim else []
 
 
 def _notes_sent_again(attempt: Attempt, title: str) -> list[Violation]:
@@ -319,6 +332,7 @@ def _advanced(attempt: Attempt, transition: _Transition, held: HeldContext) -> A
         *attempt_output_events(attempt, child, outputs, attempt.request.preferences),
         *effects_draft({**held.corrections, **transition.step.effects}, run, child, attempt.attempt),
         *intent_events(attempt, child, _pending(attempt), transition.step),
+        *_notifications(attempt, transition, held),
         *on_node(run, child, transition.observed),
         *on_node(run, child, gaps_of(transition.findings, attempt.attempt)),
         *on_node(run, child, claim_gaps(attempt, transition.claims)),
@@ -332,6 +346,16 @@ def _advanced(attempt: Attempt, transition: _Transition, held: HeldContext) -> A
         artifacts=(*((one.digest, one.data) for one in outputs), *captures),
     )
     return Advanced(plan=plan, snapshot=snapshot)
+
+
+def _notifications(attempt: Attempt, transition: _Transition, held: HeldContext) -> list[EventDraft]:
+    """Return the intent that tells people of the question to which the run comes. One that never stops asks nobody."""
+    if not attempt.notifies or attempt.request.preferences.over(attempt.preferences).never_stops:
+        return []
+    context = merge_context(attempt.context, attempt.request.context)
+    context = merge_context(context, {**held.corrections, **transition.step.effects})
+    here = (attempt.run, node_of_attempt(attempt.attempt), attempt.attempt)
+    return needs_person_events(attempt.workflow, transition.walk.state, here, context)
 
 
 def _refusal_plan(attempt: Attempt, outcome: Blocked, held: HeldContext) -> AppendPlan:

@@ -6,6 +6,7 @@ from interlock.engine.gates import Answered
 from interlock.engine.judge.attempt import Attempt
 from interlock.engine.judge.violations import Violation
 from interlock.engine.request import CONFIRMATION_KIND, REPLY_CONTENT_TYPE, PreferenceDelta, Request, StoredArtifact
+from interlock.engine.template import rendered_line
 from interlock.engine.walk.capture import DecisionCapture, StepPass
 from interlock.kernel.budgets import (
     RESOLVED_GAPS_MAX,
@@ -32,6 +33,7 @@ from interlock.kernel.workflow_budgets import (
     TRACE_ENVELOPE_BYTES_MAX,
     TRACE_EVENTS_MAX,
 )
+from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.records import PlanNode
 from interlock.record import payloads as data
 from interlock.record.append_plan import EventDraft
@@ -39,8 +41,8 @@ from interlock.record.base import Record
 from interlock.record.context import Context
 from interlock.record.outcome import AdvancedTo, Blocked
 from interlock.record.payloads import TraceEntry
-from interlock.record.snapshot import ExecutionSnapshot
-from interlock.record.world import IntentRecorded
+from interlock.record.snapshot import Complete, ExecutionSnapshot, Running
+from interlock.record.world import NEEDS_PERSON, IntentRecorded
 
 Origin = AttemptId | RunId
 """What a derived id belongs to: an attempt, or the run that a start begins."""
@@ -94,6 +96,34 @@ def intent_events(attempt: Attempt, child: NodeId, node: PlanNode, step: StepPas
             )
         )
     return on_node(attempt.run, child, drafts)
+
+
+def needs_person_events(
+    workflow: CompiledWorkflow, state: Running | Complete, here: tuple[RunId, NodeId, Origin], context: Context
+) -> list[EventDraft]:
+    """`intent_recorded` if a run comes to a step that waits for a person's answer (WORLD-12).
+
+    `here` is the run, the node at which the step is pending, and what made that node; `context` is that of the node.
+    """
+    step = workflow.steps[state.pending.step.step_id] if isinstance(state, Running) else None
+    awaits = step.task.awaits if step is not None and step.task is not None else None
+    if step is None or step.task is None or awaits is None or awaits.approval is None:
+        return []
+    run, node, origin = here
+    intent = IntentRecorded.model_validate(
+        {
+            "intent_id": IntentId(derived_id("intent", origin, "needs_person")),
+            "sends": NEEDS_PERSON,
+            "number": len(step.task.emits),
+            "fields": {
+                "step": step.node_id,
+                "title": rendered_line(step.title, context),
+                "question": rendered_line(awaits.approval.question, context),
+                "choices": ", ".join(awaits.approval.choices),
+            },
+        }
+    )
+    return on_node(run, node, [intent])
 
 
 def node_created_event(attempt: Attempt, child: NodeId, kind: data.NodeKind, ref: SnapshotRef) -> EventDraft:

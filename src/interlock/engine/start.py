@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from interlock.engine.advance import finding_of
-from interlock.engine.event_drafts import context_draft, on_node, outputs_stored, trace_drafts
+from interlock.engine.event_drafts import context_draft, needs_person_events, on_node, outputs_stored, trace_drafts
 from interlock.engine.judge.declared_context import hold_context
 from interlock.engine.judge.recommended import recommendation_trace
 from interlock.engine.judge.violations import Violation, gaps_of
@@ -45,6 +45,7 @@ class Start:
     binding: data.Binding | None = None
     checks: tuple[PinnedCheck, ...] = ()
     proofs: ProofMode = "enforce"
+    notifies: bool = False
 
 
 def root_node(run: RunId) -> NodeId:
@@ -68,6 +69,7 @@ def plan_start(start: Start) -> AppendPlan | Violation:
     walk = run_to_next_task(start.workflow, marks, ContextAt(context, root), decider, never_stops=effective.never_stops)
     if isinstance(walk, Suspended):
         return finding_of(walk)
+    notifies = start.notifies and not effective.never_stops
     ref, snapshot = outputs_stored(build_snapshot(start.workflow_hash, walk.state))
     entries = (*recommendation_trace(start.workflow, effective), *walk.trace)
     captured = DecisionCapture(decided=walk.decided, adapter=start.workflow.adapter_digest)
@@ -85,6 +87,7 @@ def plan_start(start: Start) -> AppendPlan | Violation:
         *([] if start.is_new_session else [EventDraft(data=one, run=start.run) for one in start.observed]),
         *on_node(start.run, root, [_baseline_event(start, effective)]),
         *context_draft(initial, start.run, root, derived_id("ctx", start.run, "initial"), "initial"),
+        *(needs_person_events(start.workflow, walk.state, (start.run, root, start.run), context) if notifies else ()),
         *on_node(start.run, root, gaps_of(map(finding_of, walk.disclosed), start.run)),
         *trace,
     ]
@@ -108,6 +111,7 @@ def _first_events(start: Start, root: NodeId, node: data.NodeCreated) -> list[Ev
             **({} if start.binding is None else {"binding": start.binding}),
             **({"checks": start.checks} if start.checks else {}),
             **({"proofs": start.proofs} if start.proofs != "enforce" else {}),
+            **({"notifies": True} if start.notifies else {}),
         }
     )
     return [EventDraft(data=run_started, run=start.run), EventDraft(data=node, run=start.run, node=root)]

@@ -166,6 +166,12 @@ class CompiledWorkflow(Record):
         )
 
     @cached_property
+    def asks_people(self) -> bool:
+        """Whether a step waits for a person's answer."""
+        tasks = (one.task for one in self.steps.values())
+        return any(one is not None and one.awaits is not None and one.awaits.approval is not None for one in tasks)
+
+    @cached_property
     def sends(self) -> tuple[str, ...]:
         """The kinds of the intents that its steps may send, ordered."""
         return tuple(sorted({one.sends for one in self._adapter_intents()}))

@@ -54,8 +54,7 @@ class SessionCreated(Record):
 class Binding(Record):
     """What an execution of a flow is for: a part of a contract that is bound in this session (GOAL-8).
 
-    `position` counts the work flows of the contract, or its assessment bindings; `test` the test flows of that
-    assessment.
+    `position` counts the work flows of the contract, or its assessments; `test` the test flows of that assessment.
     """
 
     binding_id: UuidField
@@ -71,7 +70,7 @@ class Binding(Record):
 
 
 class RunStarted(Record):
-    """A run exists, of the workflow with this hash, under a configuration (CFG-2); `checks` are those it may run."""
+    """A run exists, of this workflow and configuration (CFG-2). It may run `checks`; it `notifies` people or not."""
 
     workflow_id: str
     workflow_hash: WorkflowHashField
@@ -81,6 +80,7 @@ class RunStarted(Record):
     binding: Binding | None = None
     checks: Annotated[tuple[PinnedCheck, ...], Field(strict=False)] | None = None
     proofs: PinnedProofs | None = None
+    notifies: Literal[True] | None = None
 
 
 class ParentBinding(Record):

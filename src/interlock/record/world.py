@@ -20,6 +20,8 @@ FieldName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_-]*$", max_lengt
 OutsideName = Annotated[str, Field(min_length=1, max_length=EVENT_TEXT_CHARS_MAX)]
 APPROVAL = "wr.approval"
 """The kind of the event that a person answered the question of a step. It is about the node that waits for it."""
+NEEDS_PERSON = "wr.needs_person"
+"""The kind of the intent which tells people that a run waits for their answer. Interlock alone sends it."""
 CHECK = "wr.check"
 """The kind of the event that a check of the user's configuration ended. It is about the node that waits for it."""
 RECEIPT = "wr.receipt"

@@ -177,6 +177,7 @@ def _run_started(session: Session, event: ev.RunStartedEvent) -> Session:
         binding=event.data.binding,
         checks=event.data.checks or (),
         proofs=event.data.proofs or "enforce",
+        notifies=event.data.notifies is True,
     )
     return replace(
         session,

@@ -148,6 +148,7 @@ class Run:
     binding: data.Binding | None = None
     checks: tuple[PinnedCheck, ...] = ()
     proofs: ProofMode = "enforce"
+    notifies: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

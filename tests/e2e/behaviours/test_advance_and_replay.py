@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.support.server import Server, checked, count_of, tree
+from tests.support.server import Server, checked, count_of, settled_tree, tree
 
 from interlock.kernel.errors import ErrorCode
 from interlock.testing.harness import Era
@@ -21,7 +21,7 @@ def test_an_advance_gives_the_next_step_and_another_token(server: Server) -> Non
 def test_the_identical_call_gets_the_identical_answer_and_writes_nothing(server: Server) -> None:
     first = server.start(goal="G")
     second = server.advance(first, "Did a.")
-    before = tree(server.data_dir)
+    before = settled_tree(server.data_dir)
     for _ in range(20):
         assert server.advance(first, "Did a.") == second
     assert tree(server.data_dir) == before

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from tests.support.evidence import FAILED, GOOD
 from tests.support.flow import Document, step
 from tests.support.modes import (
     NEVER_STOPS,
@@ -16,6 +17,7 @@ from tests.support.modes import (
     status_of,
     with_artifacts,
 )
+from tests.support.verify import unsound
 
 from interlock.record.payloads import ArtifactPayload, OutputEvidence
 from interlock.testing.harness import Harness, ToolResult
@@ -84,6 +86,53 @@ def test_a_claim_is_disclosed_as_a_warning_and_leaves_the_run_complete() -> None
     assert status_of(harness, first) == "complete"
     child = next(node for node in session_of(harness, first).nodes.values() if node.gaps)
     assert child.trace[0].summary == "The step was approved by a claim."
+
+
+def checked(name: str, **more: object) -> Document:
+    return step(name, outputContract={"contractRef": "wr.contracts.verification_report"}, **more)
+
+
+def verdict(word: str) -> Document:
+    contract = "wr.contracts.verification_report"
+    best, *changed = GOOD[contract], *({**GOOD[contract], **one} for one in FAILED[contract])
+    return next(dict(one) for one in (best, *changed) if one["verdict"] == word)
+
+
+PATHS: dict[str, tuple[list[Document], list[list[Document]], str]] = {
+    "claim after": ([checked("v"), GATED, step("b")], [[verdict("failed")], [claim()], []], "complete_with_gaps"),
+    "claim at the end": ([checked("v"), GATED], [[verdict("failed")], [claim()]], "complete_with_gaps"),
+    "claim with it": ([checked("v", requireConfirmation=True)], [[verdict("failed"), claim()]], "complete_with_gaps"),
+    "repaired": (
+        [checked("v"), GATED, checked("w")],
+        [[verdict("failed")], [claim()], [verdict("passed")]],
+        "complete",
+    ),
+    "claim before": ([GATED, checked("v")], [[claim()], [verdict("failed")]], "complete"),
+    "neither": ([checked("v"), GATED], [[verdict("partial")], [claim()]], "complete"),
+}
+
+
+@pytest.mark.inv("MODE-13", "GATE-6")
+@pytest.mark.parametrize("path", PATHS)
+def test_a_claim_that_overrules_a_failed_verdict_leaves_an_open_gap_at_the_end(path: str) -> None:
+    steps, reports, status = PATHS[path]
+    harness = serving(*steps)
+    first = answer = harness.start("test.flow")
+    for number, artifacts in enumerate(reports):
+        answer = harness.advance(answer, output=with_artifacts(*artifacts, notes=f"Did part {number}."))
+    assert answer["isComplete"]
+    assert status_of(harness, first) == status
+    assert ("COMPLETE_WITH_GAPS" in answer.warnings) == (status != "complete")
+    assert unsound(harness.store) == []
+
+
+@pytest.mark.inv("MODE-13")
+def test_a_person_may_accept_a_failed_verdict() -> None:
+    harness = serving(checked("v"), GATED)
+    first = harness.start("test.flow")
+    second = harness.advance(first, output=with_artifacts(verdict("failed")))
+    assert answering(harness).advance(second)["isComplete"]
+    assert status_of(harness, first) == "complete"
 
 
 @pytest.mark.inv("GATE-6", "GATE-3")

@@ -1,6 +1,6 @@
 """An attempt to advance, with everything that its decision depends on, and the possible decisions (BLK-2, GATE-1)."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -36,8 +36,19 @@ class AwaitedEvent:
         return {**self.fields, "expired": self.is_expired}
 
 
+Artifacts: TypeAlias = tuple[Mapping[str, Json], ...]
+
 NO_PROOF = ProofContext()
 """The context of a step that demands no proof."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailedVerdict:
+    """A failed verdict that no later one replaces. `is_overruled`: since then, a claim opened a gate."""
+
+    kind: str
+    word: str
+    is_overruled: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +60,9 @@ class Attempt:
     those of the latest step before; `event` is the one that a waiting step takes, and `emitted` are the numbers of the
     step's intents that its run has recorded before. `actor` makes the attempt; None if it is
     not known. `reporters` are those of the steps that this one verifies, if another actor must have reported them.
-    `proof` is what the proofs of the step are judged by.
+    `proof` is what the proofs of the step are judged by. `notifies` says that a channel tells people when the run waits
+    for them. `failed_verdict` reads which failed verdict is in effect after artifacts of this step; only an attempt
+    that completes the run needs it.
     """
 
     session: SessionId
@@ -71,6 +84,8 @@ class Attempt:
     event: AwaitedEvent | None = None
     emitted: frozenset[int] = frozenset()
     proof: ProofContext = NO_PROOF
+    notifies: bool = False
+    failed_verdict: Callable[[Artifacts], FailedVerdict | None] = lambda _: None
 
     @property
     def evidence(self) -> Request:

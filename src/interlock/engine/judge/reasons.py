@@ -388,6 +388,17 @@ def claimed(step_id: str, confirmed_by: str, statement: str) -> Violation:
     )
 
 
+def overruled(step_id: str, kind: str, word: str) -> Violation:
+    """`user_only_dependency:needs_user_approval`: only a claim accepts a failed verdict (MODE-13)."""
+    return _finding(
+        "needs_user_approval",
+        _step(step_id),
+        f"The run ends with the verdict {_named(word)} of {_named(kind)}; that a person accepted it is only claimed.",
+        "Read the verdict and decide. If the work must go on, redo the step on a new branch.",
+        {"artifact": kind, "verdict": word},
+    )
+
+
 def _ask_details(number: int, ask: QuestionItem) -> dict[str, JsonScalar]:
     details: dict[str, JsonScalar] = {"ask": number}
     return details | {"choiceKind": ask.choice_kind} if ask.choice_kind else details

@@ -163,6 +163,7 @@ def _replay_start(
             binding=key.data.binding,
             checks=key.data.checks or (),
             proofs=key.data.proofs or "enforce",
+            notifies=key.data.notifies is True,
         )
     )
     return plan if isinstance(plan, AppendPlan) else plan.message

@@ -21,6 +21,7 @@ from interlock.record.append_plan import AppendPlan, EventDraft
 from interlock.record.events import Actor
 from interlock.service.clock import mint_run, mint_session
 from interlock.service.contracts.definitions import Gathered, all_sources, digest_in_store, gather, read_bound, to_bytes
+from interlock.service.outside.approvals import notifies
 from interlock.service.ports import Ports
 from interlock.service.run.observations import observed_of
 from interlock.store.ports.definitions import DefinitionArchive
@@ -200,6 +201,7 @@ def begin_runs(
         assert lock.session is not None, "its contract is bound"
         start = Start(
             proofs=ports.proofs,
+            notifies=notifies(ports, compiled.workflow, "project"),
             session=lock.session.session,
             is_new_session=False,
             run=mint_run(ports.clock),

@@ -11,10 +11,12 @@ from interlock.engine.request import Request
 from interlock.engine.template import rendered_line
 from interlock.kernel.budgets import APPROVAL_NOTE_BYTES_MAX, NAMED_MAX
 from interlock.kernel.canonical import Json, digest_of
-from interlock.kernel.ids import Digest
+from interlock.kernel.ids import Digest, SourceKind
 from interlock.kernel.text import truncated
-from interlock.record.world import APPROVAL, Assurance, EventReceived
+from interlock.plan.compiled import CompiledWorkflow
+from interlock.record.world import APPROVAL, NEEDS_PERSON, Assurance, EventReceived
 from interlock.service.outside.receive import BY_CLAIM, Arrival, waiting_since
+from interlock.service.ports import Ports
 from interlock.service.run.attempts import brought_by
 from interlock.service.run.context import RunContext
 from interlock.store.ports.reader import SessionReader
@@ -25,6 +27,11 @@ BY_ELICITATION = Arrival(via="elicitation", assurance="observed")
 """A person answered through the client."""
 _BY_CLOCK = Arrival(via="clock", assurance="executed")
 """The server itself: nobody is asked in a run that never stops."""
+
+
+def notifies(ports: Ports, workflow: CompiledWorkflow, source: SourceKind) -> bool:
+    """Say whether a channel tells people when a run of a workflow waits for them (WORLD-12)."""
+    return workflow.asks_people and ports.outbox.uncovered(NEEDS_PERSON, source) is None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

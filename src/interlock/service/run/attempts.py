@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import cast
 
 from pydantic import ValidationError
@@ -27,6 +28,7 @@ from interlock.record.payloads import ArtifactPayload, GapRecorded, NotesPayload
 from interlock.record.world import EXPIRED, Signed
 from interlock.service.run.context import RunContext
 from interlock.service.run.proofs import proof_context
+from interlock.service.run.verdicts import failed_verdict
 from interlock.store.ports.errors import ContentDamagedError
 from interlock.store.ports.reader import SessionReader
 from interlock.views.node_position import attempts_on, chain_head
@@ -70,7 +72,9 @@ def attempt_on(
         earlier_notes=_earlier_notes(session, node),
         event=awaited_event(run_context, node),
         emitted=_emitted(run_context, node),
+        notifies=run_context.run.notifies,
         proof=proof_context(run_context, node, pending_task(run_context, node)),
+        failed_verdict=partial(failed_verdict, run_context, node),
     )
 
 

@@ -1,8 +1,10 @@
 """The verdicts that the evidence of a run states (EVD-2)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 
+from interlock.engine.judge.attempt import Artifacts, FailedVerdict
 from interlock.engine.request import ARTIFACT_CONTENT_TYPE
 from interlock.kernel.budgets import RECAP_NODES_MAX
 from interlock.kernel.ids import Digest
@@ -12,7 +14,30 @@ from interlock.service.run.context import RunContext
 from interlock.store.ports.errors import ContentDamagedError
 from interlock.views.node_position import chain_head, walk_up
 from interlock.views.session import Node
-from interlock.views.verdicts import Standing, StepVerdict, in_effect, worst_standing
+from interlock.views.verdicts import Standing, StepVerdict, Verdict, in_effect, verdict_of, worst_standing
+
+
+def failed_verdict(run_context: RunContext, node: Node, artifacts: Artifacts) -> FailedVerdict | None:
+    """Return the failed verdict that is in effect after a node and artifacts of its step; None if there is none.
+
+    One that a claim overruled comes before the others.
+
+    Raises:
+        ContentDamagedError: A snapshot is missing or damaged.
+    """
+    latest = _latest(run_context, node)
+    last_claim = next((one.index for one in latest if any(gap.severity == "warning" for gap in one.gaps)), -1)
+    reported = [_of_step(run_context, node, one) for one in map(verdict_of, artifacts) if one is not None]
+    failed = [
+        FailedVerdict(
+            kind=one.verdict.kind,
+            word=one.verdict.word,
+            is_overruled=one not in reported and run_context.session.nodes[one.node].index <= last_claim,
+        )
+        for one in _in_effect(run_context, latest, reported)
+        if one.verdict.standing == "failed"
+    ]
+    return next((one for one in failed if one.is_overruled), failed[0] if failed else None)
 
 
 def run_standing(run_context: RunContext, tip: Node) -> Standing | None:
@@ -23,9 +48,18 @@ def run_standing(run_context: RunContext, tip: Node) -> Standing | None:
     Raises:
         ContentDamagedError: A snapshot is missing or damaged.
     """
-    latest = list(islice(walk_up(run_context.session, tip), RECAP_NODES_MAX))
+    return worst_standing(one.verdict.standing for one in _in_effect(run_context, _latest(run_context, tip)))
+
+
+def _latest(run_context: RunContext, tip: Node) -> list[Node]:
+    return list(islice(walk_up(run_context.session, tip), RECAP_NODES_MAX))
+
+
+def _in_effect(
+    run_context: RunContext, latest: Sequence[Node], reported: Sequence[StepVerdict] = ()
+) -> Iterator[StepVerdict]:
     found = [verdict for node in reversed(latest) for verdict in verdicts_at(run_context, node)]
-    return worst_standing(one.verdict.standing for one in in_effect(found, run_context.workflow.graphs.parallel_to))
+    return in_effect([*found, *reported], run_context.workflow.graphs.parallel_to)
 
 
 def verdicts_at(run_context: RunContext, node: Node) -> Iterator[StepVerdict]:
@@ -42,12 +76,16 @@ def verdicts_at(run_context: RunContext, node: Node) -> Iterator[StepVerdict]:
         except ContentDamagedError:
             continue
         if verdict is not None:
-            parent = chain_head(run_context.session, run_context.session.nodes[node.parent])
-            state = run_context.snapshot(parent).state
-            assert isinstance(state, Running), "a node with a successor is not complete"
-            step = state.pending.step
-            items = _items(run_context, step.loop_path)
-            yield StepVerdict(verdict=verdict, node=node.node, step_id=step.step_id, items=items)
+            parent = run_context.session.nodes[node.parent]
+            yield replace(_of_step(run_context, parent, verdict), node=node.node)
+
+
+def _of_step(run_context: RunContext, node: Node, verdict: Verdict) -> StepVerdict:
+    """Return a verdict of the step that is pending at a node."""
+    state = run_context.snapshot(chain_head(run_context.session, node)).state
+    assert isinstance(state, Running), "a node with a successor is not complete"
+    step = state.pending.step
+    return StepVerdict(verdict=verdict, node=node.node, step_id=step.step_id, items=_items(run_context, step.loop_path))
 
 
 def _artifacts(node: Node) -> Iterator[Digest]:

@@ -40,6 +40,7 @@ from interlock.record.events import Actor
 from interlock.record.outcome import ContextKeyPointer
 from interlock.service.catalog import CatalogView, Entry, Pinnable, RefusedFile
 from interlock.service.clock import mint_run, mint_session
+from interlock.service.outside.approvals import notifies
 from interlock.service.outside.checks import pin_checks
 from interlock.service.ports import Ports
 from interlock.service.run.context import load_run_context
@@ -176,6 +177,7 @@ def _begin(
         config_hash=ports.config_hash,
         checks=checks,
         proofs=ports.proofs,
+        notifies=notifies(ports, pinned.workflow, entry.source.kind),
     )
     plan = plan_start(start)
     if isinstance(plan, Violation):
