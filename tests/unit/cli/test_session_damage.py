@@ -287,8 +287,8 @@ def test_lists_searches_and_comparisons_say_what_is_lost_of_what_they_read(
         assert ("1 session damaged" in said) != is_listed, command
         assert other not in said, command
     for command in ("status", "open-gaps") if not is_listed else ():
-        told = place.run(command, session)
-        assert "damaged" in told.out + told.err, command
+        printed = place.run(command, session)
+        assert "damaged" in printed.out + printed.err, command
     resumed = place.serving(SHIP).resume("Tried")
     assert (session in str(resumed.structure.get("reason"))) == is_listed
     found = place.run("search", "12345", "--json").json()

@@ -1,4 +1,4 @@
-"""The latest run is found from the times at which logs were written, and is the one that a list shows first."""
+"""The latest run, found from the times at which logs were written, is the first run of a list."""
 
 import os
 from itertools import permutations

@@ -18,8 +18,8 @@ from interlock.kernel.matching import (
     plain_record,
     word_closeness,
 )
-from interlock.service.report.passage_search import search_passages
-from interlock.service.report.search import passages
+from interlock.service.report.search.passage_search import search_passages
+from interlock.service.report.search.passages import passages
 from interlock.store.memory.store import MemoryStore
 from interlock.store.ports.reader import StoredLog
 from interlock.testing.harness import FixedKeyRing, Harness, linear_workflow

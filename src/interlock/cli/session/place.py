@@ -12,7 +12,7 @@ from interlock.cli.screen import StopError
 from interlock.kernel.ids import Digest
 from interlock.service.report.run_list import is_source_visible, project_of
 from interlock.store.git import git_anchors
-from interlock.store.ports.workspace import repo_root_hash
+from interlock.views.resume import repo_root_hash
 from interlock.views.summary import Drift, RunSummary
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from interlock.kernel.budgets import PATH_CHARS_MAX
 from interlock.kernel.ids import NodeId, RunId
 from interlock.record.append_plan import EventDraft
 from interlock.record.payloads import ObservationKey, ObservationRecorded, ObservationValue
-from interlock.store.ports.workspace import GitAnchors, repo_root_hash
-from interlock.views.resume import short_branch
+from interlock.store.ports.workspace import GitAnchors
+from interlock.views.resume import repo_root_hash, short_branch
 from interlock.views.session import Session
 
 _REPO: Literal["repo_root_hash"] = "repo_root_hash"

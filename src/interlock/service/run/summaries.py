@@ -66,7 +66,7 @@ def read_lost_content(reader: SessionReader, session: SessionId) -> tuple[Unread
         SessionUnhealthyError: The log does not verify.
         StoreFailureError: The disk failed.
     """
-    from interlock.service.run.stored_records import check_history  # noqa: PLC0415 — a list of summaries needs none
+    from interlock.service.run.summarize import check_history  # noqa: PLC0415 — a list of summaries needs none
 
     lost = list[ContentDamagedError]()
     check_history(reader, session, lost.append)
@@ -142,8 +142,7 @@ def read_entry(
     summary = parse_summary(session, cached) if cached is not None else None
     if summary is not None:
         return summary
-    from interlock.service.run.stored_records import check_history  # noqa: PLC0415 — see below
-    from interlock.service.run.summarize import summary_of  # noqa: PLC0415 — needed only if no summary is cached
+    from interlock.service.run.summarize import check_history, summary_of  # noqa: PLC0415 — needed only if no summary is cached
 
     try:
         loaded = reader.load(session)

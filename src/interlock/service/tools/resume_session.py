@@ -29,8 +29,8 @@ from interlock.service.run.summaries import Unreadable, unreadable_by
 from interlock.service.tokens.mint import minting
 from interlock.store.ports.errors import ContentDamagedError, KeyRingDamagedError, SessionUnhealthyError
 from interlock.store.ports.keys import KeyRing
-from interlock.store.ports.workspace import NOWHERE, repo_root_hash
-from interlock.views.resume import Candidate, RunQuery, Why, ranked
+from interlock.store.ports.workspace import NOWHERE
+from interlock.views.resume import Candidate, RunQuery, Why, ranked, repo_root_hash
 from interlock.views.summary import RunStatus, SessionSummary
 
 

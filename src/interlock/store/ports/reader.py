@@ -174,8 +174,8 @@ class SessionReader(Protocol):
     def cached_summary(self, session: SessionId, check: ContentCheck | None = None) -> bytes | None:
         """Return the summary that was cached with the last append to a session; None if there is none.
 
-        With `check`, content that the log names and that was lost or altered since is noted there. A change that left
-        the time of a file as it was is not noticed.
+        With `check`, content that the log names and that was lost or altered since is noted there. A change that kept
+        the time of a file is not noticed.
 
         Raises:
             StoreFailureError: The disk failed.

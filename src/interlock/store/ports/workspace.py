@@ -5,7 +5,6 @@
 
 from dataclasses import dataclass
 
-from interlock.kernel.canonical import digest_of_bytes
 from interlock.kernel.ids import Digest
 
 
@@ -31,8 +30,3 @@ class WorkTree:
 
 
 NO_TREE = WorkTree()
-
-
-def repo_root_hash(repo_root: str) -> Digest:
-    """Return the digest that identifies a repository without storing its path."""
-    return digest_of_bytes(repo_root.encode("utf-8", "surrogatepass"))

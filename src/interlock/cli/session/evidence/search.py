@@ -15,12 +15,12 @@ from interlock.kernel.canonical import Json
 from interlock.kernel.ids import SessionId
 from interlock.kernel.matching import Closeness, Words
 from interlock.kernel.text import one_line
-from interlock.service.report.passage_search import Hit, SearchResult, search_passages
+from interlock.service.report.search.passage_search import Hit, SearchResult, search_passages
 from interlock.service.run.plans import Plans
 from interlock.store.ports.store import StoreReader
 
 if TYPE_CHECKING:
-    from interlock.service.report.search import Passage
+    from interlock.service.report.search.passages import Passage
     from interlock.service.run.context import StepLabel
 
 _APPROXIMATE = {
@@ -70,7 +70,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _located(store: StoreReader, hit: Hit) -> _Hit:
-    from interlock.service.report.search import step_of  # noqa: PLC0415 — nothing may match
+    from interlock.service.report.search.passages import step_of  # noqa: PLC0415 — nothing may match
 
     session = store.load(hit.session)
     assert session is not None, "a session with a passage has a log"

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from interlock.kernel.ids import Digest, SessionId, WorkflowHash
+from interlock.kernel.ids import Digest, WorkflowHash
 from interlock.store.ports.errors import ContentDamagedError
 from interlock.store.ports.reader import SessionReader, StoredLog
 
@@ -54,30 +54,6 @@ def check_content(reader: SessionReader, log: StoredLog, sound: set[str], lost: 
 
 def _check_workflow(reader: SessionReader, workflow_hash: WorkflowHash) -> None:
     reader.workflow_bytes(workflow_hash)
-
-
-def check_history(reader: SessionReader, session: SessionId, lost: Lost) -> None:
-    """Verify all content that a log names; what is damaged goes to `lost`.
-
-    Raises:
-        SessionUnhealthyError: The log does not verify.
-        StoreFailureError: The disk failed.
-    """
-    from interlock.record.content import collect_references  # noqa: PLC0415 — only a log without a summary needs it
-
-    named = collect_references(event for appended in reader.history(session) for event in appended)
-    checks = [partial(reader.check_snapshot, ref) for ref in named.snapshots]
-    checks += [partial(_check_workflow, reader, one) for one in named.workflows]
-    checks += [partial(_check_artifact, reader, one) for one in named.artifacts]
-    for check in checks:
-        try:
-            check()
-        except ContentDamagedError as error:
-            lost(error)
-
-
-def _check_artifact(reader: SessionReader, digest: Digest) -> None:
-    reader.artifact(digest)
 
 
 def named_artifacts(

@@ -20,13 +20,13 @@ from interlock.kernel.matching import (
     word_closeness,
 )
 from interlock.record.errors import UnknownVersionError
-from interlock.service.run.stored_records import check_content, stored_records
+from interlock.service.report.search.stored_records import check_content, stored_records
 from interlock.service.run.summaries import Unreadable, unreadable_by
 from interlock.store.ports.errors import ContentDamagedError, SessionUnhealthyError
 from interlock.store.ports.reader import SessionReader
 
 if TYPE_CHECKING:
-    from interlock.service.report.search import Passage
+    from interlock.service.report.search.passages import Passage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,7 +150,7 @@ class _Search:
         self, session: SessionId, may_match: Callable[[bytes], bool], is_match: Callable[[str], bool]
     ) -> "list[Passage]":
         """Return the matching passages of a session, from its verified log."""
-        from interlock.service.report.search import passages, passages_in_records  # noqa: PLC0415 — for matches
+        from interlock.service.report.search.passages import passages, passages_in_records  # noqa: PLC0415 — for matches
 
         try:
             if not any(map(is_match, passages_in_records(self.reader, session, may_match))):

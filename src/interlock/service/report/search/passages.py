@@ -13,9 +13,9 @@ from interlock.record import events as ev
 from interlock.record import payloads as data
 from interlock.record.errors import MalformedRecordError
 from interlock.record.outcome import Blocked
+from interlock.service.report.search.stored_records import digests_of_artifacts, named_artifacts
 from interlock.service.run.context import StepLabel, load_run_context
 from interlock.service.run.plans import Plans
-from interlock.service.run.stored_records import digests_of_artifacts, named_artifacts
 from interlock.store.ports.errors import ContentDamagedError
 from interlock.store.ports.reader import SessionReader
 from interlock.views.session import Session
