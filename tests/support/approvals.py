@@ -9,6 +9,7 @@ from interlock.kernel.errors import Refusal
 from interlock.record.events import Actor
 from interlock.record.world import Assurance
 from interlock.service.outside.receive import Arrival
+from interlock.service.outside.signatures import SigningKey
 from interlock.service.trust.approve import ApprovalReport, GivenAnswer, answer_approval
 from interlock.testing.harness import Harness, ToolResult
 
@@ -34,10 +35,11 @@ def given(
     assurance: Assurance = "observed",
     choice: str | None = None,
     note: str = "",
+    key: SigningKey | None = None,
 ) -> ApprovalReport | Refusal:
     """Answer as a command does."""
     where = harness.session_of(start), harness.reference_of(start).run
-    answer = GivenAnswer(is_approved=is_approved, choice=choice, note=note)
+    answer = GivenAnswer(is_approved=is_approved, choice=choice, note=note, key=key)
     return answer_approval(harness.ports, where, answer, Arrival(via="command", assurance=assurance), PERSON)
 
 

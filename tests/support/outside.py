@@ -15,7 +15,7 @@ from interlock.record.events import Actor
 from interlock.record.world import Assurance, Via
 from interlock.service.outside.dispatch import Sender
 from interlock.service.outside.receive import Arrival
-from interlock.service.outside.signatures import decoded_key, new_source, sign_event
+from interlock.service.outside.signatures import SigningKey, decoded_key, new_source, sign_event
 from interlock.service.ports import AppendPorts
 from interlock.service.tools.send_event import EventReport, send_event
 from interlock.testing.harness import Harness, ToolResult
@@ -119,4 +119,6 @@ def a_source(*kinds: str) -> tuple[SourceKey, bytes]:
 
 def signed_event(harness: Harness, start: ToolResult, key: bytes, **changes: Any) -> SentEvent:
     given: dict[str, Any] = {"event": "ci.finished", "id": "1", "fields": {"status": "green"}, **changes}
-    return sign_event(harness.reference_of(start).run, SentEvent.model_validate(given), "ci", key)
+    return sign_event(
+        harness.reference_of(start).run, SentEvent.model_validate(given), SigningKey(source="ci", private_key=key)
+    )

@@ -9,10 +9,12 @@ from tests.support.approvals import READING, asking, given, replying
 from tests.support.ends import ended_by_command
 from tests.support.history import damage
 from tests.support.modes import NEVER_STOPS, events_of, gaps_in, session_of, status_of
+from tests.support.outside import a_source, with_sources
 from tests.support.verify import unsound
 
 from interlock.engine.gates import ApprovalContext
 from interlock.kernel.errors import ErrorCode, Refusal
+from interlock.service.outside.signatures import SigningKey
 from interlock.service.run.summaries import Summaries
 from interlock.service.trust.approve import ApprovalReport
 from interlock.service.trust.inbox import InboxItem, inbox_of
@@ -219,3 +221,33 @@ def test_a_damaged_session_hides_nothing_of_the_inbox_and_is_named_in_it(tmp_pat
     assert sorted(one.kind for one in items.values()) == ["approval", "unreadable"]
     assert "corrupt" in items[session].text
     assert items[session].command == f"interlock session verify {session}"
+
+
+@pytest.mark.inv("APPR-5", "APPR-3")
+def test_a_question_that_demands_a_signature_is_answered_with_a_key_alone() -> None:
+    source, private = a_source("wr.approval")
+    harness = with_sources(Harness.in_memory(asking(assurance="signed")), source)
+    first, waiting = at_the_question(harness)
+    assert "--sign KEYFILE" in waiting.text
+    unsigned = given(harness, first, note="Go.")
+    assert isinstance(unsigned, ApprovalReport)
+    assert not unsigned.is_advanced
+    signed = given(harness, first, note="Go.", key=SigningKey(source="ci", private_key=private))
+    assert isinstance(signed, ApprovalReport)
+    assert (signed.is_advanced, signed.answer.assurance) == (True, "signed")
+    assert harness.advance(waiting, None)["pending"]["stepId"] == "b"
+    assert unsound(harness.store) == []
+
+
+@pytest.mark.inv("APPR-5")
+@pytest.mark.parametrize("lacks", ["source", "kind", "key"])
+def test_a_key_that_is_not_configured_for_answers_signs_none(lacks: str) -> None:
+    source, private = a_source("ci.finished" if lacks == "kind" else "wr.approval")
+    other = a_source()[1]
+    harness = with_sources(Harness.in_memory(asking(assurance="signed")), *([] if lacks == "source" else [source]))
+    first, _ = at_the_question(harness)
+    key = SigningKey(source="ci", private_key=other if lacks == "key" else private)
+    refused = given(harness, first, key=key)
+    assert isinstance(refused, Refusal)
+    assert "[sources.ci]" in str(refused.suggestion)
+    assert answers(harness, first) == []

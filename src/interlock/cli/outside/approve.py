@@ -3,6 +3,7 @@
 import argparse
 
 from interlock.cli.options import add_store_options
+from interlock.cli.outside.key_file import read_key
 from interlock.cli.outside.person import arrival_of
 from interlock.cli.outside.writing import command_ports, finish_sending
 from interlock.cli.screen import RefusedError, StopError, say, say_json
@@ -22,6 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_store_options(parser)
     parser.add_argument("wanted", metavar="RUN", help="a run label or id")
     parser.add_argument("--choice", metavar="NAME", help="which answer, if the question has several of this kind")
+    parser.add_argument("--sign", metavar="KEYFILE", help="sign the answer with the key that `keys source new` wrote")
     parser.add_argument("--note", default="", metavar="TEXT", help="why, stored unencrypted")
 
 
@@ -35,7 +37,8 @@ def run(options: argparse.Namespace) -> int:
         raise StopError(
             "--note is too long or no text.", f"Write at most {APPROVAL_NOTE_BYTES_MAX} bytes.", exit_code=2
         )
-    given = GivenAnswer(is_approved=options.command == "approve", choice=options.choice, note=options.note)
+    key = read_key(options.sign) if options.sign is not None else None
+    given = GivenAnswer(is_approved=options.command == "approve", choice=options.choice, note=options.note, key=key)
     store, ports = open_chosen_reader(options), command_ports(options)
     how, actor = arrival_of(options)
     with answered_by_store():
@@ -61,5 +64,7 @@ def _report(asked: OpenApproval | None, outcome: ApprovalReport, *, as_json: boo
         say(asked.text())
     advanced = " The run continued." if outcome.is_advanced else " The run still waits."
     say(f"Run `{outcome.label}`: {answer.fields['choice']!r} is recorded as {answer.assurance}.{advanced}")
-    if answer.assurance == "claimed" and outcome.demanded != "claimed":
+    if outcome.demanded == "signed" != answer.assurance:
+        say("The run demands a signed answer: repeat the command with `--sign KEYFILE`.")
+    elif answer.assurance == "claimed" and outcome.demanded != "claimed":
         say(f"The run demands the level {outcome.demanded}: run the command in a terminal that no agent controls.")

@@ -1,28 +1,24 @@
 """`interlock event send` and `event sign`: tell a run that something happened outside."""
 
 import argparse
-import json
 import sys
-from pathlib import Path
-from typing import cast
 
 from interlock.cli.options import add_store_options
+from interlock.cli.outside.key_file import parse_object, read_key, read_small
 from interlock.cli.outside.person import arrival_of
 from interlock.cli.outside.writing import command_ports, finish_sending
 from interlock.cli.screen import RefusedError, StopError, say, say_json
 from interlock.cli.session.chosen import chosen_run
 from interlock.cli.store import answered_by_store, open_chosen_reader
 from interlock.engine.outside import EventFault, SentEvent, parse_event_artifact
-from interlock.kernel.budgets import EVENT_FIELDS_BYTES_MAX, KIB
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import Refusal
 from interlock.kernel.ids import RunId
 from interlock.record.base import RUN_ID
 from interlock.service.outside.demand import how_to_send
-from interlock.service.outside.signatures import decoded_key, sign_event
+from interlock.service.outside.signatures import sign_event
 from interlock.service.run.plans import Plans
 from interlock.service.tools.send_event import EventReport, send_event
-from interlock.store.regular_file import read_regular
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -78,11 +74,11 @@ def _sent(options: argparse.Namespace, run: RunId) -> SentEvent:
     """Return the event of the command line, or the signed one of a file, which must be the same event."""
     given: dict[str, Json] = {"event": options.event, "id": options.sent_id}
     if options.fields is not None:
-        given["fields"] = _json(options.fields, "--fields")
+        given["fields"] = parse_object(options.fields, "--fields")
     if options.node is not None:
         given["node"] = options.node
     if options.signed is not None:
-        signed = _json(_read(options.signed), "--signed")
+        signed = parse_object(read_small(options.signed), "--signed")
         for name, value in given.items():
             if signed.get(name) != value:
                 fix = "Name the event that was signed, or sign this one with `interlock event sign`."
@@ -93,32 +89,7 @@ def _sent(options: argparse.Namespace, run: RunId) -> SentEvent:
         raise StopError(f"{found.member}: {found.found}", found.fix, exit_code=2)
     if options.sign is None:
         return found
-    key = _json(_read(options.sign), "--sign")
-    private = decoded_key(str(key.get("privateKey")))
-    if private is None or not isinstance(key.get("source"), str):
-        raise StopError(
-            f"{options.sign} holds no key of a source.", "`interlock keys source new NAME` writes one.", exit_code=2
-        )
-    return sign_event(run, found, str(key["source"]), private)
-
-
-def _read(path: str) -> str:
-    if path == "-":
-        return sys.stdin.read(EVENT_FIELDS_BYTES_MAX + 8 * KIB)
-    try:
-        return read_regular(Path(path), EVENT_FIELDS_BYTES_MAX + 8 * KIB).decode("utf-8")
-    except (OSError, ValueError) as error:
-        raise StopError(f"{path} cannot be read: {error}.", "Name a readable file.", exit_code=2) from error
-
-
-def _json(text: str, option: str) -> dict[str, Json]:
-    try:
-        value: object = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise StopError(f"{option} is not JSON: {error}.", "Write a JSON object.", exit_code=2) from error
-    if not isinstance(value, dict):
-        raise StopError(f"{option} is no JSON object.", 'Write one, such as \'{"status": "passed"}\'.', exit_code=2)
-    return cast("dict[str, Json]", value)
+    return sign_event(run, found, read_key(options.sign))
 
 
 def _artifact(sent: SentEvent) -> dict[str, Json]:

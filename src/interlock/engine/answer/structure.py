@@ -71,11 +71,9 @@ def call_lines(shown: Json, fill: Sequence[FillOut]) -> str:
 
 
 class NextCall(Published):
-    """What to send next: `arguments` unchanged, plus each value that `fill` names.
+    """What to send next: `arguments` unchanged, plus each value that `fill` names."""
 
-    `fill` comes first and `then` last: a small model copies what comes after the arguments into its call (ANS-22).
-    """
-
+    # `fill` comes first and `then` last: a small model copies what comes after the arguments into its call (ANS-22).
     fill: Annotated[tuple[FillOut, ...], Field(strict=False)]
     tool: str
     arguments: dict[str, JsonValue]

@@ -3,6 +3,7 @@
 import base64
 import binascii
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from interlock.engine.outside import SentEvent, SentSignature, SourceKey, signed_bytes
 from interlock.kernel.ids import RunId
@@ -37,14 +38,22 @@ def new_source() -> tuple[str, str]:
     return encoded(private.private_bytes_raw()), encoded(private.public_key().public_bytes_raw())
 
 
-def sign_event(run: RunId, sent: SentEvent, source: str, private_key: bytes) -> SentEvent:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SigningKey:
+    """The private key of a source."""
+
+    source: str
+    private_key: bytes = field(repr=False)
+
+
+def sign_event(run: RunId, sent: SentEvent, key: SigningKey) -> SentEvent:
     """Return the event with the signature of a source."""
     from cryptography.hazmat.primitives.asymmetric.ed25519 import (  # noqa: PLC0415 — see above
         Ed25519PrivateKey,
     )
 
-    signature = Ed25519PrivateKey.from_private_bytes(private_key).sign(signed_bytes(run, sent))
-    return sent.model_copy(update={"signed": SentSignature(source=source, signature=encoded(signature))})
+    signature = Ed25519PrivateKey.from_private_bytes(key.private_key).sign(signed_bytes(run, sent))
+    return sent.model_copy(update={"signed": SentSignature(source=key.source, signature=encoded(signature))})
 
 
 def verified(run: RunId, sent: SentEvent, sources: Mapping[str, SourceKey]) -> Signed | str:

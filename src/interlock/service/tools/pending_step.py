@@ -164,9 +164,10 @@ def _approval_words(run_context: RunContext, node: Node, awaits: AwaitEvent, lab
         note = f" The note: {one_line(str(last['note']), WORDS_BYTES_MAX)}" if last["note"] else ""
         said = f" So far the answer is {last['choice']!r} ({level}).{note}"
     choices = ", ".join(f"`{one}`" for one in awaits.approval.choices)
+    sign = " --sign KEYFILE" if awaits.assurance == "signed" else ""
     how = (
         f"A person decides ({choices}): {awaits.approval.question}{said} Stop here. Tell the user to run"
-        f" `interlock approve {label}` or `interlock reject {label}` in a terminal of their own."
+        f" `interlock approve {label}{sign}` or `interlock reject {label}{sign}` in a terminal of their own."
     )
     if awaits.assurance == "claimed":
         how += " If they approve in the chat, write into the artifact who approved what: it is kept as your claim."

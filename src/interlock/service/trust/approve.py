@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from interlock.engine.outside import SentEvent
 from interlock.kernel.budgets import NAMED_MAX
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import Digest, NodeId, RunId, SessionId
@@ -9,6 +10,7 @@ from interlock.record.events import Actor
 from interlock.record.world import APPROVAL, EventReceived
 from interlock.service.outside.approvals import OpenApproval, approval_record, lacks_note, open_approval
 from interlock.service.outside.receive import Arrival, record_event
+from interlock.service.outside.signatures import SigningKey, sign_event, verified
 from interlock.service.ports import Ports
 from interlock.service.run.context import RunContext, load_run_context
 from interlock.service.tools.end_run import refuse_ended
@@ -29,13 +31,15 @@ class ApprovalReport:
 class GivenAnswer:
     """A person's answer. `choice` None: the first choice if it approves, else the second.
 
-    `asked` is the node and the digest of the question that the person saw; None: whichever is open now.
+    `asked` is the node and the digest of the question that the person saw; None: whichever is open now. `key` signs the
+    answer.
     """
 
     is_approved: bool
     choice: str | None = None
     note: str = ""
     asked: tuple[NodeId, Digest] | None = None
+    key: SigningKey | None = None
 
 
 def answer_approval(
@@ -66,6 +70,10 @@ def answer_approval(
         if refusal is not None:
             return refusal
         answer = approval_record(run_context, approval, choice, given.note, how)
+        if given.key is not None:
+            answer = _signed(ports, run_context, (answer, approval.node.node), given.key)
+        if isinstance(answer, Refusal):
+            return answer
         recorded = record_event(ports, lock, run_context, (answer, approval.node.node), actor)
         if isinstance(recorded, Refusal):
             return recorded
@@ -76,6 +84,21 @@ def answer_approval(
         answer=answer,
         is_advanced=advance_waiting(ports, run_context, actor),
     )
+
+
+def _signed(
+    ports: Ports, run_context: RunContext, answer: tuple[EventReceived, NodeId], key: SigningKey
+) -> EventReceived | Refusal:
+    """Return an answer, which is about a node, with a signature; refuse a key that is not configured (APPR-5)."""
+    run, (record, node) = run_context.run, answer
+    sent = SentEvent.model_validate(
+        {"event": APPROVAL, "id": record.sent_id, "node": node, "fields": dict(record.fields)}
+    )
+    signed = verified(run.run, sign_event(run.run, sent, key), ports.sources)
+    if isinstance(signed, str):
+        fix = f"Add the public key to `config.toml` as `[sources.{key.source}]`, with `{APPROVAL}` among its `kinds`."
+        return _refused(run_context, signed.rstrip("."), fix)
+    return record.model_copy(update={"signed": signed, "assurance": "signed"})
 
 
 def _answer_refusal(

@@ -107,12 +107,13 @@ def _approvals(reader: SessionReader, run_context: RunContext, tip: Node) -> Ite
         return
     view = run_context.view(tip)
     rejected = approval.ask.choices[1]
+    sign = " --sign KEYFILE" if approval.assurance == "signed" else ""
     note = " --note TEXT" if approval.ask.needs_note else ""
     yield InboxItem(
         kind="approval",
         title=f"Run `{view.label}` ({view.workflow_id}): {approval.title}",
         text=approval.text(),
-        command=f"interlock approve {view.label}   or   interlock reject {view.label}{note}   ({rejected})",
+        command=f"interlock approve {view.label}{sign}   or   interlock reject {view.label}{sign}{note}   ({rejected})",
         label=view.label,
         since=approval.node.at,
         session=run_context.session.session,
