@@ -16,7 +16,6 @@ from interlock.engine.request import (
     ARTIFACT_CONTENT_TYPE,
     REPLY_CONTENT_TYPE,
     TURN_CONTENT_TYPE,
-    WHOLE_NOTES_CONTENT_TYPE,
     Request,
 )
 from interlock.kernel.budgets import EARLIER_NOTES_MAX
@@ -24,7 +23,7 @@ from interlock.kernel.canonical import Json
 from interlock.kernel.ids import AttemptId, Digest, ack_attempt, derived_id
 from interlock.plan.records import Task
 from interlock.record.events import Actor
-from interlock.record.payloads import ArtifactPayload, GapRecorded, NotesPayload, WorkRecorded
+from interlock.record.payloads import WHOLE_NOTES_CONTENT_TYPE, ArtifactPayload, GapRecorded, NotesPayload, WorkRecorded
 from interlock.record.world import EXPIRED, Signed
 from interlock.service.run.context import RunContext
 from interlock.service.run.proofs import proof_context

@@ -4,9 +4,8 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import assert_never
+from typing import TYPE_CHECKING, assert_never
 
-from interlock.engine.request import WHOLE_NOTES_CONTENT_TYPE
 from interlock.kernel.canonical import Json, readable_json
 from interlock.kernel.ids import Digest, NodeId, RunId, SessionId
 from interlock.record import events as ev
@@ -14,11 +13,13 @@ from interlock.record import payloads as data
 from interlock.record.errors import MalformedRecordError
 from interlock.record.outcome import Blocked
 from interlock.service.report.search.stored_records import digests_of_artifacts, named_artifacts
-from interlock.service.run.context import StepLabel, load_run_context
 from interlock.service.run.plans import Plans
 from interlock.store.ports.errors import ContentDamagedError
 from interlock.store.ports.reader import SessionReader
 from interlock.views.session import Session
+
+if TYPE_CHECKING:
+    from interlock.service.run.context import StepLabel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,8 +68,10 @@ def passages_in_records(reader: SessionReader, session: SessionId, may_match: Ca
                     yield from (text for _, text in _texts(reader, ev.parse_event(line)))
 
 
-def step_of(session: Session, plans: Plans, passage: Passage) -> StepLabel | None:
+def step_of(session: Session, plans: Plans, passage: Passage) -> "StepLabel | None":
     """Return the step that recorded a passage; None if it is not about a step, or its plan cannot be read."""
+    from interlock.service.run.context import load_run_context  # noqa: PLC0415 — a search that finds nothing needs none
+
     if passage.node is None:
         return None
     node = session.nodes[passage.node]
@@ -129,7 +132,7 @@ def _output(reader: SessionReader, payload: data.NotesPayload | data.ArtifactPay
         return
     text = _artifact(reader, payload.sha256)
     if text is not None:
-        yield "notes" if payload.content_type == WHOLE_NOTES_CONTENT_TYPE else "artifact", text
+        yield "notes" if payload.content_type == data.WHOLE_NOTES_CONTENT_TYPE else "artifact", text
 
 
 def _artifact(reader: SessionReader, digest: Digest) -> str | None:
