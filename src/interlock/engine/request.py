@@ -10,7 +10,7 @@ from interlock.kernel.canonical import Json, canonical_bytes, digest_of, digest_
 from interlock.kernel.ids import Digest
 from interlock.kernel.text import truncated
 from interlock.record.base import Preferences
-from interlock.record.payloads import WHOLE_NOTES_CONTENT_TYPE
+from interlock.record.content import WHOLE_NOTES_CONTENT_TYPE
 
 NOTES_BLANK = Blank()
 """The notes that an answer asks for. The sentence of its call says that the agent writes them (ANS-22)."""

@@ -169,10 +169,6 @@ class NotesPayload(Record):
     notes_markdown: str
 
 
-WHOLE_NOTES_CONTENT_TYPE = "text/markdown"
-"""Notes beyond their budget are recorded cut; the complete text is stored as an artifact of this type."""
-
-
 class ArtifactPayload(Record):
     """Structured evidence, stored by digest."""
 

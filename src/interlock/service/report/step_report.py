@@ -12,10 +12,10 @@ from interlock.engine.request import TURN_CONTENT_TYPE
 from interlock.engine.template import with_loop_variables
 from interlock.kernel.canonical import Json, canonical_bytes
 from interlock.kernel.ids import Digest, EventId, NodeId
+from interlock.record.content import WHOLE_NOTES_CONTENT_TYPE
 from interlock.record.events import DivergenceRecordedEvent, Event, NodeCreatedEvent
 from interlock.record.outcome import Blocker
 from interlock.record.payloads import (
-    WHOLE_NOTES_CONTENT_TYPE,
     ArtifactPayload,
     CapabilityObserved,
     DivergenceRecorded,

@@ -22,8 +22,9 @@ from interlock.kernel.budgets import EARLIER_NOTES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import AttemptId, Digest, ack_attempt, derived_id
 from interlock.plan.records import Task
+from interlock.record.content import WHOLE_NOTES_CONTENT_TYPE
 from interlock.record.events import Actor
-from interlock.record.payloads import WHOLE_NOTES_CONTENT_TYPE, ArtifactPayload, GapRecorded, NotesPayload, WorkRecorded
+from interlock.record.payloads import ArtifactPayload, GapRecorded, NotesPayload, WorkRecorded
 from interlock.record.world import EXPIRED, Signed
 from interlock.service.run.context import RunContext
 from interlock.service.run.proofs import proof_context

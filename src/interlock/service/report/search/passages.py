@@ -10,6 +10,7 @@ from interlock.kernel.canonical import Json, readable_json
 from interlock.kernel.ids import Digest, NodeId, RunId, SessionId
 from interlock.record import events as ev
 from interlock.record import payloads as data
+from interlock.record.content import WHOLE_NOTES_CONTENT_TYPE
 from interlock.record.errors import MalformedRecordError
 from interlock.record.outcome import Blocked
 from interlock.service.report.search.stored_records import digests_of_artifacts, named_artifacts
@@ -132,7 +133,7 @@ def _output(reader: SessionReader, payload: data.NotesPayload | data.ArtifactPay
         return
     text = _artifact(reader, payload.sha256)
     if text is not None:
-        yield "notes" if payload.content_type == data.WHOLE_NOTES_CONTENT_TYPE else "artifact", text
+        yield "notes" if payload.content_type == WHOLE_NOTES_CONTENT_TYPE else "artifact", text
 
 
 def _artifact(reader: SessionReader, digest: Digest) -> str | None:
