@@ -15,6 +15,7 @@ from interlock.kernel.errors import Refusal
 from interlock.kernel.ids import SessionId
 from interlock.record.short_tokens import decode_token
 from interlock.service.catalog import Catalog
+from interlock.service.clock import SystemClock
 from interlock.service.ports import Ports, ReadPorts
 from interlock.service.tokens.resolve import SentTokens
 from interlock.service.tools.continue_workflow import ContinueCommand, continue_workflow
@@ -79,11 +80,18 @@ class Made:
 
 
 def make_sessions(
-    data_dir: Path, *, sessions: int = SESSIONS, advances: int = ADVANCES, is_loop: bool = False
+    data_dir: Path,
+    *,
+    sessions: int = SESSIONS,
+    advances: int = ADVANCES,
+    is_loop: bool = False,
+    ends_now: bool = False,
 ) -> list[Made]:
     """Fill a data directory with sessions of one run each, every one advanced so many times; return them in order.
 
     `is_loop`: the steps are those of a loop, as a document of so many steps would be too large.
+
+    `ends_now`: the last session has the times of the system clock, as the latest of a real data directory.
 
     Goals, notes and one artifact of each session are its own; every second run is complete. Recorded times begin at
     `FIRST_UNIX_MS`; the files are as old as they are.
@@ -92,7 +100,8 @@ def make_sessions(
     ports = _ports(data_dir, _looped if is_loop else linear_workflow, advances, clock)
     made: list[Made] = []
     for number in range(sessions):
-        clock.now_ms = FIRST_UNIX_MS + number * APART_MS
+        is_now = ends_now and number == sessions - 1
+        clock.now_ms = SystemClock().unix_ms() if is_now else FIRST_UNIX_MS + number * APART_MS
         made.append(_session(ports, clock, number, advances))
     return made
 

@@ -52,7 +52,13 @@ NO_LIMIT = {
     "engine/answer/secret_scanning.py": {"_FORM_CHARS_MIN": RULE, "_OPAQUE_CHARS_MIN": RULE, "_OPAQUE_BITS_MIN": RULE},
     "engine/walk/capture.py": {"CAPTURE_VERSIONS": FORMAT},
     "kernel/canonical.py": {"SAFE_INTEGER_MAX": FORMAT},
-    "kernel/ids.py": {"_BODY_CHARS": FORMAT, "_BODY_BITS": FORMAT, "NODE_TAG_CHARS": FORMAT},
+    "kernel/ids.py": {
+        "_BODY_CHARS": FORMAT,
+        "_BODY_BITS": FORMAT,
+        "NODE_TAG_CHARS": FORMAT,
+        "LABEL_CHARS": FORMAT,
+        "LABEL_CHARS_ON_CLASH": FORMAT,
+    },
     "plan/check/set_checks.py": {"_ASSESSMENT_PARTS": FORMAT},
     "record/base.py": {"SHORT": FORMAT},
     "record/bundle.py": {"_VERSION": FORMAT},
@@ -72,7 +78,7 @@ NO_LIMIT = {
     "testing/store_contract.py": {"_WAIT_S_MAX": SIMULATED},
     "testing/upkeep_contract.py": {"_DAY_S": UNIT, "_TTL_S": SIMULATED, "_SWEEPS_MAX": SIMULATED},
     "testing/power_cut.py": {"_SECTOR_BYTES": SIMULATED, "_ROOT": SIMULATED, "COMBINATIONS_MAX": SIMULATED},
-    "views/session.py": {"LABEL_CHARS": FORMAT, "LABEL_CHARS_ON_CLASH": FORMAT, "NO_STEPS": FORMAT},
+    "views/session.py": {"NO_STEPS": FORMAT},
     "views/picture/layout.py": dict.fromkeys(
         ["BOX_WIDTH", "LINE_HEIGHT", "_CHARS", "_PADDING", "_GAP", "_FRAME", "_HEAD", "_TEXT_GAP"], FORMAT
     ),

@@ -25,7 +25,7 @@ from interlock.plan.compile.compiler import Compiled, compile_workflow
 from interlock.plan.compiled import CompiledWorkflow, parse_compiled, pinned_bytes
 from interlock.plan.records import NOTES_CONTRACT, STEP_INPUT, Plan
 from interlock.record.append_plan import AppendPlan, Stamps
-from interlock.record.base import UnknownVersionError
+from interlock.record.errors import UnknownVersionError
 from interlock.service.clock import SystemClock, mint_run, mint_session
 from interlock.service.tokens.mint import Mint
 from interlock.testing.harness import ERAS, FIXED_KEYS, Era, Harness, call_through, linear_workflow

@@ -97,7 +97,7 @@ def test_the_fold_in_memory_equals_a_replay_of_the_stored_bytes() -> None:
         store.append(lock, start, stamps())
         store.append(lock, advance, stamps())
     assert store.replayed(start.session) == store.load(start.session)
-    assert len(store.segments(start.session)) == 2
+    assert len(store.stored_log(start.session).segments) == 2
 
 
 @pytest.mark.inv("FOLLOW-1", "LOCK-5")

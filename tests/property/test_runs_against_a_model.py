@@ -401,7 +401,7 @@ class RunsAgainstAModel(RuleBasedStateMachine):
     def truth(self) -> object:
         """Return what is stored, to be compared."""
         if not self.on_disk:
-            return {session: self.store.segments(session) for session in self.sessions}
+            return {session: self.store.stored_log(session).segments for session in self.sessions}
         stats = ((path, path.stat()) for path in Path(self.directory.name).rglob("*"))
         return {path: (stat.st_size, stat.st_mtime_ns, stat.st_ino) for path, stat in stats}
 

@@ -1,19 +1,14 @@
 """Criteria on notes: required texts, patterns and lengths, checked in linear time (EVID-5)."""
 
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
-from typing import Annotated, Literal, Protocol, cast
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from interlock.decide.condition import Condition, Term, describe_condition
 from interlock.decide.evaluate import ConditionInputs, evaluate
+from interlock.decide.pattern_match import has_match
 from interlock.kernel.canonical import Json
-from interlock.kernel.workflow_budgets import (
-    COMPILED_PATTERNS_KEPT_MAX,
-    PATTERN_MEMORY_BYTES_MAX,
-    PATTERNS_KEPT_MAX,
-)
 
 
 class Contains(Term):
@@ -149,36 +144,3 @@ def _is_met(rule: Contains | Matches | Length, notes: str) -> bool:
             return has_match(rule.pattern, rule.flags, notes)
         case Length():
             return (rule.min or 0) <= len(notes) and (rule.max is None or len(notes) <= rule.max)
-
-
-def has_match(pattern: str, flags: str, text: str) -> bool:
-    """Return whether a pattern matches somewhere in a text, in time linear in the text's length."""
-    return _compile(pattern, flags).search(text) is not None
-
-
-@lru_cache(PATTERNS_KEPT_MAX)
-def find_pattern_fault(pattern: str, flags: str = "") -> str | None:
-    """Return why RE2 cannot use a pattern, or None if it can. The result is cached."""
-    import re2  # noqa: PLC0415 — see `_compiled`
-
-    try:
-        _compile(pattern, flags)
-    except cast("type[Exception]", re2.error) as error:
-        found = cast("object", error.args[0])
-        return found.decode("utf-8", "replace") if isinstance(found, bytes) else str(found)
-    return None
-
-
-class _Pattern(Protocol):
-    def search(self, text: str) -> object | None: ...
-
-
-@lru_cache(COMPILED_PATTERNS_KEPT_MAX)
-def _compile(pattern: str, flags: str) -> _Pattern:
-    # RE2's own cache compares all options at each call, which costs more than a match in a short text.
-    import re2  # noqa: PLC0415 — few steps have patterns; without them a server need not load RE2
-
-    options = re2.Options()
-    options.log_errors = False
-    options.max_mem = PATTERN_MEMORY_BYTES_MAX
-    return cast("_Pattern", re2.compile(f"(?{''.join(sorted(set(flags)))}){pattern}" if flags else pattern, options))

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from interlock.decide.criteria import find_pattern_fault
+from interlock.decide.pattern_match import find_pattern_fault
 from interlock.decide.pattern_size import pattern_size
 from interlock.define.diagnostics import Diagnostic, fault
 from interlock.kernel.workflow_budgets import (

@@ -10,6 +10,7 @@ from interlock.kernel.canonical import Json, canonical_bytes, digest_of, digest_
 from interlock.kernel.ids import Digest
 from interlock.kernel.text import truncated
 from interlock.record.base import Preferences
+from interlock.record.content import WHOLE_NOTES_CONTENT_TYPE
 
 NOTES_BLANK = Blank()
 """The notes that an answer asks for. The sentence of its call says that the agent writes them (ANS-22)."""
@@ -27,8 +28,6 @@ def report_instruction(step: str, tool: str) -> str:
 
 
 ARTIFACT_CONTENT_TYPE = "application/json"
-WHOLE_NOTES_CONTENT_TYPE = "text/markdown"
-"""Notes beyond their budget are recorded cut; the complete text is stored as an artifact of this type."""
 REPLY_CONTENT_TYPE = "application/vnd.interlock.confirmation+json"
 """A person's answer. An agent's own statement is an artifact like any other."""
 CONFIRMATION_KIND = "wr.confirmation"

@@ -3,17 +3,33 @@
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import cast
+from typing import TYPE_CHECKING, Any, cast
 
 import rfc8785
-from pydantic import JsonValue
 
 from interlock.kernel.ids import Digest
+
+if TYPE_CHECKING:
+    from pydantic import GetCoreSchemaHandler, JsonValue
+    from pydantic_core import CoreSchema
+
+    Json = JsonValue
+else:
+
+    class Json:
+        """A JSON value: pydantic's `JsonValue`, without its import, which a list of runs does not need."""
+
+        @classmethod
+        def __get_pydantic_core_schema__(cls, source: Any, handler: "GetCoreSchemaHandler") -> "CoreSchema":  # noqa: ANN401 — pydantic's
+            """Validate as `JsonValue` does."""
+            from pydantic import JsonValue  # noqa: PLC0415 — see the class
+
+            return handler.generate_schema(JsonValue)
+
 
 SAFE_INTEGER_MAX = 2**53 - 1
 """The largest integer that every JSON reader keeps exact (RFC 8785, 3.2.2.3)."""
 
-Json = JsonValue
 JsonScalar = str | int | float | bool | None
 
 _PLAIN_SCALARS: frozenset[type[object]] = frozenset({str, bool, type(None)})
@@ -48,6 +64,20 @@ def canonical_bytes(value: object) -> bytes:
         raise NotCanonicalError("", "nested too deep") from None
     except (ValueError, UnicodeError, AttributeError):
         raise _fault_of(value) from None
+
+
+def readable_json(value: Json) -> str:
+    """Return a JSON value for people, on one line; numbers as they are stored, so a search finds them."""
+    match value:
+        case float() if value - value == 0:
+            return canonical_bytes(value).decode()
+        case dict():
+            members = (f"{json.dumps(key, ensure_ascii=False)}: {readable_json(item)}" for key, item in value.items())
+            return f"{{{', '.join(members)}}}"
+        case list():
+            return f"[{', '.join(map(readable_json, value))}]"
+        case _:
+            return json.dumps(value, ensure_ascii=False)
 
 
 def digest_of_bytes(data: bytes) -> Digest:

@@ -41,6 +41,9 @@ _BODY_CHARS = 26
 _BODY_BITS = 128
 NODE_TAG_CHARS = 8
 """The last characters of a node's id, which distinguish it from the other nodes of its session: 40 bits (TOK-8)."""
+LABEL_CHARS = 4
+LABEL_CHARS_ON_CLASH = 6
+"""A run's label: the last characters of its id, more if another run of the session ends in the same."""
 
 ID_BODY_PATTERN = rf"[0-7][{_ALPHABET}]{{25}}"
 """What follows the prefix: 26 characters carry 128 bits, so the first is at most 7."""

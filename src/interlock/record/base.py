@@ -8,7 +8,6 @@ from pydantic.alias_generators import to_camel
 from pydantic_core import ErrorDetails
 
 from interlock.kernel.canonical import Json, canonical_bytes
-from interlock.kernel.errors import InterlockError
 from interlock.kernel.ids import (
     ID_BODY_PATTERN,
     AttemptId,
@@ -29,6 +28,7 @@ from interlock.kernel.ids import (
     WorkflowHash,
 )
 from interlock.kernel.uuids import UUID_PATTERN, Uuid
+from interlock.record.errors import MalformedRecordError, UnknownVersionError
 
 EventIndex = NewType("EventIndex", int)
 """0-based position of an event in its session. Events have no other order (EVT-3)."""
@@ -109,24 +109,6 @@ class Preferences(Record):
     def never_stops(self) -> bool:
         """Whether a run discloses what is missing instead of stopping for it (MODE-2)."""
         return self.autonomy == "full_auto_never_stop"
-
-
-class UnknownVersionError(InterlockError):
-    """A newer Interlock wrote this record. It may be valid, but this version cannot read it (EVT-2)."""
-
-    def __init__(self, what: str, found: str) -> None:
-        super().__init__(f"{what}: {found}; written by a newer Interlock")
-        self.what = what
-        self.found = found
-
-
-class MalformedRecordError(InterlockError):
-    """A stored record does not match its schema."""
-
-    def __init__(self, what: str, found: str) -> None:
-        super().__init__(f"{what}: {found}")
-        self.what = what
-        self.found = found
 
 
 _FAULTS_OF_NEWER_RECORDS = frozenset({"extra_forbidden", "union_tag_invalid"})

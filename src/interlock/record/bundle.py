@@ -24,10 +24,10 @@ from interlock.record.base import (
     Record,
     SessionIdField,
     SnapshotRefField,
-    UnknownVersionError,
     WorkflowHashField,
     classify_read_error,
 )
+from interlock.record.errors import UnknownVersionError
 from interlock.record.events import Event
 from interlock.record.manifest import ManifestRecord
 from interlock.record.snapshot import ExecutionSnapshot

@@ -7,6 +7,8 @@ from interlock.kernel.ids import Digest, SessionId, SnapshotRef, WorkflowHash
 from interlock.record import events as ev
 from interlock.record.payloads import ArtifactPayload
 
+WHOLE_NOTES_CONTENT_TYPE = "text/markdown"
+"""Notes beyond their budget are recorded cut; the complete text is stored as an artifact of this type."""
 REDACTED = "[redacted]"
 """The text that replaces the value in a redacted copy of a session."""
 

@@ -17,14 +17,13 @@ from interlock.record import world
 from interlock.record.base import (
     EventIdField,
     IndexField,
-    MalformedRecordError,
     NodeIdField,
     Record,
     RunIdField,
     SessionIdField,
-    UnknownVersionError,
     classify_read_error,
 )
+from interlock.record.errors import MalformedRecordError, UnknownVersionError
 
 
 class Actor(Record):

@@ -7,7 +7,8 @@ from pydantic import Field, ValidationError
 from interlock.kernel.budgets import RETENTION_PINS_MAX
 from interlock.kernel.canonical import Json, digest_of
 from interlock.kernel.ids import SessionId
-from interlock.record.base import DigestField, MalformedRecordError, Record, SessionIdField, classify_read_error
+from interlock.record.base import DigestField, Record, SessionIdField, classify_read_error
+from interlock.record.errors import MalformedRecordError
 
 
 class KeepMarks(Record):

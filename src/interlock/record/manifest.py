@@ -18,13 +18,12 @@ from interlock.record.base import (
     DigestField,
     EventIdField,
     IndexField,
-    MalformedRecordError,
     Record,
     SessionIdField,
     SnapshotRefField,
-    UnknownVersionError,
     classify_read_error,
 )
+from interlock.record.errors import MalformedRecordError, UnknownVersionError
 from interlock.record.events import Event, NodeCreatedEvent
 
 

@@ -30,7 +30,7 @@ from interlock.kernel.budgets import (
 from interlock.kernel.errors import Refusal
 from interlock.kernel.ids import ID_BODY_PATTERN, SessionId
 from interlock.kernel.text import one_line
-from interlock.record.base import UnknownVersionError
+from interlock.record.errors import UnknownVersionError
 from interlock.server.read_only import run_read
 from interlock.service.failures import refusal_of
 from interlock.service.ports import Ports

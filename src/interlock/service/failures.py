@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import Correction, ErrorCode, Refusal, RetryKind
 from interlock.kernel.ids import SessionId
-from interlock.record.base import UnknownVersionError
+from interlock.record.errors import UnknownVersionError
 from interlock.service.run.advice import advise_by_health
 from interlock.service.unanswered import UnansweredError
 from interlock.store.ports.errors import (

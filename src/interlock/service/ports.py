@@ -14,7 +14,8 @@ from interlock.kernel.budgets import ARTIFACT_BYTES_MAX, SUMMARY_RUNS_MAX
 from interlock.kernel.ids import Digest, NodeId, RunId, SessionId
 from interlock.kernel.progress import Progress, report_nothing
 from interlock.record.append_plan import AppendPlan, Stamps
-from interlock.record.base import SHORT, Preferences, TokenFormat, UnknownVersionError
+from interlock.record.base import SHORT, Preferences, TokenFormat
+from interlock.record.errors import UnknownVersionError
 from interlock.record.events import Actor
 from interlock.record.world import PinnedCheck, ProofMode
 from interlock.service.clock import Clock, NoTrace, SystemClock, Trace, mint_event, recorded_at

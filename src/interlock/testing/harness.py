@@ -330,7 +330,7 @@ class Harness:
 
     def _segments(self, session: SessionId) -> tuple[bytes, ...]:
         if isinstance(self.store, MemoryStore):
-            return self.store.segments(session)
+            return self.store.stored_log(session).segments
         assert self.data_dir is not None, "a harness over a local store knows its directory"
         directory = self.data_dir / "sessions" / session / "events"
         return tuple(path.read_bytes() for path in sorted(directory.glob("*.jsonl")))

@@ -11,7 +11,7 @@ from typing import assert_never
 
 from rpds import HashTrieMap, HashTrieSet
 
-from interlock.kernel.ids import EventId, NodeId, RunId, ack_attempt, tag_of
+from interlock.kernel.ids import LABEL_CHARS, EventId, NodeId, RunId, ack_attempt, tag_of
 from interlock.record import events as ev
 from interlock.record import payloads as data
 from interlock.record.context import merge_context
@@ -27,7 +27,6 @@ from interlock.views.outside import (
 from interlock.views.session import (
     BASELINE,
     EMPTY_CONTEXT,
-    LABEL_CHARS,
     NO_STEPS,
     NONE_TAKEN,
     Advance,

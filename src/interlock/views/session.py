@@ -13,6 +13,8 @@ from rpds import HashTrieMap, HashTrieSet
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import InterlockError
 from interlock.kernel.ids import (
+    LABEL_CHARS,
+    LABEL_CHARS_ON_CLASH,
     AttemptId,
     Digest,
     EventId,
@@ -37,9 +39,6 @@ from interlock.views.outside import (
     NOTHING_OUTSIDE,
     Outside,
 )
-
-LABEL_CHARS = 4
-LABEL_CHARS_ON_CLASH = 6
 
 BASELINE = Preferences(autonomy="guided", risk_policy="conservative")
 """The preferences if nobody set any (CTX-7)."""

@@ -32,6 +32,13 @@ from interlock.cli.commands import command_line
 command_line(["serve"])
 print(*sorted({name.partition(".")[0] for name in sys.modules} & {"mcp", "anyio", "rich", "yaml"}))
 """
+LISTING = """
+import sys
+from importlib import import_module
+for name in ("list", "status", "open_gaps", "evidence.search"):
+    import_module(f"interlock.cli.session.{name}")
+print(*sorted({"pydantic", "rpds", "re2", "interlock.record.base", "interlock.engine"} & set(sys.modules)))
+"""
 
 
 def ended(words: list[str]) -> int:
@@ -160,3 +167,8 @@ def test_a_mistyped_command_gets_a_suggestion(capsys: pytest.CaptureFixture[str]
     printed = capsys.readouterr()
     assert printed.out == ""
     assert message in printed.err
+
+
+def test_commands_that_list_start_without_the_models_of_records() -> None:
+    done = subprocess.run([sys.executable, "-c", LISTING], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []

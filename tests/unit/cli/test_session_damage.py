@@ -260,8 +260,9 @@ def test_each_view_says_what_is_lost_and_no_less_than_verify(
     assert tree(place.root) == before
 
 
-NOT_LISTED = {"the first snapshot", "an artifact"}
-"""What lists of runs do not read; `verify`, `search` and the views of one session do."""
+LOG = {"the manifest", "the first segment", "a later segment"}
+OF_EARLIER = {"the first snapshot", "an artifact"}
+"""Content that the current step does not need: lists show the run, and say that it is damaged."""
 
 
 @pytest.mark.inv("HIS-9")
@@ -276,16 +277,25 @@ def test_lists_searches_and_comparisons_say_what_is_lost_of_what_they_read(
     other = place.serving(linear_workflow("team.other", "x")).start("team.other")["run"]["sessionId"]
     place.run("list")
     harm(path)
-    is_listed = name not in NOT_LISTED
+    is_listed = name not in OF_EARLIER
     for command in ("list", "status", "open-gaps"):
-        assert (session in str(place.run(command, "--json").json()["unreadable"])) == is_listed, command
-        assert ("cannot be read" in place.run(command).out.lower()) == is_listed, command
+        listed = place.run(command, "--json").json()
+        assert (session in str(listed["unreadable"])) == is_listed, command
+        assert (session in str(listed["incomplete"])) != is_listed, command
+        said = place.run(command).out.lower()
+        assert ("cannot be read" in said) == is_listed, command
+        assert ("1 session damaged" in said) != is_listed, command
+        assert other not in said, command
+    for command in ("status", "open-gaps") if not is_listed else ():
+        printed = place.run(command, session)
+        assert "damaged" in printed.out + printed.err, command
     resumed = place.serving(SHIP).resume("Tried")
     assert (session in str(resumed.structure.get("reason"))) == is_listed
     found = place.run("search", "12345", "--json").json()
-    assert (session in found["unreadable"]) == is_listed
-    assert (session in found["incomplete"]) == (name == "an artifact")
-    assert bool(found["passages"]) == (name == "the first snapshot")
+    is_log = name in LOG
+    assert (session in found["unreadable"]) == is_log
+    assert (session in found["incomplete"]) != is_log
+    assert bool(found["passages"]) == (not is_log and name != "an artifact")
     compared = place.run("diff", session, other)
     assert compared.code == 1
     assert "damaged" in compared.out + compared.err

@@ -2,13 +2,21 @@
 
 import re
 import sys
+from dataclasses import replace
 
 import pytest
 from tests.support.history import Place, label_of
 from tests.support.modes import NEVER_STOPS, with_artifacts
 
 from interlock.cli.main import main
+from interlock.cli.session import chosen
+from interlock.kernel.budgets import RUNS_LISTED
+from interlock.kernel.ids import NodeId, RunId, SessionId
+from interlock.service.run.plans import Plans
+from interlock.service.run.summaries import Listing, read_listing
+from interlock.store.local.store import LocalStore
 from interlock.testing.harness import Harness, linear_workflow
+from interlock.views.summary import SessionSummary
 
 LONG = "team.a_workflow_with_a_name_that_is_long"
 COMMANDS = [
@@ -74,6 +82,42 @@ def test_the_tables_of_runs_fit_the_terminal(
     assert any(label_of(first) in line for line in lines)
     # Only an id that is wider than the terminal makes a line wider.
     assert width is None or [line for line in lines if len(line) > width and LONG not in line] == []
+
+
+def multiplied(one: SessionSummary, count: int) -> Listing:
+    """Return a list of so many sessions, each like this one with ids of its own."""
+    (run,) = one.runs
+    sessions = list[SessionSummary]()
+    for number in range(count):
+        body = f"{number:026d}"
+        own = replace(run, run=RunId(f"run_{body}"), label=body[-4:], tip=NodeId(f"node_{body}"))
+        sessions.append(replace(one, session=SessionId(f"sess_{body}"), runs=(own,)))
+    return Listing(sessions=tuple(sessions), unreadable=())
+
+
+@pytest.mark.inv("HIS-4")
+@pytest.mark.parametrize(("command", "width"), [("list", 40), ("list", None), ("status", 80)])
+def test_lists_of_ten_thousand_runs_fit_the_terminal(
+    place: Place, command: str, width: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorded(place, 1)
+    store = LocalStore(place.root)
+    many = multiplied(read_listing(store, Plans(store)).sessions[0], 10_000)
+    # Recording so many sessions takes minutes; what is tested is what a command does with their summaries.
+
+    def listed(*_: object) -> Listing:
+        return many
+
+    monkeypatch.setattr(chosen, "read_listing", listed)
+    print_to(width, monkeypatch)
+    lines = _STYLE.sub("", place.run(command).out).splitlines()
+    text = "\n".join(lines)
+    assert f"{10_000 - RUNS_LISTED} more" in text if command == "list" else len(lines) > len(many.sessions)
+    assert all(_WHOLE.fullmatch(found) for found in _ID.findall(text))
+    labels = set(re.findall(r"\b\d{4}\b", text))
+    assert len(labels) >= (RUNS_LISTED if command == "list" else len(many.sessions))
+    table = lines[:-1] if command == "list" else lines
+    assert width is None or [line for line in table if len(line) > width and LONG not in line] == []
 
 
 @pytest.mark.inv("HIS-4")

@@ -16,10 +16,9 @@ from interlock.decide.criteria import (
     NoneOf,
     SomeOf,
     describe_criteria,
-    find_pattern_fault,
     find_unmet,
-    has_match,
 )
+from interlock.decide.pattern_match import find_pattern_fault, has_match
 
 CRITERIA: TypeAdapter[Criteria] = TypeAdapter(Criteria)
 ALPHA, BETA = Contains(kind="contains", value="alpha"), Contains(kind="contains", value="beta")

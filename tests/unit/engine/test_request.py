@@ -2,11 +2,12 @@
 
 import pytest
 
-from interlock.engine.request import WHOLE_NOTES_CONTENT_TYPE, PreferenceDelta, Request
+from interlock.engine.request import PreferenceDelta, Request
 from interlock.kernel.budgets import NOTES_BYTES_MAX
 from interlock.kernel.canonical import digest_of_bytes
 from interlock.kernel.text import TRUNCATION_MARKER, utf8_bytes
 from interlock.record.base import Preferences
+from interlock.record.content import WHOLE_NOTES_CONTENT_TYPE
 
 BASE = Preferences(autonomy="guided", risk_policy="conservative")
 

@@ -23,7 +23,7 @@ from interlock.kernel.workflow_budgets import (
 from interlock.plan.compile.compiler import Compiled, compile_workflow, placement_diagnostics
 from interlock.plan.compiled import CompiledWorkflow, parse_compiled, pinned_bytes
 from interlock.plan.records import NOTES_CONTRACT, STEP_INPUT, PlanNode, Task
-from interlock.record.base import MalformedRecordError, UnknownVersionError
+from interlock.record.errors import MalformedRecordError, UnknownVersionError
 
 Document = dict[str, Any]
 DOCUMENT: Document = {

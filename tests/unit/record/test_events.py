@@ -25,7 +25,7 @@ from interlock.kernel.budgets import WORK_NOTE_BYTES_MAX, WORK_REF_BYTES_MAX, WO
 from interlock.kernel.canonical import Json, canonical_bytes, digest_of
 from interlock.kernel.errors import InterlockError
 from interlock.kernel.uuids import derived_uuid
-from interlock.record.base import MalformedRecordError, UnknownVersionError
+from interlock.record.errors import MalformedRecordError, UnknownVersionError
 from interlock.record.events import (
     EVENT_CLASSES,
     NodeCreatedEvent,

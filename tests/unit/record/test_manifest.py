@@ -18,7 +18,7 @@ from tests.support.record import (
 from interlock.kernel.canonical import Json, canonical_bytes
 from interlock.kernel.errors import InterlockError
 from interlock.kernel.ids import NodeId, RunId, SnapshotRef
-from interlock.record.base import MalformedRecordError, UnknownVersionError
+from interlock.record.errors import MalformedRecordError, UnknownVersionError
 from interlock.record.events import NodeCreatedEvent
 from interlock.record.manifest import Group, SnapshotPinned, build_group, parse_segment_closed, segment_rel_path
 from interlock.record.snapshot import build_snapshot

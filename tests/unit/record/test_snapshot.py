@@ -7,7 +7,7 @@ from tests.support.record import WORKFLOW_HASH, complete, key_set, running
 
 from interlock.kernel.canonical import Json, canonical_bytes
 from interlock.kernel.errors import InterlockError
-from interlock.record.base import MalformedRecordError, UnknownVersionError
+from interlock.record.errors import MalformedRecordError, UnknownVersionError
 from interlock.record.snapshot import (
     Complete,
     KeySet,

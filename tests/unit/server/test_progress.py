@@ -14,6 +14,7 @@ from mcp_types import JSONRPCMessage, JSONRPCNotification, JSONRPCRequest, JSONR
 from interlock.kernel.ids import SessionId
 from interlock.server.app import build_server
 from interlock.store.memory.store import MemoryStore
+from interlock.store.ports.reader import ContentCheck
 from interlock.store.ports.writer import SessionLock
 from interlock.testing.harness import ERAS, Era, FixedKeyRing, Harness, ToolResult, linear_workflow
 
@@ -30,11 +31,11 @@ class SlowStore(MemoryStore):
         self.slow_at: str | None = None
         self.read = 0
 
-    def cached_summary(self, session: SessionId) -> bytes | None:
+    def cached_summary(self, session: SessionId, check: ContentCheck | None = None) -> bytes | None:
         self.read += 1
         if self.read == 3:
             self._wait("summary")
-        return super().cached_summary(session)
+        return super().cached_summary(session, check)
 
     @contextmanager
     def hold(self, session: SessionId, *, since_s: float | None = None) -> Generator[SessionLock]:

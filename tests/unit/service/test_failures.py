@@ -12,7 +12,7 @@ import pytest
 
 from interlock.kernel.errors import CODES, Correction, ErrorCode, InterlockError, Owner
 from interlock.kernel.ids import RunId, SessionId, derived_id
-from interlock.record.base import UnknownVersionError
+from interlock.record.errors import UnknownVersionError
 from interlock.server.calls import refusal_text
 from interlock.service.failures import EXPECTED_ERRORS, refusal_of
 from interlock.service.unanswered import UnansweredError

@@ -1,11 +1,12 @@
 """A search of everything recorded finds what reading every text would find, and reads little."""
 
 import random
+from collections import Counter
 
 import pytest
 
-from interlock.decide.criteria import has_match
-from interlock.kernel.canonical import canonical_bytes
+from interlock.decide.pattern_match import has_match
+from interlock.kernel.canonical import canonical_bytes, readable_json
 from interlock.kernel.ids import SessionId
 from interlock.kernel.matching import (
     Closeness,
@@ -17,9 +18,11 @@ from interlock.kernel.matching import (
     plain_record,
     word_closeness,
 )
-from interlock.service.report.passage_search import search_passages
-from interlock.service.report.search import passages
-from interlock.testing.harness import Harness, linear_workflow
+from interlock.service.report.search.passage_search import search_passages
+from interlock.service.report.search.passages import passages
+from interlock.store.memory.store import MemoryStore
+from interlock.store.ports.reader import StoredLog
+from interlock.testing.harness import FixedKeyRing, Harness, linear_workflow
 
 SHIP = linear_workflow("team.ship", "a", "b", "c")
 NOTES = (
@@ -58,10 +61,10 @@ def test_a_search_finds_what_reading_every_text_finds(harness: Harness, query: s
     best = min((one for one in found if one is not None), default=None)
     expected = [place for place, one in zip(every, found, strict=True) if one is not None and one is best]
     sessions = sessions_of(harness)
-    whole = search_passages(harness.store, sessions, Words.of(query), 1_000, sessions)
+    whole = search_passages(harness.store, sessions, Words.of(query), 1_000)
     assert ([(hit.session, hit.passage) for hit in whole.hits], whole.closeness) == (expected, best)
     assert whole.is_whole
-    short = search_passages(harness.store, sessions, Words.of(query), 1, sessions)
+    short = search_passages(harness.store, sessions, Words.of(query), 1)
     assert [(hit.session, hit.passage) for hit in short.hits[:1]] == expected[:1]
     assert short.closeness is best
     assert len(short.hits) == len(expected) or len(short.hits) > 1
@@ -78,7 +81,9 @@ def test_no_record_is_passed_over_that_has_a_match() -> None:
         closeness = word_closeness(query, text) if query else None
         bound = bound_of_record(query, record)
         assert closeness is None or (bound is not None and bound <= closeness), (query, text)
-        near = sum(has_match(near_pattern(word), "", plain_record(record)) for word in query.words)
+        near = sum(has_match(near_pattern(word), "i", plain_record(record).encode()) for word in query.words)
+        if record.isascii():
+            assert near == sum(has_match(near_pattern(word), "i", record.encode()) for word in query.words)
         assert near >= near_count(query, text), (query, text)
 
 
@@ -86,3 +91,42 @@ def test_a_record_with_the_words_only_inside_others_is_passed_over() -> None:
     assert bound_of_record(Words.of("etry"), '{"a":"retry"}') is None
     assert bound_of_record(Words.of("retr"), '{"a":"retry"}') is Closeness.BEGINNINGS
     assert bound_of_record(Words.of("retry"), '{"a":"x\\nretry"}') is Closeness.WORDS
+
+
+NUMBERS = (1e-07, 1.5e-05, -2.5e300, 0.1, 1e21)
+
+
+@pytest.mark.inv("EVD-12")
+def test_a_number_is_found_as_it_is_printed() -> None:
+    harness = Harness.in_memory(SHIP)
+    measured = [{"kind": "t.number", "measured": number, "in": [number]} for number in NUMBERS]
+    harness.advance(harness.start("team.ship"), None, output={"notesMarkdown": "Done.", "artifacts": measured})
+    for number in NUMBERS:
+        printed = readable_json(number)
+        hits = search_passages(harness.store, sessions_of(harness), Words.of(printed), 20).hits
+        assert any(f'"in": [{printed}]' in hit.passage.text for hit in hits), printed
+
+
+class CountingStore(MemoryStore):
+    """Counts how often the log of each session is read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reads = Counter[SessionId]()
+
+    def stored_log(self, session: SessionId) -> StoredLog:
+        """Return the log after counting it."""
+        self.reads[session] += 1
+        return super().stored_log(session)
+
+
+@pytest.mark.inv("EVD-12")
+@pytest.mark.parametrize("query", ["zebra", "retrry limiit", "zebra elephant"])
+def test_a_search_that_finds_nothing_reads_each_session_once(query: str) -> None:
+    store = CountingStore()
+    harness = Harness.over(store, SHIP, keys=FixedKeyRing())
+    for number in range(3):
+        harness.advance(harness.start("team.ship", goal=f"Goal {number}"), None, output={"notesMarkdown": "Done."})
+    assert not search_passages(store, sessions_of(harness), Words.of(query), 20).hits
+    assert set(store.reads) == set(store.sessions())
+    assert set(store.reads.values()) == {1}

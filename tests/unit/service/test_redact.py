@@ -47,7 +47,7 @@ def test_a_redacted_copy_holds_the_value_nowhere_and_says_what_it_is_a_copy_of(h
     for spelling in ("tok-", "9281", json.dumps(SECRET)[1:-1]):
         assert spelling not in after
     assert after.count("[redacted]") == found.texts == 7
-    assert harness.store.segments(session)
+    assert harness.store.stored_log(session).segments
     assert json.loads(exported(harness, session).data)["session"] == json.loads(before)["session"]
     loaded = harness.store.load(copy)
     assert loaded is not None

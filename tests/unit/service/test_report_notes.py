@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
@@ -63,6 +63,7 @@ ALLOWED = {
 
 @pytest.mark.inv("HIS-6", "EVD-4")
 @given(st.text(alphabet="ab `*_#-+=1.)|>~\n\t<@&[]()!:/\\$w", max_size=80))
+@example("@1`1``1`")
 def test_no_notes_prose_or_cell_has_an_effect_in_markdown(text: str) -> None:
     cell = (Prose(text), " ", UntrustedText(text))
     page = as_markdown((Notes(text), Paragraph(("says ", Prose(text))), Table(heads=("a", "b"), rows=((cell, cell),))))

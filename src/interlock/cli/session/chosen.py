@@ -10,18 +10,18 @@ from interlock.cli.screen import StopError, counted, flat, say
 from interlock.cli.store import answered_by_store
 from interlock.kernel.budgets import CELL_BYTES_MAX, ECHO_BYTES_MAX, NAMED_MAX, OTHERS_NAMED, SHORT_ID_CHARS_MIN
 from interlock.kernel.errors import ErrorCode
-from interlock.kernel.ids import NodeId, RunId, SessionId
+from interlock.kernel.ids import LABEL_CHARS, LABEL_CHARS_ON_CLASH, NodeId, RunId, SessionId
 from interlock.kernel.text import one_line
 from interlock.service.report.run_list import Row, newest_first, rows_of
 from interlock.service.run.plans import Plans
 from interlock.service.run.summaries import Listing, Unreadable, read_listing
 from interlock.store.ports.store import StoreReader
-from interlock.views.session import LABEL_CHARS, LABEL_CHARS_ON_CLASH, Run, Session
 
 if TYPE_CHECKING:
     from interlock.cli.session.place import Place
     from interlock.record.tokens import TokenFault
     from interlock.service.run.history import History
+    from interlock.views.session import Run, Session
 
 _TOKENS = ("st_", "ack_", "chk_")
 _SESSION = (
@@ -31,6 +31,7 @@ _SESSION = (
 LATEST_HERE = "the only session, or the latest run of this project"
 _PLACES = ("@last", "@waiting")
 _LIST = "`interlock session list` lists all sessions; `--data-dir` names another data directory."
+_NO_RUN = "No run is recorded in this data directory."
 _ONE_OF = "Name one session by its id, or by the last characters of its id; `@last` is the latest run."
 
 
@@ -46,7 +47,7 @@ class SelectedSession:
     session: SessionId
     run: RunId | None = None
 
-    def runs(self, session: Session) -> list[RunId]:
+    def runs(self, session: "Session") -> list[RunId]:
         """Return the selected runs in the order they began."""
         runs = sorted(session.runs.values(), key=lambda run: run.index)
         return [run.run for run in runs if self.run in (None, run.run)]
@@ -144,7 +145,7 @@ def read_history(store: StoreReader, chosen: SelectedSession) -> "History":
     return history
 
 
-def chosen_run(store: StoreReader, plans: Plans, wanted: str | None) -> tuple[Session, Run]:
+def chosen_run(store: StoreReader, plans: Plans, wanted: str | None) -> "tuple[Session, Run]":
     """Select the one run that a name refers to, with its session.
 
     Raises:
@@ -182,6 +183,15 @@ def unreadable_lines(unreadable: Sequence[Unreadable]) -> Iterator[str]:
         more = f" and {len(unreadable) - NAMED_MAX} more" if len(unreadable) > NAMED_MAX else ""
         yield f"{counted(len(unreadable), 'session')} cannot be read: {named}{more}."
         yield "`interlock session list` says what to do about them."
+
+
+def say_incomplete(incomplete: Sequence[Unreadable]) -> None:
+    """Print which sessions lost content that their logs name, if there are any."""
+    if incomplete:
+        named = ", ".join(f"{one.session} ({one.found})" for one in incomplete[:NAMED_MAX])
+        more = f" and {len(incomplete) - NAMED_MAX} more" if len(incomplete) > NAMED_MAX else ""
+        say(flat(f"{counted(len(incomplete), 'session')} damaged: {named}{more}."))
+        say("`interlock session verify` lists all that is lost.")
 
 
 def short_of(sessions: Iterable[SessionId]) -> Callable[[SessionId], str]:
@@ -228,11 +238,18 @@ def _select_by_place(store: StoreReader, plans: Plans, name: str) -> SelectedSes
     """Select the run with the latest activity: of all, or of those that wait for somebody."""
     if name not in _PLACES:
         raise StopError(f"{_quote(name)} names no run.", f"Use {' or '.join(_PLACES)}. {_LIST}", exit_code=2)
+    if name == "@last":
+        from interlock.service.report.latest_run import read_latest_run  # noqa: PLC0415 — only this name needs it
+
+        latest = read_latest_run(store, plans)
+        if latest is None:
+            raise _not_found(_NO_RUN)
+        return SelectedSession(session=latest.session, run=latest.run.run)
     every = _rows(listing(store, plans))
-    rows = every if name == "@last" else [one for one in every if one.run.waiting or one.run.status == "blocked"]
-    if not rows:
-        raise _not_found("No run is blocked or waits." if every else "No run is recorded in this data directory.")
-    return SelectedSession(session=rows[0].session, run=rows[0].run.run)
+    waiting = [one for one in every if one.run.waiting or one.run.status == "blocked"]
+    if not waiting:
+        raise _not_found("No run is blocked or waits." if every else _NO_RUN)
+    return SelectedSession(session=waiting[0].session, run=waiting[0].run.run)
 
 
 def _select_by_token(store: StoreReader, name: str) -> SelectedSession:

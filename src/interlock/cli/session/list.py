@@ -11,7 +11,7 @@ from interlock.cli.options import add_store_options
 from interlock.cli.render.phrases import ago, step_words
 from interlock.cli.render.progress import with_progress
 from interlock.cli.screen import StopError, counted, say, say_json, say_table
-from interlock.cli.session.chosen import listing, short_of
+from interlock.cli.session.chosen import listing, say_incomplete, short_of
 from interlock.cli.session.place import Place, read_place
 from interlock.cli.store import answered_by_store, open_chosen_reader
 from interlock.kernel.budgets import CELL_BYTES_MAX, CELL_FOUND_BYTES_MAX, ECHO_BYTES_MAX, RUNS_LISTED
@@ -106,6 +106,9 @@ def run(options: argparse.Namespace) -> int:
     _say_rows(found, shown, now_ms, here)
     _say_rest(found, shown, options)
     _say_unreadable(found)
+    if found.listed.incomplete:
+        say("")
+    say_incomplete(found.listed.incomplete)
     return 0
 
 
@@ -201,6 +204,7 @@ def _json(found: _Found, shown: list[Row], options: argparse.Namespace, here: Pl
         "page": options.page,
         "limit": options.limit,
         "unreadable": unreadable,
+        "incomplete": [{"session": one.session, "found": one.found} for one in found.listed.incomplete],
     }
 
 

@@ -3,11 +3,10 @@
 import argparse
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from interlock.cli.options import add_store_options
-from interlock.cli.render.phrases import place_words
 from interlock.cli.render.progress import with_progress
-from interlock.cli.render.report_json import gap_json
 from interlock.cli.screen import flat, say, say_json
 from interlock.cli.session.chosen import (
     SelectedSession,
@@ -15,17 +14,20 @@ from interlock.cli.session.chosen import (
     chosen_session,
     listing,
     read_history,
+    say_incomplete,
     say_unreadable,
 )
 from interlock.cli.store import answered_by_store, open_chosen_reader
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import RunId, SessionId
-from interlock.record.base import UnknownVersionError
-from interlock.service.report.session_report import GapReport, SessionReporter
+from interlock.record.errors import UnknownVersionError
 from interlock.service.run.plans import Plans
-from interlock.service.run.summaries import Unreadable, unreadable_by
+from interlock.service.run.summaries import Unreadable, read_lost_content, unreadable_by
 from interlock.store.ports.errors import ContentDamagedError, SessionUnhealthyError
 from interlock.store.ports.store import StoreReader
+
+if TYPE_CHECKING:
+    from interlock.service.report.session_report import GapReport
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +38,7 @@ class _OpenRun:
     run: RunId
     label: str
     workflow: str
-    gaps: tuple[GapReport, ...]
+    gaps: "tuple[GapReport, ...]"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,26 +49,38 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the open gaps of a session, or of all; return 1 if a gap is critical or a session cannot be read."""
-    store, unreadable = open_chosen_reader(options), list[Unreadable]()
+    store, unreadable, incomplete = open_chosen_reader(options), list[Unreadable](), list[Unreadable]()
     with answered_by_store():
         plans = Plans(store)
         if options.session is not None:
-            found = list(_load_session(store, plans, chosen_session(store, plans, options.session)))
+            chosen = chosen_session(store, plans, options.session)
+            found = list(_load_session(store, plans, chosen))
+            incomplete += read_lost_content(store, chosen.session)
         else:
-            found = list(_load_all(store, plans, unreadable))
+            found = list(_load_all(store, plans, unreadable, incomplete))
     if options.as_json:
-        say_json({"runs": [_json(one) for one in found], "unreadable": [one.session for one in unreadable]})
+        say_json(
+            {
+                "runs": [_json(one) for one in found],
+                "unreadable": [one.session for one in unreadable],
+                "incomplete": [one.session for one in incomplete],
+            }
+        )
     else:
         _say(found, is_whole=not unreadable)
         say_unreadable(unreadable)
+        say_incomplete(incomplete)
     is_critical = any(gap.gap.severity == "critical" for one in found for gap in one.gaps)
     return 1 if is_critical or unreadable else 0
 
 
-def _load_all(store: StoreReader, plans: Plans, unreadable: list[Unreadable]) -> Iterator[_OpenRun]:
-    """Yield the runs with open gaps; add the sessions that cannot be read, those without an open gap included."""
+def _load_all(
+    store: StoreReader, plans: Plans, unreadable: list[Unreadable], incomplete: list[Unreadable]
+) -> Iterator[_OpenRun]:
+    """Yield the runs with open gaps; add the sessions that are damaged, those without an open gap included."""
     listed = listing(store, plans)
     unreadable += listed.unreadable
+    incomplete += listed.incomplete
     having = [one for one in listed.sessions if one.has_open_gaps]
     for one in with_progress(having, len(having), "Reading open gaps"):
         try:
@@ -76,6 +90,8 @@ def _load_all(store: StoreReader, plans: Plans, unreadable: list[Unreadable]) ->
 
 
 def _load_session(store: StoreReader, plans: Plans, chosen: SelectedSession) -> Iterator[_OpenRun]:
+    from interlock.service.report.session_report import SessionReporter  # noqa: PLC0415 — see `gap_lines`
+
     history = read_history(store, chosen)
     session, reporter = history.session, SessionReporter(store, plans, history)
     for run in chosen.runs(session):
@@ -94,8 +110,10 @@ def _say(found: list[_OpenRun], *, is_whole: bool) -> None:
             say("\n".join(f"  {line}" for line in gap_lines(gap)))
 
 
-def gap_lines(report: GapReport) -> list[str]:
+def gap_lines(report: "GapReport") -> list[str]:
     """Return an open gap as lines: the summary, the step and the time, how to resolve it."""
+    from interlock.cli.render.phrases import place_words  # noqa: PLC0415 — most sessions have no open gap
+
     gap = report.gap
     where = place_words(report.step) if report.step is not None else "the start"
     return [
@@ -106,5 +124,7 @@ def gap_lines(report: GapReport) -> list[str]:
 
 
 def _json(one: _OpenRun) -> dict[str, Json]:
+    from interlock.cli.render.report_json import gap_json  # noqa: PLC0415 — see `gap_lines`
+
     gaps: list[Json] = [gap_json(gap) for gap in one.gaps]
     return {"session": one.session, "run": one.run, "label": one.label, "workflowId": one.workflow, "gaps": gaps}

@@ -11,8 +11,8 @@ from interlock.cli.options import place_arguments
 from interlock.cli.screen import StopError
 from interlock.kernel.ids import Digest
 from interlock.service.report.run_list import is_source_visible, project_of
-from interlock.service.run.observations import repo_root_hash
 from interlock.store.git import git_anchors
+from interlock.views.resume import repo_root_hash
 from interlock.views.summary import Drift, RunSummary
 
 if TYPE_CHECKING:

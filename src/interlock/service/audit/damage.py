@@ -2,14 +2,13 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from interlock.kernel.budgets import NAMED_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import Refusal
 from interlock.kernel.ids import SessionId
 from interlock.record.bundle import SalvageBanner
-from interlock.service.audit.verify import Mismatch, verify_session
 from interlock.service.report.document import Block, Bullets, Line, Paragraph, UntrustedText
 from interlock.service.run.advice import advise
 from interlock.service.run.history import History, history_of
@@ -20,6 +19,9 @@ from interlock.store.ports.reader import SessionReader
 from interlock.views.evolution import evolve
 from interlock.views.session import new_session
 
+if TYPE_CHECKING:
+    from interlock.service.audit.verify import Mismatch
+
 _View = TypeVar("_View")
 
 
@@ -29,7 +31,7 @@ class Damage:
 
     banner: SalvageBanner
     is_log_shown: bool
-    found: tuple[Mismatch, ...]
+    found: "tuple[Mismatch, ...]"
     advice: str
 
     def lines(self) -> Iterator[Line]:
@@ -100,6 +102,8 @@ def view_session(
         return replace(prefix, message=f"{what}{prefix.message}", details=details)
     if prefix.banner is None:
         return Viewed(view=view(_whole(store, prefix)), damage=None)
+    from interlock.service.audit.verify import verify_session  # noqa: PLC0415 — a sound session needs no audit
+
     found = verify_session(store, plans, session)
     advice = advise(session, has_sound_part=True)
     damage = Damage(banner=prefix.banner, is_log_shown=True, found=found, advice=advice)

@@ -18,8 +18,8 @@ from interlock.engine.walk.capture import CAPTURE_VERSIONS
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import Digest, NodeId, SessionId
 from interlock.record.append_plan import AppendPlan
-from interlock.record.base import UnknownVersionError
 from interlock.record.content import REDACTED, collect_references
+from interlock.record.errors import UnknownVersionError
 from interlock.record.events import (
     DecisionTraceAppendedEvent,
     Event,

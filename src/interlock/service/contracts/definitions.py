@@ -14,7 +14,7 @@ from interlock.kernel.operations_budgets import BOUND_CONTRACTS_MAX, BOUND_DEFIN
 from interlock.kernel.uuids import Uuid
 from interlock.plan.compile.compiler import Compiled
 from interlock.plan.flows.lowering import compile_flow
-from interlock.record.base import MalformedRecordError
+from interlock.record.errors import MalformedRecordError
 from interlock.store.ports.definitions import DefinitionArchive, DefinitionKey
 from interlock.store.ports.reader import SessionReader
 from interlock.views.session import Session

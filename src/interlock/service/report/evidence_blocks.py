@@ -1,11 +1,10 @@
 """What a step left behind as blocks of a page: artifacts as tables, context changes, answers, refused attempts."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import cast
 
 from interlock.engine.request import REPLY_CONTENT_TYPE
-from interlock.kernel.canonical import Json
+from interlock.kernel.canonical import Json, readable_json
 from interlock.record.world import EXPIRED
 from interlock.service.report.document import Block, Bullets, Fold, Line, Notes, Paragraph, Prose, Table, UntrustedText
 from interlock.service.report.lines import artifact_line, finding_line
@@ -55,7 +54,7 @@ def value_line(value: Json) -> Line:
     if isinstance(value, list) and value and all(isinstance(one, str) for one in value):
         texts = cast("list[str]", value)
         return tuple(part for at, text in enumerate(texts) for part in ((" · ",) if at else ()) + (Prose(text),))
-    return (UntrustedText(json.dumps(value, ensure_ascii=False, separators=(", ", ": "))),)
+    return (UntrustedText(readable_json(value)),)
 
 
 def context_table(step: StepReport) -> Iterator[Table]:

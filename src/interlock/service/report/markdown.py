@@ -71,7 +71,7 @@ def _block(block: Block) -> str:  # noqa: C901, PLR0911 — one for each kind
 
 
 def _line(line: Line) -> str:
-    return "".join(_part(part) for part in line)
+    return _joined(_part(part) for part in line)
 
 
 def _part(part: Part) -> str:
@@ -134,7 +134,15 @@ def _note(part: NotePart) -> str:
 
 
 def _spans(spans: Iterable[Span]) -> str:
-    return "".join(_span(span) for span in spans).strip()
+    return _joined(_span(span) for span in spans).strip()
+
+
+def _joined(pieces: Iterable[str]) -> str:
+    """Join pieces of a line. Backticks of two pieces never become one delimiter, as the text would not be code."""
+    line = ""
+    for piece in pieces:
+        line += f" {piece}" if line.endswith("`") and piece.startswith("`") else piece
+    return line
 
 
 def _span(span: Span) -> str:

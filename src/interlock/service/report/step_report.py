@@ -8,13 +8,20 @@ from typing import Literal
 from interlock.engine.answer.prompt import prompt_of
 from interlock.engine.gates import Answered
 from interlock.engine.published import Published
-from interlock.engine.request import TURN_CONTENT_TYPE, WHOLE_NOTES_CONTENT_TYPE
+from interlock.engine.request import TURN_CONTENT_TYPE
 from interlock.engine.template import with_loop_variables
 from interlock.kernel.canonical import Json, canonical_bytes
 from interlock.kernel.ids import Digest, EventId, NodeId
+from interlock.record.content import WHOLE_NOTES_CONTENT_TYPE
 from interlock.record.events import DivergenceRecordedEvent, Event, NodeCreatedEvent
 from interlock.record.outcome import Blocker
-from interlock.record.payloads import ArtifactPayload, CapabilityObserved, DivergenceRecorded, GapRecorded, WorkRecorded
+from interlock.record.payloads import (
+    ArtifactPayload,
+    CapabilityObserved,
+    DivergenceRecorded,
+    GapRecorded,
+    WorkRecorded,
+)
 from interlock.record.snapshot import Running
 from interlock.service.report.run_list import moment_of
 from interlock.service.run.attempts import answered_at, whole_notes

@@ -16,13 +16,13 @@ from interlock.engine.request import (
     ARTIFACT_CONTENT_TYPE,
     REPLY_CONTENT_TYPE,
     TURN_CONTENT_TYPE,
-    WHOLE_NOTES_CONTENT_TYPE,
     Request,
 )
 from interlock.kernel.budgets import EARLIER_NOTES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import AttemptId, Digest, ack_attempt, derived_id
 from interlock.plan.records import Task
+from interlock.record.content import WHOLE_NOTES_CONTENT_TYPE
 from interlock.record.events import Actor
 from interlock.record.payloads import ArtifactPayload, GapRecorded, NotesPayload, WorkRecorded
 from interlock.record.world import EXPIRED, Signed

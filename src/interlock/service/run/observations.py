@@ -7,12 +7,11 @@ from collections.abc import Iterable, Iterator
 from typing import Literal
 
 from interlock.kernel.budgets import PATH_CHARS_MAX
-from interlock.kernel.canonical import digest_of_bytes
-from interlock.kernel.ids import Digest, NodeId, RunId
+from interlock.kernel.ids import NodeId, RunId
 from interlock.record.append_plan import EventDraft
 from interlock.record.payloads import ObservationKey, ObservationRecorded, ObservationValue
 from interlock.store.ports.workspace import GitAnchors
-from interlock.views.resume import short_branch
+from interlock.views.resume import repo_root_hash, short_branch
 from interlock.views.session import Session
 
 _REPO: Literal["repo_root_hash"] = "repo_root_hash"
@@ -39,11 +38,6 @@ def new_observations(
         return ()
     changed = (one for one in values.values() if one.value.value != session.observed(run, one.key))
     return tuple(EventDraft(data=one, run=run, node=node) for one in changed)
-
-
-def repo_root_hash(repo_root: str) -> Digest:
-    """Return the digest that identifies a repository without storing its path."""
-    return digest_of_bytes(repo_root.encode("utf-8", "surrogatepass"))
 
 
 def _observed(anchors: GitAnchors, *, keeps_repo_root: bool) -> Iterator[ObservationRecorded]:

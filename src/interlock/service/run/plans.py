@@ -5,9 +5,7 @@ from typing import TYPE_CHECKING
 
 from interlock.kernel.budgets import SNAPSHOTS_KEPT_MAX, VERDICTS_KEPT_MAX, WORKFLOWS_KEPT_MAX
 from interlock.kernel.ids import Digest, SnapshotRef, WorkflowHash
-from interlock.record.append_plan import AppendPlan
-from interlock.record.base import MalformedRecordError
-from interlock.record.snapshot import ExecutionSnapshot, parse_snapshot
+from interlock.record.errors import MalformedRecordError
 from interlock.service.run.recent import Recent
 from interlock.store.ports.errors import ContentDamagedError
 from interlock.store.ports.reader import SessionReader
@@ -15,6 +13,8 @@ from interlock.views.verdicts import Verdict, verdict_of
 
 if TYPE_CHECKING:
     from interlock.plan.compiled import CompiledWorkflow
+    from interlock.record.append_plan import AppendPlan
+    from interlock.record.snapshot import ExecutionSnapshot
 
 
 class Plans:
@@ -34,7 +34,7 @@ class Plans:
         """
         return self._workflows.get(workflow_hash, lambda: self._load_workflow(workflow_hash))
 
-    def snapshot(self, ref: SnapshotRef, workflow_hash: WorkflowHash) -> ExecutionSnapshot:
+    def snapshot(self, ref: SnapshotRef, workflow_hash: WorkflowHash) -> "ExecutionSnapshot":
         """Return a snapshot that fits the plan it pins.
 
         Raises:
@@ -50,13 +50,14 @@ class Plans:
         """
         return self._verdicts.get(digest, lambda: (self._load_verdict(digest),))[0]
 
-    def keep(self, ref: SnapshotRef, snapshot: ExecutionSnapshot) -> None:
+    def keep(self, ref: SnapshotRef, snapshot: "ExecutionSnapshot") -> None:
         """Keep a snapshot that this process is about to append, so that it need not be read back."""
         self._snapshots.put((ref, snapshot.workflow_hash), snapshot)
 
-    def keep_start(self, plan: AppendPlan) -> None:
+    def keep_start(self, plan: "AppendPlan") -> None:
         """Keep what a start pins, so that its answer reads nothing back from the disk."""
         from interlock.plan.compiled import parse_compiled  # noqa: PLC0415 — a list of cached summaries needs none
+        from interlock.record.snapshot import parse_snapshot  # noqa: PLC0415 — see above
 
         assert plan.workflow is not None, "a start pins its workflow"
         workflow_hash, data = plan.workflow
@@ -79,7 +80,7 @@ class Plans:
         except (ValueError, RecursionError):
             return None
 
-    def _load_snapshot(self, ref: SnapshotRef, workflow_hash: WorkflowHash) -> ExecutionSnapshot:
+    def _load_snapshot(self, ref: SnapshotRef, workflow_hash: WorkflowHash) -> "ExecutionSnapshot":
         from interlock.plan.fit import snapshot_fault  # noqa: PLC0415 — see `keep_start`
 
         snapshot = self._reader.snapshot(ref)

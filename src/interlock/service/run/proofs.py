@@ -18,10 +18,10 @@ from interlock.plan.records import Task
 from interlock.record.context import Context
 from interlock.record.world import RECEIPT, TREE, EventReceived
 from interlock.service.run.context import RunContext
-from interlock.service.run.observations import repo_root_hash
 from interlock.store.ports.workspace import WorkTree
 from interlock.views.node_position import chain_head, walk_up
 from interlock.views.outside import Received, level_of
+from interlock.views.resume import repo_root_hash
 from interlock.views.session import Node
 
 

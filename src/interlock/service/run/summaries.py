@@ -1,14 +1,14 @@
 """Lists all sessions by their cached summaries; a session without one is read (RES-4)."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from interlock.kernel.ids import SessionId
 from interlock.kernel.progress import Progress, report_nothing
-from interlock.record.base import UnknownVersionError
+from interlock.record.errors import UnknownVersionError
 from interlock.service.run.plans import Plans
 from interlock.store.ports.errors import ContentDamagedError, Health, SessionUnhealthyError
-from interlock.store.ports.reader import LogVersion, SessionReader
+from interlock.store.ports.reader import ContentCheck, LogVersion, SessionReader
 from interlock.views.summary import SessionSummary, parse_summary
 
 CONTENT_DAMAGED = "content_damaged"
@@ -26,10 +26,14 @@ class Unreadable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """All sessions of a data directory: those with a summary, and those that cannot be read."""
+    """All sessions of a data directory: those with a summary, and those that cannot be read.
+
+    `incomplete` are sessions with a summary whose log names content that is lost, each with the first that was found.
+    """
 
     sessions: tuple[SessionSummary, ...]
     unreadable: tuple[Unreadable, ...]
+    incomplete: tuple[Unreadable, ...] = ()
 
     def newest_first(self) -> list[SessionSummary]:
         """Return the readable sessions by latest activity, newest first; unknown times are last."""
@@ -42,14 +46,39 @@ def read_listing(reader: SessionReader, plans: Plans, progress: Progress = repor
     Raises:
         StoreFailureError: The disk failed.
     """
-    names = reader.names()
-    found = list[SessionSummary | Unreadable]()
+    names, check = reader.names(), ContentCheck()
+    found, incomplete = list[SessionSummary | Unreadable](), list[Unreadable]()
     for number, session in enumerate(names, start=1):
         progress(number, len(names))
-        entry = _read(reader, plans, session)
+        entry = read_entry(reader, plans, session, check)
         if entry is not None:
             found.append(entry)
-    return _listing_of(found)
+        lost = check.take_lost()
+        if isinstance(entry, SessionSummary):
+            incomplete += _incomplete_by(session, lost)
+    return replace(_listing_of(found), incomplete=tuple(incomplete))
+
+
+def read_lost_content(reader: SessionReader, session: SessionId) -> tuple[Unreadable, ...]:
+    """Return what a list says of one session if its log names content that is lost; empty if all is there.
+
+    Raises:
+        SessionUnhealthyError: The log does not verify.
+        StoreFailureError: The disk failed.
+    """
+    from interlock.service.run.summarize import check_history  # noqa: PLC0415 — a list of summaries needs none
+
+    lost = list[ContentDamagedError]()
+    check_history(reader, session, lost.append)
+    return _incomplete_by(session, lost)
+
+
+def _incomplete_by(session: SessionId, lost: Sequence[ContentDamagedError]) -> tuple[Unreadable, ...]:
+    if not lost:
+        return ()
+    more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
+    first = unreadable_by(session, lost[0])
+    return (replace(first, found=f"{first.found}{more}"),)
 
 
 def _listing_of(found: Sequence[SessionSummary | Unreadable]) -> Listing:
@@ -92,23 +121,37 @@ class Summaries:
             progress(number, len(versions))
             kept = self._kept.get(session)
             if kept is None or kept[0] != version:
-                entry = _read(reader, plans, session)
+                entry = read_entry(reader, plans, session)
                 if entry is None:
                     continue
                 self._kept[session] = kept = (version, entry)
             yield kept[1]
 
 
-def _read(reader: SessionReader, plans: Plans, session: SessionId) -> SessionSummary | Unreadable | None:
-    cached = reader.cached_summary(session)
+def read_entry(
+    reader: SessionReader, plans: Plans, session: SessionId, check: ContentCheck | None = None
+) -> SessionSummary | Unreadable | None:
+    """Return the summary of a session, cached or from its log, or why it cannot be read; None if it has no history.
+
+    With `check`, content that the log names and that is lost is noted there.
+
+    Raises:
+        StoreFailureError: The disk failed.
+    """
+    cached = reader.cached_summary(session, check)
     summary = parse_summary(session, cached) if cached is not None else None
     if summary is not None:
         return summary
-    from interlock.service.run.summarize import summary_of  # noqa: PLC0415 — needed only if no summary is cached
+    from interlock.service.run.summarize import check_history, summary_of  # noqa: PLC0415 — needed only if no summary is cached
 
     try:
         loaded = reader.load(session)
-        return summary_of(loaded, plans) if loaded is not None else None
+        if loaded is None:
+            return None
+        if check is not None:
+            check.lost.clear()
+            check_history(reader, session, check.lost.append)
+        return summary_of(loaded, plans)
     except (SessionUnhealthyError, UnknownVersionError, ContentDamagedError) as error:
         return unreadable_by(session, error)
 

@@ -8,17 +8,23 @@ import logging
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
+from typing import TypeVar
 
 from interlock.kernel.budgets import SUMMARY_DELAY_S, SUMMARY_FLUSH_S
 from interlock.kernel.ids import SessionId
+from interlock.record.content import collect_references
 from interlock.service.run.context import RunContext, load_run_context
 from interlock.service.run.plans import Plans
 from interlock.service.run.verdicts import run_standing
+from interlock.store.ports.errors import ContentDamagedError
+from interlock.store.ports.reader import SessionReader
 from interlock.views.recap import latest_notes
 from interlock.views.session import Node, Session
 from interlock.views.status import run_status
 from interlock.views.summary import RunSummary, SessionSummary
 
+_Name = TypeVar("_Name")
 _log = logging.getLogger(__name__)
 PERSON_AWAITED = "a person's answer"
 """What a run waits for whose step asks a person before the work."""
@@ -36,6 +42,28 @@ def summary_of(session: Session, plans: Plans) -> SessionSummary:
     return SessionSummary(
         session=session.session, events=session.next_index, runs=summaries, has_open_gaps=has_open_gaps
     )
+
+
+def check_history(reader: SessionReader, session: SessionId, lost: Callable[[ContentDamagedError], None]) -> None:
+    """Verify all content that a log names; what is damaged goes to `lost`.
+
+    Raises:
+        SessionUnhealthyError: The log does not verify.
+        StoreFailureError: The disk failed.
+    """
+    named = collect_references(event for appended in reader.history(session) for event in appended)
+    checks = [partial(reader.check_snapshot, ref) for ref in named.snapshots]
+    checks += [partial(_read, reader.workflow_bytes, one) for one in named.workflows]
+    checks += [partial(_read, reader.artifact, one) for one in named.artifacts]
+    for check in checks:
+        try:
+            check()
+        except ContentDamagedError as error:
+            lost(error)
+
+
+def _read(read: Callable[[_Name], bytes], name: _Name) -> None:
+    read(name)
 
 
 def _run(run_context: RunContext) -> RunSummary:

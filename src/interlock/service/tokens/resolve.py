@@ -8,14 +8,23 @@ from interlock.engine.answer.parts import RunView
 from interlock.kernel.blanks import Blank, Outline
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import Correction, ErrorCode, Refusal
-from interlock.kernel.ids import NodeId, SessionId, SigningKey, ack_attempt, checkpoint_attempt, fork_attempt, tag_of
+from interlock.kernel.ids import (
+    LABEL_CHARS,
+    NodeId,
+    SessionId,
+    SigningKey,
+    ack_attempt,
+    checkpoint_attempt,
+    fork_attempt,
+    tag_of,
+)
 from interlock.record.short_tokens import SentToken, ShortKind, ShortRef
 from interlock.record.tokens import AttemptRef, StateRef, TokenFault, TokenKind, TokenRef, token_kind
 from interlock.service.ports import ReadPorts
 from interlock.service.tokens.mint import PREFIXES, Argument
 from interlock.service.tokens.suggest import RunTokens, label_in, place_labelled, place_of, suggest_token
 from interlock.store.ports.errors import SessionBusyError, SessionUnhealthyError
-from interlock.views.session import LABEL_CHARS, Session
+from interlock.views.session import Session
 
 _KIND_OF_ARGUMENT = {"ackToken": TokenKind.ACK, "stateToken": TokenKind.STATE, "checkpointToken": TokenKind.CHECKPOINT}
 

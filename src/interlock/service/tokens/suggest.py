@@ -12,7 +12,7 @@ from heapq import nlargest
 from interlock.kernel.budgets import NEAR_TOKEN_CHARS_MAX, NEAR_TOKEN_NODES_MAX, SPLICED_TOKEN_CHARS_MIN
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import RunId, SessionId
-from interlock.record.base import UnknownVersionError
+from interlock.record.errors import UnknownVersionError
 from interlock.record.short_tokens import decode_token
 from interlock.service.ports import ReadPorts
 from interlock.service.run.context import RunContext, load_run_context

@@ -22,16 +22,15 @@ from interlock.kernel.budgets import (
 from interlock.kernel.ids import RunId, SessionId
 from interlock.kernel.matching import Closeness, Words
 from interlock.kernel.text import in_code, one_line, printable, quoted, truncated
-from interlock.record.base import UnknownVersionError
+from interlock.record.errors import UnknownVersionError
 from interlock.service.ports import ReadPorts
 from interlock.service.run.context import load_run_context
-from interlock.service.run.observations import repo_root_hash
 from interlock.service.run.summaries import Unreadable, unreadable_by
 from interlock.service.tokens.mint import minting
 from interlock.store.ports.errors import ContentDamagedError, KeyRingDamagedError, SessionUnhealthyError
 from interlock.store.ports.keys import KeyRing
 from interlock.store.ports.workspace import NOWHERE
-from interlock.views.resume import Candidate, RunQuery, Why, ranked
+from interlock.views.resume import Candidate, RunQuery, Why, ranked, repo_root_hash
 from interlock.views.summary import RunStatus, SessionSummary
 
 

@@ -33,8 +33,9 @@ from interlock.kernel.workflow_budgets import (
     DIAGNOSTICS_MAX,
 )
 from interlock.plan.compiled import CompiledWorkflow
-from interlock.record.base import Preferences, UnknownVersionError
+from interlock.record.base import Preferences
 from interlock.record.context import Context
+from interlock.record.errors import UnknownVersionError
 from interlock.record.events import Actor
 from interlock.record.outcome import ContextKeyPointer
 from interlock.service.catalog import CatalogView, Entry, Pinnable, RefusedFile

@@ -7,7 +7,7 @@ from interlock.engine.answer.model import CONTINUE_TOOL
 from interlock.kernel.blanks import Blank
 from interlock.kernel.budgets import ECHO_BYTES_MAX, NAMED_GOAL_CHARS_MAX
 from interlock.kernel.errors import Correction, ErrorCode, Refusal
-from interlock.kernel.ids import AttemptId, tag_of
+from interlock.kernel.ids import LABEL_CHARS, AttemptId, tag_of
 from interlock.kernel.text import one_line
 from interlock.record.tokens import AttemptRef, StateRef, TokenRef
 from interlock.service.ports import ReadPorts
@@ -17,7 +17,7 @@ from interlock.service.tokens.resolve import SentTokens, load_session, lost_hist
 from interlock.service.tokens.suggest import place_labelled, place_of_run
 from interlock.store.ports.errors import SessionUnhealthyError
 from interlock.views.node_position import chain_head
-from interlock.views.session import LABEL_CHARS, Node, Session
+from interlock.views.session import Node, Session
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,9 +11,9 @@ from interlock.kernel.errors import ErrorCode
 from interlock.kernel.ids import Digest, SessionId, SnapshotRef, WorkflowHash
 from interlock.plan.compiled import CompiledWorkflow, parse_compiled
 from interlock.plan.fit import snapshot_fault
-from interlock.record.base import MalformedRecordError, UnknownVersionError
 from interlock.record.bundle import Bundle, BundledSession, BundleError, SalvageBanner, parse_bundle
 from interlock.record.content import Contents, References, collect_references
+from interlock.record.errors import MalformedRecordError, UnknownVersionError
 from interlock.record.events import Event
 from interlock.record.manifest import ManifestRecord, SegmentClosed, attest_history
 from interlock.views.evolution import evolve

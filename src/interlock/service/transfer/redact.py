@@ -14,8 +14,9 @@ from interlock.kernel.canonical import Json, canonical_bytes, digest_of, digest_
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import ID_BODY_PATTERN, Digest, SessionId, SnapshotRef
 from interlock.record import payloads as data
-from interlock.record.base import EventIndex, MalformedRecordError
+from interlock.record.base import EventIndex
 from interlock.record.content import REDACTED, Contents
+from interlock.record.errors import MalformedRecordError
 from interlock.record.events import (
     AdvanceRecordedEvent,
     Event,

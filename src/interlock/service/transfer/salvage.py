@@ -8,9 +8,9 @@ from interlock.kernel.budgets import FOUND_BYTES_MAX
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import Digest, SessionId, SnapshotRef, WorkflowHash
 from interlock.kernel.text import one_line
-from interlock.record.base import UnknownVersionError
 from interlock.record.bundle import SalvageBanner
 from interlock.record.content import Contents, collect_references
+from interlock.record.errors import UnknownVersionError
 from interlock.record.events import Event
 from interlock.record.manifest import attest_history
 from interlock.service.run.advice import NEWER, advise

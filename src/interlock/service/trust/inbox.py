@@ -11,7 +11,7 @@ from interlock.kernel.budgets import CELL_BYTES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import SessionId
 from interlock.kernel.text import one_line
-from interlock.record.base import UnknownVersionError
+from interlock.record.errors import UnknownVersionError
 from interlock.service.outside.approvals import open_approval
 from interlock.service.outside.checks import results_at, waiting_check
 from interlock.service.outside.intents import OPEN_STATES, shown_intents

@@ -3,7 +3,6 @@
 import re
 
 from interlock.kernel.ids import ID_BODY_PATTERN, Digest, NodeId, SessionId
-from interlock.record.manifest import segment_rel_path
 
 SESSIONS = "sessions"
 SNAPSHOTS = "snapshots"
@@ -78,6 +77,8 @@ def cached_summary(session: SessionId) -> str:
 
 def segment(session: SessionId, first: int, last: int) -> str:
     """Return a segment's file."""
+    from interlock.record.manifest import segment_rel_path  # noqa: PLC0415 — a list of sessions needs no record model
+
     return f"{SESSIONS}/{session}/{segment_rel_path(first, last)}"
 
 
@@ -114,6 +115,11 @@ def temp(path: str, unique: str) -> str:
 def trashed(path: str) -> str:
     """Return the path of a content-addressed file in the trash; readers try it before they report a loss (GC-3)."""
     return f"{TRASH}/{path}"
+
+
+def kind_of(path: str) -> str:
+    """Return what a content-addressed file is, in words."""
+    return {SNAPSHOTS: "snapshot", PINNED: "pinned workflow", ARTIFACTS: "artifact"}.get(parent(path), "content")
 
 
 def is_session(name: str) -> bool:

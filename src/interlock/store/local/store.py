@@ -1,5 +1,6 @@
 """The local store: all ports over one data directory."""
 
+import threading
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -7,11 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from interlock.kernel.ids import Digest, SessionId, SnapshotRef, WorkflowHash
-from interlock.record.append_plan import AppendPlan, Stamps
-from interlock.record.base import MalformedRecordError
-from interlock.record.content import Contents
-from interlock.record.events import Event
-from interlock.record.snapshot import ExecutionSnapshot, parse_snapshot
+from interlock.record.errors import MalformedRecordError
 from interlock.store.local import layout
 from interlock.store.local.content import ContentFiles
 from interlock.store.local.definitions import DefinitionFiles
@@ -20,19 +17,23 @@ from interlock.store.local.keyring import KeyRingFile
 from interlock.store.local.locks import Locks, OsLocks
 from interlock.store.local.rounds import at_once, in_order
 from interlock.store.local.session.beginning import removed_if_unused
-from interlock.store.local.session.held import own_lock
-from interlock.store.local.session.session_log import SessionLog
+from interlock.store.local.session.stored_sessions import StoredSessions
 from interlock.store.local.session.summary_cache import SummaryCache
 from interlock.store.local.upkeep import make_root, make_trash, upkeep_lock
 from interlock.store.ports.definitions import DefinitionKey
 from interlock.store.ports.errors import ContentDamagedError, FailureKind, StoreFailureError, UpkeepBusyError
 from interlock.store.ports.keys import KeyRing, KeyRingStatus
-from interlock.store.ports.reader import LogVersion, Salvaged, UnfinishedAppend
+from interlock.store.ports.reader import ContentCheck, LogVersion, Salvaged, StoredLog, UnfinishedAppend
 from interlock.store.ports.writer import SessionLock
-from interlock.views.session import Session
 
 if TYPE_CHECKING:
+    from interlock.record.append_plan import AppendPlan, Stamps
+    from interlock.record.content import Contents
+    from interlock.record.events import Event
+    from interlock.record.snapshot import ExecutionSnapshot
     from interlock.store.local.collect.collector import LocalCollector
+    from interlock.store.local.session.session_log import SessionLog
+    from interlock.views.session import Session
 
 
 class LocalStore:
@@ -58,39 +59,51 @@ class LocalStore:
         self._locks = locks or OsLocks(root)
         self._content = ContentFiles(self._files, now_s)
         # Only the real disk is asked for several things at once.
-        sync_round = at_once if files is None else in_order
-        self._log = SessionLog(self._files, self._locks, self._content, sync_round)
+        self._sync_round = at_once if files is None else in_order
+        self._mutex = threading.Lock()
+        self._made_log: SessionLog | None = None
+        self._stored = StoredSessions(self._files)
         self._keyring = KeyRingFile(self._files)
         self._definitions = DefinitionFiles(self._files, self._locks)
         self._summaries = SummaryCache(self._files, self._content)
 
-    def load(self, session: SessionId, tag: str | None = None, *, since_s: float | None = None) -> Session | None:
+    @property
+    def _log(self) -> "SessionLog":
+        """The logs of all sessions, one object for the whole store: it verifies the locks that it yielded."""
+        with self._mutex:
+            if self._made_log is None:
+                from interlock.store.local.session.session_log import SessionLog  # noqa: PLC0415 — a list reads no log
+
+                self._made_log = SessionLog(self._files, self._locks, self._content, self._sync_round)
+            return self._made_log
+
+    def load(self, session: SessionId, tag: str | None = None, *, since_s: float | None = None) -> "Session | None":
         """See `SessionReader.load`."""
         return self._log.load(session, tag, since_s=since_s)
 
     def names(self) -> tuple[SessionId, ...]:
         """See `SessionReader.names`."""
-        return self._log.names()
+        return self._stored.names()
 
     def sessions(self) -> tuple[SessionId, ...]:
         """See `SessionReader.sessions`."""
-        return self._log.sessions()
+        return self._stored.sessions()
 
-    def history(self, session: SessionId) -> tuple[tuple[Event, ...], ...]:
+    def history(self, session: SessionId) -> "tuple[tuple[Event, ...], ...]":
         """See `SessionReader.history`."""
         return self._log.history(session)
 
-    def segments(self, session: SessionId) -> tuple[bytes, ...]:
-        """See `SessionReader.segments`."""
-        return self._log.segments(session)
+    def stored_log(self, session: SessionId) -> StoredLog:
+        """See `SessionReader.stored_log`."""
+        return self._stored.log(session)
 
     def log_versions(self) -> Mapping[SessionId, LogVersion]:
         """See `SessionReader.log_versions`."""
-        return self._log.log_versions()
+        return self._stored.log_versions()
 
-    def cached_summary(self, session: SessionId) -> bytes | None:
+    def cached_summary(self, session: SessionId, check: ContentCheck | None = None) -> bytes | None:
         """See `SessionReader.cached_summary`."""
-        return self._summaries.read(session)
+        return self._summaries.read(session, check)
 
     def salvage(self, session: SessionId) -> Salvaged | None:
         """See `SessionReader.salvage`."""
@@ -100,13 +113,19 @@ class LocalStore:
         """See `SessionReader.unfinished`."""
         return self._log.unfinished(session)
 
-    def snapshot(self, ref: SnapshotRef) -> ExecutionSnapshot:
+    def snapshot(self, ref: SnapshotRef) -> "ExecutionSnapshot":
         """See `SessionReader.snapshot`."""
+        from interlock.record.snapshot import parse_snapshot  # noqa: PLC0415 — see `_log`
+
         data = self._content.read(layout.snapshot(ref), ref, "snapshot")
         try:
             return parse_snapshot(data)
         except MalformedRecordError as error:
             raise ContentDamagedError(what="snapshot", digest=ref, found=error.found) from error
+
+    def check_snapshot(self, ref: SnapshotRef) -> None:
+        """See `SessionReader.check_snapshot`."""
+        self._content.read(layout.snapshot(ref), ref, "snapshot")
 
     def workflow_bytes(self, workflow_hash: WorkflowHash) -> bytes:
         """See `SessionReader.workflow_bytes`."""
@@ -132,15 +151,17 @@ class LocalStore:
         with removed_if_unused(self._files, self._locks, session), log as lock:
             yield lock
 
-    def append(self, lock: SessionLock, plan: AppendPlan, stamps: Stamps) -> Session:
+    def append(self, lock: SessionLock, plan: "AppendPlan", stamps: "Stamps") -> "Session":
         """See `SessionWriter.append`."""
         return self._log.append(lock, plan, stamps)
 
     def cache_summary(self, lock: SessionLock, summary: bytes) -> None:
         """See `SessionWriter.cache_summary`."""
+        from interlock.store.local.session.held import own_lock  # noqa: PLC0415 — see `_log`
+
         self._summaries.write(own_lock(lock, self._log).verified(), summary)
 
-    def restore(self, lock: SessionLock, history: Sequence[Sequence[Event]], contents: Contents) -> Session:
+    def restore(self, lock: SessionLock, history: "Sequence[Sequence[Event]]", contents: "Contents") -> "Session":
         """See `SessionWriter.restore`."""
         return self._log.restore(lock, history, contents)
 

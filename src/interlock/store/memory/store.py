@@ -28,7 +28,7 @@ from interlock.store.ports.keys import KeyRing, KeyRingStatus
 from interlock.store.ports.maintenance import (
     Kind,
 )
-from interlock.store.ports.reader import LogVersion, Salvaged, UnfinishedAppend
+from interlock.store.ports.reader import ContentCheck, LogVersion, Salvaged, StoredLog, UnfinishedAppend
 from interlock.store.ports.writer import SessionLock
 from interlock.views.evolution import evolve
 from interlock.views.session import BrokenHistoryError, Session, new_session
@@ -81,9 +81,9 @@ class MemoryStore:
         """Return the fold of the stored bytes, read again from the start."""
         return evolve(new_session(session), *chain.from_iterable(self.history(session)))
 
-    def segments(self, session: SessionId) -> tuple[bytes, ...]:
-        """See `SessionReader.segments`."""
-        return tuple(self._state.segments.get(session, ()))
+    def stored_log(self, session: SessionId) -> StoredLog:
+        """See `SessionReader.stored_log`."""
+        return StoredLog(segments=tuple(self._state.segments.get(session, ())), snapshots=(), is_attested=True)
 
     def names(self) -> tuple[SessionId, ...]:
         """See `SessionReader.names`."""
@@ -103,10 +103,14 @@ class MemoryStore:
         with state.mutex:
             return {name: LogVersion((len(log), 0, state.changed_s[name], 0)) for name, log in state.segments.items()}
 
-    def cached_summary(self, session: SessionId) -> bytes | None:
+    def cached_summary(
+        self,
+        session: SessionId,
+        check: ContentCheck | None = None,  # noqa: ARG002 — memory loses nothing
+    ) -> bytes | None:
         """See `SessionReader.cached_summary`."""
         count, summary = self._state.summaries.get(session, (0, b""))
-        return summary if count and count == len(self.segments(session)) else None
+        return summary if count and count == len(self._state.segments.get(session, ())) else None
 
     def salvage(self, session: SessionId) -> Salvaged | None:
         """See `SessionReader.salvage`. Memory holds no damage."""
@@ -132,6 +136,10 @@ class MemoryStore:
     def snapshot(self, ref: SnapshotRef) -> ExecutionSnapshot:
         """See `SessionReader.snapshot`."""
         return parse_snapshot(self._found(Kind.SNAPSHOT, "snapshot", ref))
+
+    def check_snapshot(self, ref: SnapshotRef) -> None:
+        """See `SessionReader.check_snapshot`."""
+        self.snapshot(ref)
 
     def workflow_bytes(self, workflow_hash: WorkflowHash) -> bytes:
         """See `SessionReader.workflow_bytes`."""
@@ -179,7 +187,7 @@ class MemoryStore:
         lock = self._own(lock)
         if lock.is_released:
             raise SessionLockReleasedError("the session's hold has ended")
-        self._state.summaries[lock.session_id] = (len(self.segments(lock.session_id)), summary)
+        self._state.summaries[lock.session_id] = (len(self._state.segments.get(lock.session_id, ())), summary)
 
     def restore(self, lock: SessionLock, history: Sequence[Sequence[Event]], contents: Contents) -> Session:
         """See `SessionWriter.restore`."""

@@ -4,15 +4,17 @@ Every use case has it. It has no method that writes.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NewType, Protocol
+from typing import TYPE_CHECKING, NewType, Protocol
 
 from interlock.kernel.ids import Digest, SessionId, SnapshotRef, WorkflowHash
-from interlock.record.events import Event
-from interlock.record.snapshot import ExecutionSnapshot
-from interlock.store.ports.errors import Health
-from interlock.views.session import Session
+from interlock.store.ports.errors import ContentDamagedError, Health
+
+if TYPE_CHECKING:
+    from interlock.record.events import Event
+    from interlock.record.snapshot import ExecutionSnapshot
+    from interlock.views.session import Session
 
 
 class SalvageCode(StrEnum):
@@ -49,8 +51,8 @@ class Salvaged:
     """
 
     session: SessionId
-    fold: Session | None
-    history: tuple[tuple[Event, ...], ...]
+    fold: "Session | None"
+    history: "tuple[tuple[Event, ...], ...]"
     health: Health = Health.HEALTHY
     where: str = ""
     found: str = ""
@@ -62,6 +64,36 @@ class Salvaged:
         if self.health is Health.HEALTHY:
             return None
         return SalvageCode.SALVAGED_PREFIX if self.history else SalvageCode.PARTIAL_DATA
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredLog:
+    """The bytes of a session's appends, oldest first, unverified.
+
+    `is_attested`: the manifest attests exactly these bytes. If not, the log is damaged, or an append was interrupted or
+    is just being written; `SessionReader.load` says which. `snapshots` are those that the manifest names.
+    """
+
+    segments: tuple[bytes, ...]
+    snapshots: tuple[SnapshotRef, ...]
+    is_attested: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ContentCheck:
+    """Looks, while sessions are listed, for content that their logs name and that is missing or altered.
+
+    `lost` is what was found of one session. `times` are those of files that were looked up for any session of the list.
+    """
+
+    times: dict[str, float | None] = field(default_factory=dict[str, float | None])
+    lost: list[ContentDamagedError] = field(default_factory=list[ContentDamagedError])
+
+    def take_lost(self) -> tuple[ContentDamagedError, ...]:
+        """Return what was found, and forget it."""
+        found = tuple(self.lost)
+        self.lost.clear()
+        return found
 
 
 class UnfinishedAppend(StrEnum):
@@ -80,7 +112,7 @@ LogVersion = NewType("LogVersion", tuple[int, int, float, int])
 class SessionReader(Protocol):
     """Reads verified history and the content it refers to. Writes nothing."""
 
-    def load(self, session: SessionId, tag: str | None = None, *, since_s: float | None = None) -> Session | None:
+    def load(self, session: SessionId, tag: str | None = None, *, since_s: float | None = None) -> "Session | None":
         """Return the session's fold, or None if no such session has history.
 
         An append counts once its writer has settled it. `tag` is that of a node which a verified token names: the
@@ -114,7 +146,7 @@ class SessionReader(Protocol):
         """
         ...
 
-    def history(self, session: SessionId) -> tuple[tuple[Event, ...], ...]:
+    def history(self, session: SessionId) -> "tuple[tuple[Event, ...], ...]":
         """Return a session's events, one tuple for each plan that was appended, oldest first; empty if unknown.
 
         Raises:
@@ -123,10 +155,8 @@ class SessionReader(Protocol):
         """
         ...
 
-    def segments(self, session: SessionId) -> tuple[bytes, ...]:
-        """Return the stored bytes of a session's appends, oldest first, unverified: for searches, which verify later.
-
-        What an interrupted append left may be among them.
+    def stored_log(self, session: SessionId) -> StoredLog:
+        """Return the stored bytes of a session's appends without parsing them: for searches, which verify later.
 
         Raises:
             StoreFailureError: The disk failed.
@@ -141,8 +171,11 @@ class SessionReader(Protocol):
         """
         ...
 
-    def cached_summary(self, session: SessionId) -> bytes | None:
+    def cached_summary(self, session: SessionId, check: ContentCheck | None = None) -> bytes | None:
         """Return the summary that was cached with the last append to a session; None if there is none.
+
+        With `check`, content that the log names and that was lost or altered since is noted there. A change that kept
+        the time of a file is not noticed.
 
         Raises:
             StoreFailureError: The disk failed.
@@ -169,8 +202,16 @@ class SessionReader(Protocol):
         """
         ...
 
-    def snapshot(self, ref: SnapshotRef) -> ExecutionSnapshot:
+    def snapshot(self, ref: SnapshotRef) -> "ExecutionSnapshot":
         """Return a stored snapshot.
+
+        Raises:
+            ContentDamagedError: It is missing or not the bytes of its name.
+        """
+        ...
+
+    def check_snapshot(self, ref: SnapshotRef) -> None:
+        """Verify the bytes of a stored snapshot without parsing them.
 
         Raises:
             ContentDamagedError: It is missing or not the bytes of its name.

@@ -6,20 +6,22 @@ yields and which is invalid after its `with` block.
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from interlock.kernel.ids import SessionId
-from interlock.record.append_plan import AppendPlan, Stamps
-from interlock.record.content import Contents
-from interlock.record.events import Event
-from interlock.views.session import Session
+
+if TYPE_CHECKING:
+    from interlock.record.append_plan import AppendPlan, Stamps
+    from interlock.record.content import Contents
+    from interlock.record.events import Event
+    from interlock.views.session import Session
 
 
 class SessionLock(Protocol):
     """Proof that the caller holds the lock of a healthy session, right now."""
 
     @property
-    def session(self) -> Session | None:
+    def session(self) -> "Session | None":
         """The session under the lock; None if it has no history yet.
 
         Raises:
@@ -44,7 +46,7 @@ class SessionWriter(Protocol):
         """
         ...
 
-    def append(self, lock: SessionLock, plan: AppendPlan, stamps: Stamps) -> Session:
+    def append(self, lock: SessionLock, plan: "AppendPlan", stamps: "Stamps") -> "Session":
         """Record a plan, whole or not at all, and return the session after it.
 
         A plan whose key event is already in the log is a replay: it writes nothing.
@@ -66,7 +68,7 @@ class SessionWriter(Protocol):
         """
         ...
 
-    def restore(self, lock: SessionLock, history: Sequence[Sequence[Event]], contents: Contents) -> Session:
+    def restore(self, lock: SessionLock, history: "Sequence[Sequence[Event]]", contents: "Contents") -> "Session":
         """Record the whole history of a session that has none, all of it or nothing, and return its fold.
 
         Args:

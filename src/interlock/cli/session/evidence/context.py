@@ -1,7 +1,6 @@
 """`interlock session context`: what the context of a run holds, and which step set each key."""
 
 import argparse
-import json
 import shutil
 import sys
 
@@ -13,7 +12,7 @@ from interlock.cli.screen import say, say_json
 from interlock.cli.session.chosen import add_session_argument
 from interlock.cli.session.evidence.show import account_of
 from interlock.cli.store import open_chosen_reader
-from interlock.kernel.canonical import Json
+from interlock.kernel.canonical import Json, readable_json
 from interlock.service.report.document import Block, Heading, Paragraph, Table, UntrustedText
 from interlock.service.report.session_report import ContextEntry, RunReport
 
@@ -53,7 +52,7 @@ def _blocks(run: RunReport) -> tuple[Block, ...]:
 
 
 def _value(value: Json) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return value if isinstance(value, str) else readable_json(value)
 
 
 def _origin(entry: ContextEntry) -> str:

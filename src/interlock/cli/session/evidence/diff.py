@@ -1,7 +1,6 @@
 """`interlock session diff`: two runs or two branches, aligned by step, and what differs."""
 
 import argparse
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -14,7 +13,7 @@ from interlock.cli.session.evidence.damage import Viewed, view_session
 from interlock.cli.session.lifecycle.branch import Branch, chosen_branch
 from interlock.cli.store import answered_by_store, open_chosen_reader
 from interlock.kernel.budgets import PASSAGE_BYTES_MAX
-from interlock.kernel.canonical import Json
+from interlock.kernel.canonical import Json, readable_json
 from interlock.kernel.ids import SessionId
 from interlock.kernel.text import one_line
 from interlock.record.context import Context
@@ -139,7 +138,7 @@ def _change_lines(change: Change) -> Iterator[str]:
 
 
 def _value(value: Json) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    text = value if isinstance(value, str) else readable_json(value)
     return "-" if value is None else one_line(text, PASSAGE_BYTES_MAX)
 
 

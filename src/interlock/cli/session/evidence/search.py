@@ -1,26 +1,27 @@
 """`interlock session search`: where words occur in everything that was recorded."""
 
 import argparse
-from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from interlock.cli.options import add_store_options
 from interlock.cli.render.phrases import place_words
 from interlock.cli.render.progress import with_progress
-from interlock.cli.screen import StopError, counted, flat, say, say_json
-from interlock.cli.session.chosen import listing, say_unreadable
+from interlock.cli.screen import StopError, flat, say, say_json
+from interlock.cli.session.chosen import say_incomplete, say_unreadable
 from interlock.cli.store import answered_by_store, open_chosen_reader
-from interlock.kernel.budgets import NAMED_MAX, PASSAGE_BYTES_MAX, PASSAGES_LISTED
+from interlock.kernel.budgets import PASSAGE_BYTES_MAX, PASSAGES_LISTED
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import SessionId
 from interlock.kernel.matching import Closeness, Words
 from interlock.kernel.text import one_line
-from interlock.service.report.passage_search import Hit, SearchResult, search_passages
-from interlock.service.report.search import Passage, step_of
-from interlock.service.run.context import StepLabel
+from interlock.service.report.search.passage_search import Hit, SearchResult, search_passages
 from interlock.service.run.plans import Plans
-from interlock.service.run.summaries import Unreadable
 from interlock.store.ports.store import StoreReader
+
+if TYPE_CHECKING:
+    from interlock.service.report.search.passages import Passage
+    from interlock.service.run.context import StepLabel
 
 _APPROXIMATE = {
     Closeness.SLIPS: "Nothing has these words; these passages have them if one letter is wrong.",
@@ -31,9 +32,9 @@ _APPROXIMATE = {
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Hit:
     session: SessionId
-    passage: Passage
+    passage: "Passage"
     label: str | None
-    step: StepLabel | None
+    step: "StepLabel | None"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -55,22 +56,22 @@ def run(options: argparse.Namespace) -> int:
         raise StopError("--limit must be at least 1.", "Leave it out for the first passages.", exit_code=2)
     store = open_chosen_reader(options)
     with answered_by_store():
-        listed = listing(store, Plans(store))
-        sessions = sorted((one.session for one in listed.sessions), reverse=True)
+        sessions = store.names()[::-1]
         progress = with_progress(sessions, len(sessions), "Searching sessions")
-        result = search_passages(store, sessions, Words.of(" ".join(options.words)), options.limit, progress)
+        result = search_passages(store, progress, Words.of(" ".join(options.words)), options.limit)
         shown = [_located(store, hit) for hit in result.hits[: options.limit]]
-    unreadable = (*listed.unreadable, *result.unreadable)
     if options.as_json:
-        say_json(_result_json(shown, result, unreadable))
+        say_json(_result_json(shown, result))
     else:
         _say(shown, result, options.limit)
-        say_unreadable(unreadable)
-        _say_incomplete(result.incomplete)
+        say_unreadable(result.unreadable)
+        say_incomplete(result.incomplete)
     return 0 if shown else 1
 
 
 def _located(store: StoreReader, hit: Hit) -> _Hit:
+    from interlock.service.report.search.passages import step_of  # noqa: PLC0415 — nothing may match
+
     session = store.load(hit.session)
     assert session is not None, "a session with a passage has a log"
     step = step_of(session, Plans(store), hit.passage)
@@ -94,23 +95,14 @@ def _say(shown: list[_Hit], result: SearchResult, limit: int) -> None:
         say(f"{len(result.hits) - len(shown)} more: --limit {len(result.hits)}, or add words.")
 
 
-def _say_incomplete(incomplete: Sequence[Unreadable]) -> None:
-    """Print of which sessions something could not be searched, and what says what it is."""
-    if incomplete:
-        named = ", ".join(f"{one.session} ({one.found})" for one in incomplete[:NAMED_MAX])
-        more = f" and {len(incomplete) - NAMED_MAX} more" if len(incomplete) > NAMED_MAX else ""
-        say(flat(f"{counted(len(incomplete), 'session')} damaged, not all of it was searched: {named}{more}."))
-        say("`interlock session verify` lists what is lost.")
-
-
-def _result_json(shown: list[_Hit], result: SearchResult, unreadable: Sequence[Unreadable]) -> dict[str, Json]:
+def _result_json(shown: list[_Hit], result: SearchResult) -> dict[str, Json]:
     passages: list[Json] = [_json(hit) for hit in shown]
     return {
         "passages": passages,
         "found": len(result.hits),
         "isWhole": result.is_whole,
         "closeness": result.closeness.name.lower() if result.closeness is not None else None,
-        "unreadable": [one.session for one in unreadable],
+        "unreadable": [one.session for one in result.unreadable],
         "incomplete": [one.session for one in result.incomplete],
     }
 

@@ -14,7 +14,7 @@ from interlock.kernel.budgets import CELL_BYTES_MAX, NAMED_MAX, SHORT_ID_CHARS_M
 from interlock.kernel.errors import ErrorCode
 from interlock.kernel.ids import SessionId
 from interlock.kernel.text import one_line
-from interlock.record.base import UnknownVersionError
+from interlock.record.errors import UnknownVersionError
 from interlock.record.events import WorkRecordedEvent
 from interlock.service.collect import CollectCommand, collect
 from interlock.service.run.history import history_of

@@ -4,7 +4,7 @@ from pydantic import ValidationError
 
 from interlock.kernel.canonical import digest_of_bytes
 from interlock.kernel.ids import SessionId
-from interlock.record.base import MalformedRecordError, UnknownVersionError
+from interlock.record.errors import MalformedRecordError, UnknownVersionError
 from interlock.record.manifest import SegmentClosed, SnapshotPinned, parse_segment_closed, segment_rel_path
 from interlock.store.local import layout
 from interlock.store.local.files import FileOps

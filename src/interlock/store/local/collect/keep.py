@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection
 
 from interlock.kernel.ids import SessionId
-from interlock.record.base import MalformedRecordError, UnknownVersionError
+from interlock.record.errors import MalformedRecordError, UnknownVersionError
 from interlock.record.keep import build_keep_marks, parse_keep_marks
 from interlock.store.local import layout
 from interlock.store.local.collect.mark import is_beginning, read_session

@@ -19,10 +19,10 @@ from rpds import HashTrieSet
 
 from interlock.kernel.canonical import digest_of_bytes
 from interlock.kernel.errors import InterlockError
-from interlock.kernel.ids import SessionId, SnapshotRef
+from interlock.kernel.ids import Digest, SessionId, SnapshotRef
 from interlock.record import events as ev
-from interlock.record.base import MalformedRecordError, UnknownVersionError
 from interlock.record.content import collect_references
+from interlock.record.errors import MalformedRecordError, UnknownVersionError
 from interlock.record.manifest import (
     Group,
     SegmentClosed,
@@ -33,7 +33,7 @@ from interlock.record.manifest import (
 )
 from interlock.store.local import layout
 from interlock.store.local.files import FileOps
-from interlock.store.local.session.settled import SettledMark, missing_bytes, read_mark
+from interlock.store.local.session.settled import SettledMark, is_lost, missing_bytes, read_mark
 from interlock.store.ports.errors import Health
 from interlock.store.ports.reader import Omitted
 from interlock.store.regular_file import NotRegularFileError
@@ -74,6 +74,7 @@ class Verified:
     manifest_lines: int = 0
     last_group: bytes = b""
     pins: "HashTrieSet[SnapshotRef]"
+    artifacts: "HashTrieSet[Digest]"
     file: tuple[int, int] | None = None
     is_marked: bool = False
 
@@ -106,7 +107,7 @@ class Followed:
 
 def unread(session: SessionId) -> Verified:
     """Return the state before anything of a session was read."""
-    return Verified(fold=new_session(session), pins=HashTrieSet())
+    return Verified(fold=new_session(session), pins=HashTrieSet(), artifacts=HashTrieSet())
 
 
 def follow(files: FileOps, known: Verified) -> Followed:
@@ -174,19 +175,6 @@ def _split_at_mark(known: Verified, groups: list[tuple[Verified, StoredSegment]]
 def _cut_short(verified: Verified, missing: int) -> DamageError:
     found = f"{missing} acknowledged bytes are missing at its end"
     return DamageError(where="manifest", found=found, verified=verified)
-
-
-def is_lost(files: FileOps, session: SessionId, mark: SettledMark | None) -> bool:
-    """Say whether a session without a group had history, by its mark or, without one, its cached summary (CRASH-9).
-
-    A summary is cached after an append only. An append that was interrupted before its group leaves neither.
-
-    Raises:
-        OSError: The disk failed.
-    """
-    if mark is None or mark.manifest_bytes is None:
-        return files.stat(layout.cached_summary(session)) is not None
-    return mark.manifest_bytes > 0
 
 
 def _check_not_lost(files: FileOps, verified: Verified, mark: SettledMark | None) -> None:
@@ -275,12 +263,16 @@ def add_group(known: Verified, segment: StoredSegment, *, folds: bool = True) ->
     pins = known.pins
     for ref in segment.group.pins:
         pins = pins.insert(ref)
+    artifacts = known.artifacts
+    for digest in collect_references(segment.events).artifacts:
+        artifacts = artifacts.insert(digest)
     return Verified(
         fold=fold,
         manifest_bytes=known.manifest_bytes + len(segment.group.data),
         manifest_lines=known.manifest_lines + segment.group.lines,
         last_group=segment.group.data,
         pins=pins,
+        artifacts=artifacts,
         file=known.file,
     )
 

@@ -53,13 +53,12 @@ from interlock.store.local.session.reading import (
     find_omitted,
     follow,
     history_of,
-    is_lost,
     read_with_recheck,
     unread,
 )
-from interlock.store.local.session.settled import read_mark, write_mark
+from interlock.store.local.session.settled import write_mark
 from interlock.store.ports.errors import SessionLockReleasedError
-from interlock.store.ports.reader import LogVersion, Salvaged, UnfinishedAppend
+from interlock.store.ports.reader import Salvaged, UnfinishedAppend
 from interlock.store.ports.writer import SessionLock
 from interlock.views.session import BrokenHistoryError, Session
 
@@ -123,34 +122,6 @@ class SessionLog:
             names = self._files.names(layout.events_dir(session))
         is_there = any(name.startswith(due) and layout.is_segment(name) for name in names)
         return UnfinishedAppend.SEGMENT if is_there else None
-
-    def sessions(self) -> tuple[SessionId, ...]:
-        """See `SessionReader.sessions`."""
-        return tuple(sorted(self.log_versions()))
-
-    def names(self) -> tuple[SessionId, ...]:
-        """See `SessionReader.names`."""
-        try:
-            found = self._files.names(layout.SESSIONS)
-        except OSError as error:
-            raise store_failure(error) from error
-        return tuple(SessionId(name) for name in sorted(found) if layout.is_session(name))
-
-    def segments(self, session: SessionId) -> tuple[bytes, ...]:
-        """See `SessionReader.segments`."""
-        try:
-            found = self._files.contents(layout.events_dir(session))
-        except OSError as error:
-            raise store_failure(error) from error
-        return tuple(found[name] for name in sorted(filter(layout.is_segment, found)))
-
-    def log_versions(self) -> dict[SessionId, LogVersion]:
-        """See `SessionReader.log_versions`."""
-        try:
-            versions = ((name, self._log_version(name)) for name in self.names())
-            return {name: version for name, version in versions if version is not None}
-        except OSError as error:
-            raise store_failure(error) from error
 
     @contextmanager
     def hold(self, session: SessionId, *, since_s: float | None = None) -> Generator[LocalSessionLock]:
@@ -327,16 +298,6 @@ class SessionLog:
             followed = read_with_recheck(partial(follow, self._files, unread(session)), hold, first=first)
             self._remember(followed.settled)
             return followed
-
-    def _log_version(self, session: SessionId) -> LogVersion | None:
-        """Return the version of a session's log; None if it never had a log."""
-        stat, mark = self._files.stat(layout.manifest(session)), read_mark(self._files, session)
-        settled = -1 if mark is None or mark.manifest_bytes is None else mark.manifest_bytes
-        if stat is None or not stat.size:
-            return LogVersion((0, 0, 0.0, settled)) if is_lost(self._files, session, mark) else None
-        if mark is not None and mark.is_of_this_boot and not settled:
-            return None
-        return LogVersion((stat.size, stat.inode, stat.modified_s, settled))
 
     def _remember(self, verified: Verified) -> None:
         with self._mutex:

@@ -82,3 +82,16 @@ def _fields(data: bytes) -> tuple[str, int]:
     """Return the fields of a mark, unchecked; encoding them again shows whether the bytes are a mark."""
     _, boot, manifest_bytes, *_ = (*data.decode("ascii", "replace").split(" ", 3), "", "")
     return boot, int(manifest_bytes) if manifest_bytes.isdecimal() else 0
+
+
+def is_lost(files: FileOps, session: SessionId, mark: SettledMark | None) -> bool:
+    """Say whether a session without a group had history, by its mark or, without one, its cached summary (CRASH-9).
+
+    A summary is cached after an append only. An append that was interrupted before its group leaves neither.
+
+    Raises:
+        OSError: The disk failed.
+    """
+    if mark is None or mark.manifest_bytes is None:
+        return files.stat(layout.cached_summary(session)) is not None
+    return mark.manifest_bytes > 0

@@ -13,19 +13,21 @@ is used for segments that are newer.
 
 import json
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from interlock.kernel.canonical import Json, canonical_bytes, digest_of_bytes
 from interlock.kernel.ids import Digest, SessionId
-from interlock.record.manifest import parse_segment_closed
 from interlock.store.local import layout
 from interlock.store.local.content import ContentFiles, discard
 from interlock.store.local.files import FileOps, store_failure
-from interlock.store.local.session.reading import Verified
 from interlock.store.ports.errors import ContentDamagedError
+from interlock.store.ports.reader import ContentCheck
 from interlock.store.regular_file import NotRegularFileError
+
+if TYPE_CHECKING:
+    from interlock.store.local.session.reading import Verified
 
 _VERSION = 3
 
@@ -38,8 +40,10 @@ class SummaryCache:
         self._content = content
         self._read_workflows = set[str]()
 
-    def read(self, session: SessionId) -> bytes | None:
+    def read(self, session: SessionId, check: ContentCheck | None = None) -> bytes | None:
         """Return a session's cached summary if the log and its files are unchanged since it was cached, else None.
+
+        With `check`, the other content that the log names is looked up, too (see `SessionReader.cached_summary`).
 
         Raises:
             StoreFailureError: The disk failed.
@@ -50,9 +54,27 @@ class SummaryCache:
                 return None
             if not _has_segments(self._files, session, cached.origin["events"], cached.origin["modifiedS"]):
                 return None
+            if check is not None:
+                self._check(check, cached.origin.get("others", ()), cached.origin["modifiedS"])
         except OSError as error:
             raise store_failure(error) from error
         return cached.summary if all(map(self._is_sound, cached.origin["content"])) else None
+
+    def _check(self, check: ContentCheck, paths: Iterable[str], known_s: float) -> None:
+        """Note which files are lost. One that is newer than what the summary was made from is read and verified."""
+        for path in paths:
+            if path not in check.times:
+                stat = self._files.stat(path)
+                check.times[path] = stat.modified_s if stat is not None else None
+            modified_s = check.times[path]
+            if modified_s is not None and modified_s <= known_s:
+                continue
+            try:
+                self._content.read(path, layout.digest_in(path), layout.kind_of(path))
+            except ContentDamagedError as error:
+                check.lost.append(error)
+            else:
+                check.times[path] = 0.0
 
     def _is_sound(self, path: str) -> bool:
         """Say whether a content-addressed file verifies. Sessions share workflows, so each is read once."""
@@ -66,7 +88,7 @@ class SummaryCache:
             self._read_workflows.add(path)
         return True
 
-    def write(self, verified: Verified, summary: bytes) -> None:
+    def write(self, verified: "Verified", summary: bytes) -> None:
         """Cache a summary of the verified log.
 
         Raises:
@@ -163,19 +185,24 @@ def _head(last_group: bytes, manifest_bytes: int, body: bytes) -> dict[str, Json
     }
 
 
-def _origin(files: FileOps, verified: Verified) -> dict[str, Json]:
-    """Return what a summary is made from: events, the times of manifest and last segment, the content of each run."""
+def _origin(files: FileOps, verified: "Verified") -> dict[str, Json]:
+    """Return what a summary is made from: events, times of manifest and last segment, content; and other content."""
+    from interlock.record.manifest import parse_segment_closed  # noqa: PLC0415 — only a writer needs it
+
     last = parse_segment_closed(verified.last_group.partition(b"\n")[0]).segment_rel_path
     segment = files.stat(f"{layout.session_dir(verified.session)}/{last}")
     manifest = files.stat(layout.manifest(verified.session))
     fold = verified.fold
     content = {layout.pinned_workflow(run.workflow_hash) for run in fold.runs.values()}
     content |= {layout.snapshot(fold.nodes[run.tip].snapshot) for run in fold.runs.values() if run.tip is not None}
+    others = {layout.snapshot(ref) for ref in verified.pins} | {layout.artifact(one) for one in verified.artifacts}
+    others -= content
     return {
         "events": fold.next_index,
         "manifestModifiedS": manifest.modified_s if manifest is not None else 0.0,
         "modifiedS": segment.modified_s if segment is not None else 0.0,
         "content": [*sorted(content)],
+        "others": [*sorted(others)],
     }
 
 

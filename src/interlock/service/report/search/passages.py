@@ -1,28 +1,26 @@
 """Searches everything that was recorded in a session, and says where it was found."""
 
 import json
-import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import assert_never
+from typing import TYPE_CHECKING, assert_never
 
-from interlock.engine.request import WHOLE_NOTES_CONTENT_TYPE
+from interlock.kernel.canonical import Json, readable_json
 from interlock.kernel.ids import Digest, NodeId, RunId, SessionId
 from interlock.record import events as ev
 from interlock.record import payloads as data
-from interlock.record.base import MalformedRecordError
+from interlock.record.content import WHOLE_NOTES_CONTENT_TYPE
+from interlock.record.errors import MalformedRecordError
 from interlock.record.outcome import Blocked
-from interlock.service.run.context import StepLabel, load_run_context
+from interlock.service.report.search.stored_records import digests_of_artifacts, named_artifacts
 from interlock.service.run.plans import Plans
 from interlock.store.ports.errors import ContentDamagedError
 from interlock.store.ports.reader import SessionReader
 from interlock.views.session import Session
 
-Lost = Callable[[ContentDamagedError], None]
-"""Takes the error of an artifact that cannot be searched."""
-_REFERENCE = b'"artifact_ref"'
-_ARTIFACT = re.compile(rb'"sha256":"(sha256:[0-9a-f]{64})"')
+if TYPE_CHECKING:
+    from interlock.service.run.context import StepLabel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,50 +52,27 @@ def passages(reader: SessionReader, session: SessionId) -> Iterator[Passage]:
                 yield Passage(index=event.event_index, run=run, node=node, where=where, text=text)
 
 
-def stored_records(reader: SessionReader, session: SessionId) -> Iterator[str]:
-    """Yield the bytes of a session's appends and artifacts as text, unverified. An unreadable artifact is left out.
-
-    Raises:
-        StoreFailureError: The disk failed.
-    """
-    for segment in reader.segments(session):
-        yield segment.decode("utf-8", "replace")
-        yield from (text for _, text in _named_artifacts(reader, segment))
-
-
-def passages_in_records(
-    reader: SessionReader, session: SessionId, may_match: Callable[[str], bool], lost: Lost = lambda _: None
-) -> Iterator[str]:
-    """Yield the texts of the records that may match, unverified. A record that cannot be parsed is left out.
-
-    An artifact that is missing or altered is passed to `lost`.
+def passages_in_records(reader: SessionReader, session: SessionId, may_match: Callable[[bytes], bool]) -> Iterator[str]:
+    """Yield the texts of the records that may match, unverified. What cannot be read is left out.
 
     Raises:
         UnknownVersionError: A newer Interlock wrote one.
         StoreFailureError: The disk failed.
     """
-    for segment in reader.segments(session):
-        artifacts = {digest for digest, text in _named_artifacts(reader, segment, lost) if may_match(text)}
-        if not artifacts and not may_match(segment.decode("utf-8", "replace")):
+    for segment in reader.stored_log(session).segments:
+        artifacts = {digest for digest, artifact in named_artifacts(reader, segment) if may_match(artifact)}
+        if not artifacts and not may_match(segment):
             continue
         for line in segment.split(b"\n"):
-            if may_match(line.decode("utf-8", "replace")) or not artifacts.isdisjoint(_ARTIFACT.findall(line)):
+            if may_match(line) or not artifacts.isdisjoint(digests_of_artifacts(line)):
                 with suppress(MalformedRecordError):
                     yield from (text for _, text in _texts(reader, ev.parse_event(line)))
 
 
-def _named_artifacts(reader: SessionReader, segment: bytes, lost: Lost = lambda _: None) -> Iterator[tuple[bytes, str]]:
-    for digest in _ARTIFACT.findall(segment) if _REFERENCE in segment else ():
-        try:
-            found = reader.artifact(Digest(digest.decode()))
-        except ContentDamagedError as error:
-            lost(error)
-            continue
-        yield digest, found.decode("utf-8", "replace")
-
-
-def step_of(session: Session, plans: Plans, passage: Passage) -> StepLabel | None:
+def step_of(session: Session, plans: Plans, passage: Passage) -> "StepLabel | None":
     """Return the step that recorded a passage; None if it is not about a step, or its plan cannot be read."""
+    from interlock.service.run.context import load_run_context  # noqa: PLC0415 — a search that finds nothing needs none
+
     if passage.node is None:
         return None
     node = session.nodes[passage.node]
@@ -172,5 +147,5 @@ def _artifact(reader: SessionReader, digest: Digest) -> str | None:
         return raw
 
 
-def _flat_json(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+def _flat_json(value: Json) -> str:
+    return value if isinstance(value, str) else readable_json(value)

@@ -1,0 +1,74 @@
+"""Which sessions there are, and the bytes and versions of their logs, without verifying a log.
+
+This module needs no record models, so a process that only lists sessions starts without them.
+"""
+
+import re
+from hashlib import sha256
+
+from interlock.kernel.ids import Digest, SessionId, SnapshotRef
+from interlock.store.local import layout
+from interlock.store.local.files import FileOps, store_failure
+from interlock.store.local.session.settled import is_lost, read_mark
+from interlock.store.ports.reader import LogVersion, StoredLog
+from interlock.store.regular_file import NotRegularFileError
+
+_ATTESTED = re.compile(rb'"segmentRelPath":"events/([^"]+)","sessionId":"[^"]+","sha256":"sha256:([0-9a-f]{64})"')
+_PINNED = re.compile(rb'"snapshotRef":"(sha256:[0-9a-f]{64})"')
+
+
+class StoredSessions:
+    """The sessions below one data directory."""
+
+    def __init__(self, files: FileOps) -> None:
+        self._files = files
+
+    def sessions(self) -> tuple[SessionId, ...]:
+        """See `SessionReader.sessions`."""
+        return tuple(sorted(self.log_versions()))
+
+    def names(self) -> tuple[SessionId, ...]:
+        """See `SessionReader.names`."""
+        try:
+            found = self._files.names(layout.SESSIONS)
+        except OSError as error:
+            raise store_failure(error) from error
+        return tuple(SessionId(name) for name in sorted(found) if layout.is_session(name))
+
+    def log(self, session: SessionId) -> StoredLog:
+        """See `SessionReader.stored_log`."""
+        try:
+            found = self._files.contents(layout.events_dir(session))
+            manifest = self._manifest(session)
+        except OSError as error:
+            raise store_failure(error) from error
+        segments = tuple(found[name] for name in sorted(filter(layout.is_segment, found)))
+        snapshots = tuple(SnapshotRef(Digest(ref.decode())) for ref in _PINNED.findall(manifest))
+        # The lines of the manifest are not parsed.
+        there = {(name.encode(), sha256(data).hexdigest().encode()) for name, data in found.items()}
+        is_attested = bool(manifest) and there == set(_ATTESTED.findall(manifest))
+        return StoredLog(segments=segments, snapshots=snapshots, is_attested=is_attested)
+
+    def log_versions(self) -> dict[SessionId, LogVersion]:
+        """See `SessionReader.log_versions`."""
+        try:
+            versions = ((name, self._log_version(name)) for name in self.names())
+            return {name: version for name, version in versions if version is not None}
+        except OSError as error:
+            raise store_failure(error) from error
+
+    def _log_version(self, session: SessionId) -> LogVersion | None:
+        """Return the version of a session's log; None if it never had a log."""
+        stat, mark = self._files.stat(layout.manifest(session)), read_mark(self._files, session)
+        settled = -1 if mark is None or mark.manifest_bytes is None else mark.manifest_bytes
+        if stat is None or not stat.size:
+            return LogVersion((0, 0, 0.0, settled)) if is_lost(self._files, session, mark) else None
+        if mark is not None and mark.is_of_this_boot and not settled:
+            return None
+        return LogVersion((stat.size, stat.inode, stat.modified_s, settled))
+
+    def _manifest(self, session: SessionId) -> bytes:
+        try:
+            return self._files.read(layout.manifest(session))
+        except (FileNotFoundError, NotADirectoryError, NotRegularFileError):
+            return b""
