@@ -73,21 +73,21 @@ def test_of_a_command_and_the_user_of_a_client_at_once_one_counts(tmp_path: Path
 
 @pytest.mark.inv("WORLD-12")
 def test_a_channel_tells_a_person_that_a_run_waits_for_them(tmp_path: Path) -> None:
-    data, space, told = tmp_path / "data", workspace_in(tmp_path, flow=asking()), tmp_path / "told"
+    data, space, sent = tmp_path / "data", workspace_in(tmp_path, flow=asking()), tmp_path / "sent"
     data.mkdir()
     lines = [
         'kind = "file"',
         'accepts = ["wr.needs_person"]',
         'sources = ["project"]',
-        f"path = {json.dumps(str(told))}",
+        f"path = {json.dumps(str(sent))}",
     ]
     (data / "config.toml").write_text("\n".join(["[channels.desk]", *lines, ""]))
     with Server(data, space) as server:
         start = server.start("test.flow", goal="Ship")
         waiting = server.advance(start)
-        until(told.exists)
+        until(sent.exists)
         assert waiting["waiting"]["for"] == "approval"
-        (message,) = map(json.loads, told.read_text().splitlines())
+        (message,) = map(json.loads, sent.read_text().splitlines())
         assert (message["kind"], message["fields"]["question"]) == ("wr.needs_person", "Do it this way?")
         assert message["run"] == start["run"]["runId"]
     assert unsound_below(data) == []

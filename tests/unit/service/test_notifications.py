@@ -1,4 +1,4 @@
-"""People are told through a channel that a run waits for their answer (WORLD-12)."""
+"""A channel tells people that a run waits for their answer (WORLD-12)."""
 
 from pathlib import Path
 from typing import Any, cast

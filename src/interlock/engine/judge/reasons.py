@@ -394,7 +394,7 @@ def overruled(step_id: str, kind: str, word: str) -> Violation:
         "needs_user_approval",
         _step(step_id),
         f"The run ends with the verdict {_named(word)} of {_named(kind)}; that a person accepted it is only claimed.",
-        "Read the verdict and decide. If the work must go on, redo the step on a new branch.",
+        "Read the verdict and decide. If the work must continue, redo the step on a new branch.",
         {"artifact": kind, "verdict": word},
     )
 
