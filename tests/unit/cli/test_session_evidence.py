@@ -251,7 +251,10 @@ def test_a_reviewer_of_a_repaired_task_reads_what_failed_what_passed_and_what_wa
     )
     assert "| The suite | make test: 214 passed | passed |" in report.split("## Steps")[0]
     assert "check not run: On Windows: no such machine here" in section(report, "What is missing")
-    assert "`Settle what is open`: skipped by a decision of the plan" in section(report, "What is missing")
+    assert "- **Steps:** 3 of 4 done, 1 skipped by decisions of the plan\n" in report
+    assert "skipped by decisions of the plan (see Path): `4. Settle what is open`." in section(
+        report, "What is missing"
+    )
     assert "after step 2, `Check it`: `verdict` equals 'failed': holds" in section(report, "Path")
     assert "after step 2, `Check it`: next is step " in section(report, "Path")
     assert "- **Result, as the agent reports it:** step " in report.split("## Verdicts")[0]

@@ -51,7 +51,7 @@ def test_a_report_in_markdown_starts_with_verdicts_and_ends_with_the_record(plac
         "- **Workflow:** `team.ship`",
         "- **Verdicts:** none was stated",
         "- **Status:** blocked: step 2 of 2, `Step b`",
-        "- **Steps:** 1 done, 1 not done, 2 in the plan",
+        "- **Steps:** 1 of 2 done, 1 not done",
         "- **Time:** from `2025-01-01T00:00:00.000Z` to `2025-01-01T00:01:00.000Z`, 1 min",
         "- **Code:** no git position was recorded: this report does not say which version of the code it is about",
         "- **Last report:** step 1, `Step a`: Built it. - `make`",

@@ -148,4 +148,7 @@ def test_reports_and_their_json_say_what_a_run_rests_on(root: Path, capsys: pyte
     assert run["restsOn"] == {"claimed": 2, "observed": 0, "signed": 0, "executed": 0, "notProven": ["fix"]}
     for command in ("show", "report"):
         assert main([*words, command, str(start["run"]["label"])]) == 0
-        assert "What the steps rest on: 2 claimed. Not proven:" in capsys.readouterr().out
+        assert (
+            "What the steps rest on: 2 claimed. Done without the proof that the workflow can demand:"
+            in capsys.readouterr().out
+        )

@@ -236,7 +236,7 @@ def test_the_end_counts_steps_by_level_and_names_what_was_not_proven() -> None:
     for notes in ("The plan of it.", "Looks good.", "Shipped it too."):
         bare = harness.advance(bare, notes)
     assert bare["restsOn"]["notProven"] == ["fix"]
-    assert "3 claimed. Not proven: `fix`." in bare.text
+    assert "3 claimed. Done without the proof that the workflow can demand: `fix`." in bare.text
 
 
 @pytest.mark.inv("PROOF-7")

@@ -254,7 +254,7 @@ class RestsOn(Published):
         if self.imported:
             parts.append("The run was imported: the levels of its steps before the import are those of the bundle.")
         if missing:
-            parts.append(f"Not proven: {missing}.")
+            parts.append(f"Done without the proof that the workflow can demand: {missing}.")
         return " ".join(parts)
 
 

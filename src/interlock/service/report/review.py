@@ -78,6 +78,9 @@ def _run(report: SessionReport, run: RunReport, options: ReviewOptions) -> Itera
     yield Heading(level=2, line=("What is missing",))
     missing = list(_missing(run))
     yield Bullets(tuple(missing)) if missing else Paragraph(("Nothing that was recorded: " + _NOTHING,))
+    skipped = joined(tuple(f"{one.number}. {one.title}" for one in run.not_done if one.is_skipped))
+    if skipped:
+        yield Paragraph(("Not missing, but skipped by decisions of the plan (see Path): ", *skipped, "."))
     yield Heading(level=2, line=("Steps",))
     for step in run.steps:
         yield from _step(step, "pending" if run.ended is None else "not done")
@@ -103,7 +106,10 @@ _CHECKED_WITH_CHECKS = (
     " agent's own statements."
 )
 _NO_POSITION = "no git position was recorded: this report does not say which version of the code it is about"
-_NOTHING = "every step of the plan was done, no gap is open, no check was left out, and nobody reported a deviation."
+_NOTHING = (
+    "every step of the plan was done or skipped by its decisions, no gap is open, no check was left out, and nobody"
+    " reported a deviation."
+)
 
 
 def _decisions(run: RunReport) -> Iterator[Line]:
@@ -131,9 +137,7 @@ def _overview(run: RunReport) -> Iterator[tuple[str, Line]]:
     yield "Status", (summary.status_text, *at)
     if run.ended is not None:
         yield "Ended", ended_line(run.ended)
-    done = sum(step.is_done for step in run.steps)
-    undone = len(run.steps) - done + len(run.not_done)
-    yield "Steps", (f"{done} done, {undone} not done, {summary.total} in the plan",)
+    yield "Steps", (_counted(run),)
     yield "Time", _time(run)
     began, last = _position(run.began_on), _position(run.observed)
     if began:
@@ -143,6 +147,18 @@ def _overview(run: RunReport) -> Iterator[tuple[str, Line]]:
     if not last:
         yield "Code", (_NO_POSITION,)
     yield from _result(run)
+
+
+def _counted(run: RunReport) -> str:
+    """Return how many steps of the plan were done: a step of a loop counts once, with the number of its reports."""
+    reports = sum(step.is_done for step in run.steps)
+    done = len({step.place.number for step in run.steps if step.is_done})
+    skipped = sum(one.is_skipped for one in run.not_done)
+    counts = [f"{done} of {run.summary.total} done" + (f" in {reports} reports" if reports != done else "")]
+    if skipped:
+        counts.append(f"{skipped} skipped by decisions of the plan")
+    left = (run.summary.total or 0) - done - skipped
+    return ", ".join([*counts, f"{left} not done"] if left > 0 else counts)
 
 
 def _position(observed: Mapping[ObservationKey, str]) -> Line:
@@ -288,8 +304,8 @@ def _missing(run: RunReport) -> Iterator[Line]:
         if not step.is_done:
             yield (*where, ": not done")
     for one in run.not_done:
-        why = "skipped by a decision of the plan, see Path" if one.is_skipped else "not reached"
-        yield f"step {one.number}, ", UntrustedText(one.title), f": {why}"
+        if not one.is_skipped:
+            yield f"step {one.number}, ", UntrustedText(one.title), ": not reached"
 
 
 def _unchecked(step: StepReport) -> Iterator[Line]:
