@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.flow import INPUTS, IS_FAST, Document, deciding, declared, document, loop, parallel, step
+from tests.support.verify import unsound
 
 from interlock.kernel.errors import ErrorCode
 from interlock.record.events import ContextSetEvent, DecisionTraceAppendedEvent
@@ -318,3 +319,16 @@ def test_a_part_of_a_prompt_is_shown_where_its_condition_is_known_to_hold(make: 
     assert shown == "Do a.\n\nHurry, fast."
     for context in ({}, {"mode": "slow"}):
         assert harness.start("test.flow", context=context)["pending"]["prompt"] == "Do a."
+
+
+@pytest.mark.inv("EVID-4")
+def test_a_deviation_that_was_refused_may_be_left_out_of_the_next_report() -> None:
+    harness = Harness.in_memory(document(step("a"), step("b")))
+    first = harness.start("test.flow")
+    faulty = {"kind": "wr.workflow_divergence", "reason": "because"}
+    refused = harness.advance(first, output={"notesMarkdown": "Did it all.", "artifacts": [faulty]})
+    assert "Leave it out" in refused.text
+    assert {"ackToken", "checkpointToken"}.isdisjoint(refused.structure)
+    sent = refused["nextCall"]["arguments"]
+    assert harness.call(refused["nextCall"]["tool"], sent)["pending"]["stepId"] == "b"
+    assert unsound(harness.store) == []

@@ -373,7 +373,10 @@ async def _read_state(stage: _Stage, server: _Server, here: Response) -> None:
     recap = str(state["recap"])
     screen.received(state.summary(), *(line for line in recap.splitlines() if line))
     steps = [cast("dict[str, Json]", answer["pending"]) for answer in (state, here)]
-    is_same = steps[0]["prompt"] == steps[1]["prompt"] and state["nextCall"] == here["nextCall"]
+    calls = [cast("dict[str, Json]", answer["nextCall"]) for answer in (state, here)]
+    is_same = steps[0]["prompt"] == steps[1]["prompt"] and all(
+        calls[0][member] == calls[1][member] for member in ("tool", "arguments")
+    )
     screen.claim("the answer has the same step and the same next call", holds=is_same)
     notes = [NOTES[step] for step in ("scope", "intent", "correctness")]
     screen.claim(

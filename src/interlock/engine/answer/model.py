@@ -202,8 +202,8 @@ def _data(facts: AnswerModel, call: NextCall | None) -> ExecutionAnswer:
         next_call=call,
         waiting=facts.step.waiting if facts.step is not None else None,
         state_token=facts.state_token,
-        ack_token=None if is_ordinary(facts) else facts.ack_token,
-        checkpoint_token=None if is_ordinary(facts) else facts.checkpoint_token,
+        ack_token=None if _is_one_call(facts) else facts.ack_token,
+        checkpoint_token=None if _is_one_call(facts) else facts.checkpoint_token,
         is_complete=facts.step is None and facts.ended is None,
         ended=facts.ended,
         next_intent=_next_intent(facts),
@@ -227,9 +227,14 @@ def is_ordinary(facts: AnswerModel) -> bool:
     It does not repeat what an earlier answer said or its own call holds (ANS-16): the goal, the workflow's id, a second
     place for the `ackToken`, and a token for checkpoints, for which the `ackToken` serves.
     """
+    return facts.blockers is None and _is_one_call(facts)
+
+
+def _is_one_call(facts: AnswerModel) -> bool:
+    """Say whether the answer to a report asks for one call alone, so that no second token can be mixed in (ANS-16)."""
     if facts.occasion != "advance" or facts.step is None or facts.ack_token is None:
         return False
-    return facts.blockers is None and facts.redirect is None and facts.awaited is None and facts.step.waiting is None
+    return facts.redirect is None and facts.awaited is None and facts.step.waiting is None
 
 
 def _identity(facts: AnswerModel) -> RunIdentity:

@@ -5,11 +5,13 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from interlock.engine.gates import Question
+from interlock.engine.judge.observed import without_faulty_divergence
 from interlock.engine.judge.proof import ProofContext
 from interlock.engine.request import Request
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import AttemptId, EventId, NodeId, RunId, SessionId
 from interlock.plan.compiled import CompiledWorkflow
+from interlock.plan.records import PlanNode
 from interlock.record.append_plan import AppendPlan
 from interlock.record.base import Preferences
 from interlock.record.context import Context
@@ -92,13 +94,17 @@ class Attempt:
         """The evidence to check: this request, completed by that of the refused attempt before it."""
         if self.earlier is None:
             return self.request.in_stored_order()
-        return self.request.over(self.earlier, unnamed=self._sole_assessment()).in_stored_order()
+        earlier = without_faulty_divergence(self.workflow, self._pending(), self.earlier, self.attempt)
+        return self.request.over(earlier, unnamed=self._sole_assessment()).in_stored_order()
+
+    def _pending(self) -> PlanNode:
+        state = self.snapshot.state
+        assert isinstance(state, Running), "a complete node has no attempts"
+        return self.workflow.steps[state.pending.step.step_id]
 
     def _sole_assessment(self) -> str | None:
         """Return the assessment that a rating need not name: the only one that the step asks for."""
-        state = self.snapshot.state
-        assert isinstance(state, Running), "a complete node has no attempts"
-        task = self.workflow.steps[state.pending.step.step_id].task
+        task = self._pending().task
         assert task is not None, "a pending step is a task"
         assessments = task.evidence.assessments
         return assessments[0] if len(assessments) == 1 else None

@@ -14,6 +14,7 @@ from interlock.engine.judge import reasons
 from interlock.engine.judge.evidence import artifact_fault
 from interlock.engine.judge.shape import artifact_outline
 from interlock.engine.judge.violations import Violation
+from interlock.engine.request import Request
 from interlock.kernel.blanks import Outline
 from interlock.kernel.budgets import DIVERGENCE_SUMMARY_BYTES_MAX
 from interlock.kernel.canonical import Json, digest_of
@@ -138,5 +139,14 @@ def _divergence(
     )
 
 
+def without_faulty_divergence(
+    workflow: CompiledWorkflow, node: PlanNode, earlier: Request, attempt: AttemptId
+) -> Request:
+    """Return a refused request without deviations that do not meet their contract: no step needs one (EVID-4)."""
+    sent = [one for one in earlier.artifacts if one.get("kind") == _DIVERGENCE_KIND]
+    is_faulty = any(isinstance(_divergence(workflow, node, one, attempt), Violation) for one in sent)
+    return earlier.without(_DIVERGENCE_KIND) if is_faulty else earlier
+
+
 def _refused(fault: str) -> Violation:
-    return reasons.invalid_artifact(DIVERGENCE_CONTRACT, _DIVERGENCE_KIND, fault, (_DIVERGENCE,))
+    return reasons.invalid_divergence(DIVERGENCE_CONTRACT, _DIVERGENCE_KIND, fault, _DIVERGENCE)

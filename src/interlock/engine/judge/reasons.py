@@ -132,6 +132,17 @@ def unmet_criteria(lacks: Sequence[str]) -> Violation:
     )
 
 
+def invalid_divergence(ref: str, kind: str, fault: str, outline: Mapping[str, Outline]) -> Violation:
+    """`contract_violation:invalid_required_output` for a deviation that breaks its contract. It may be left out."""
+    return _finding(
+        "invalid_required_output",
+        _contract(ref),
+        f"The artifact `{kind}` does not meet {ref}: {_share(fault)}.",
+        f"Leave it out: it was not kept, and the step does not need it. Only if you deviated from the step: "
+        f"{_shape_words((outline,))}" + _USE_FRESH,
+    )
+
+
 def follow_up(assessment: str, level: str, guidance: str) -> Violation:
     """`contract_violation:invalid_required_output` for a rating that requires more work."""
     return _finding(
