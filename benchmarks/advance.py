@@ -15,7 +15,7 @@ from pathlib import Path
 from tests.support.load import Heard, Sent, linear_workflow
 
 from benchmarks.floors import FiveSyncs
-from benchmarks.history import Line, Young
+from benchmarks.history import YOUNG_FROM, YOUNG_TO, Line, Young
 from benchmarks.table import Figure, at_most, least, ms, told
 from benchmarks.wire import MINIMAL, MINIMAL_NOTES, SYNC_MS, Wire, call_params, heard, serving, start, temporary_site
 from interlock.kernel.canonical import Json
@@ -38,7 +38,10 @@ def _latency(depths: Sequence[int], rounds: int) -> list[Figure]:
     with temporary_site() as site, ExitStack() as exits:
         site.add_workflow(linear_workflow(SHORT, SHORT_STEPS))
         site.add_workflow(linear_workflow(PLAN_LONG, PLAN_STEPS))
-        site.add_workflow(linear_workflow(PLAN_SHORT, 20))
+        # A step of the long plan stores a new snapshot. For one of a short plan to do so too, each plan runs once.
+        fresh = [f"{PLAN_SHORT}-{number}" for number in range(rounds // (YOUNG_TO - YOUNG_FROM) + 2)]
+        for workflow_id in fresh:
+            site.add_workflow(linear_workflow(workflow_id, 20))
         wire = exits.enter_context(serving(site))
         minimal = exits.enter_context(_minimal(site.root / "minimal"))
         floor = FiveSyncs(site.root)
@@ -47,7 +50,7 @@ def _latency(depths: Sequence[int], rounds: int) -> list[Figure]:
             line.grow(depth)
         long = Line(wire, PLAN_LONG)
         long.grow(LONG_DONE if rounds > 100 else 100)
-        young = Young(wire, iter(lambda: PLAN_SHORT, ""))
+        young = Young(wire, iter(fresh))
         contestants: dict[str, Callable[[], float]] = {
             "five": floor.append_once,
             "minimal": _MinimalSession(minimal).advance,

@@ -91,6 +91,7 @@ def test_the_data_directory_can_be_kept_and_is_whole(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     kept = re.search(r"The data directory is kept: (\S+)", done.stdout)
     assert kept is not None
+    assert f"`interlock --data-dir {kept[1]} session report`" in done.stdout
     [directory] = (Path(kept[1]) / "sessions").iterdir()
     assert LocalStore(Path(kept[1])).load(SessionId(directory.name)) is not None
 

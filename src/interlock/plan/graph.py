@@ -20,6 +20,7 @@ class Graphs:
     loops: Mapping[str, Loop]
     conditions: Mapping[str, Condition]
     members: Mapping[str | None, tuple[PlanNode, ...]]
+    names: Mapping[str | None, tuple[str, ...]]
     scope_of: Mapping[str, str | None]
     out_edges: Mapping[str, tuple[PlanEdge, ...]]
     in_edges: Mapping[str, tuple[PlanEdge, ...]]
@@ -67,6 +68,7 @@ class Graphs:
             loops={loop.loop_id: loop for loop in plan.loops},
             conditions={named.condition_id: named.condition for named in plan.conditions},
             members={scope: tuple(nodes) for scope, nodes in members.items()},
+            names={scope: tuple(node.node_id for node in nodes) for scope, nodes in members.items()},
             scope_of=scope_of,
             out_edges={node: tuple(edges) for node, edges in out_edges.items()},
             in_edges={node: tuple(edges) for node, edges in in_edges.items()},

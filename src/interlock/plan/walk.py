@@ -6,6 +6,7 @@ takes only the edge that was chosen; every other completed node takes all its ed
 """
 
 from dataclasses import dataclass
+from itertools import filterfalse
 
 from interlock.plan.graph import Graphs
 from interlock.plan.records import PlanEdge, PlanNode
@@ -26,9 +27,11 @@ class ExecutionState:
     def __init__(self, graphs: Graphs, state: Running | Complete | None = None) -> None:
         self.graphs = graphs
         self.stack: list[LoopFrame] = list(state.loop_stack) if isinstance(state, Running) else []
-        self.completed: set[str] = set(state.completed.values) if state is not None else set()
-        self.skipped: set[str] = set(state.skipped.values) if state is not None else set()
-        self.taken: set[str] = set(state.edges_taken.values) if state is not None else set()
+        stored = (state.completed, state.skipped, state.edges_taken) if state is not None else (None, None, None)
+        self._stored: tuple[KeySet | None, ...] = stored
+        self.completed, self.skipped, self.taken = (
+            set(one.values) if one is not None else set[str]() for one in stored
+        )
 
     @property
     def scope(self) -> str | None:
@@ -47,14 +50,16 @@ class ExecutionState:
 
     def next_open(self) -> OpenNode | None:
         """Return the first unresolved node in scope. Plan order ensures that the edges into it are resolved."""
-        prefix, completed, skipped = self.prefix, self.completed, self.skipped
-        for node in self.graphs.members[self.scope]:
-            key = prefix + node.node_id
-            if key not in completed and key not in skipped:
-                edges = self.graphs.in_edges.get(node.node_id, ())
-                is_dead = bool(edges) and not any(self.is_taken(edge, prefix) for edge in edges)
-                return OpenNode(node=node, is_dead=is_dead)
-        return None
+        prefix = self.prefix
+        keys = map(prefix.__add__, self.graphs.names[self.scope])
+        not_completed = filterfalse(self.completed.__contains__, keys)
+        key = next(filterfalse(self.skipped.__contains__, not_completed), None)
+        if key is None:
+            return None
+        node = self.graphs.nodes[key.removeprefix(prefix)]
+        edges = self.graphs.in_edges.get(node.node_id, ())
+        is_dead = bool(edges) and not any(self.is_taken(edge, prefix) for edge in edges)
+        return OpenNode(node=node, is_dead=is_dead)
 
     def is_taken(self, edge: PlanEdge, prefix: str) -> bool:
         """Say whether an edge was taken; `prefix` is that of the keys of its graph."""
@@ -101,7 +106,17 @@ class ExecutionState:
 
     def sets(self) -> tuple[KeySet, KeySet, KeySet]:
         """Return completed, skipped and taken as they are stored."""
-        completed, skipped, taken = (
-            KeySet(kind="set", values=tuple(sorted(marked))) for marked in (self.completed, self.skipped, self.taken)
-        )
+        marked = (self.completed, self.skipped, self.taken)
+        completed, skipped, taken = (_ordered(keys, before) for keys, before in zip(marked, self._stored, strict=True))
         return completed, skipped, taken
+
+
+def _ordered(keys: set[str], before: KeySet | None) -> KeySet:
+    """Return keys in order. Most of them are in order in the set before: those that are new are sorted into it."""
+    if before is None:
+        return KeySet(kind="set", values=tuple(sorted(keys)))
+    if len(keys) == len(before.values) and keys.issuperset(before.values):
+        return before
+    kept = list(filter(keys.__contains__, before.values))
+    kept += keys.difference(kept)
+    return KeySet(kind="set", values=tuple(sorted(kept)))

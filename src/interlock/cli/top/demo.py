@@ -99,6 +99,9 @@ def run(options: argparse.Namespace) -> int:
         screen.failed(fault)
     if options.keep:
         screen.note(f"The data directory is kept: {stage.data_dir}")
+        screen.note(f"Read the run: `interlock --data-dir {stage.data_dir} session report`.")
+    elif not faults and exit_code == 0:
+        screen.note("`interlock demo --keep` keeps this run, to be read with `interlock session report`.")
     return 1 if faults else exit_code
 
 
@@ -255,8 +258,7 @@ async def _play(stage: _Stage) -> None:
     _draw_run(stage, killed, _verify(stage, killed), branch)
     claims, seconds = len(stage.screen.claims), time.monotonic() - began
     stage.screen.note(f"{claims} claims checked, all of them hold. It took {seconds:.1f} s.")
-    stage.screen.note("Next: `interlock doctor --client claude-code` prints how to register the server in a client,")
-    stage.screen.note("and `interlock demo --keep` keeps this run: read it with `interlock session report`.")
+    stage.screen.note("Next: `interlock doctor --client claude-code` prints how to register the server in a client.")
 
 
 async def _work_until_killed(stage: _Stage) -> _Killed:
