@@ -10,7 +10,6 @@ from typing import Any
 import httpx
 from starlette.applications import Starlette
 
-from interlock.cli.workflow.editing import WorkflowEditor
 from interlock.cli.workflow.places import WorkflowLocations
 from interlock.config.settings import Settings
 from interlock.console.access import Access
@@ -56,7 +55,7 @@ def console_of(
         collection=lambda: {"sessions": 0},
         clients=lambda: {"json": "a block"},
         read_settings=lambda: faults or settings,
-        authoring=WorkflowEditor(places=places),
+        authoring=places.author,
     )
     return build_app(sources, decisions, maintenance, access), access
 

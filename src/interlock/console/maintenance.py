@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from interlock.config.settings import Settings
-from interlock.console.authoring import Authoring
 from interlock.kernel.canonical import Json
+from interlock.service.authoring import WorkflowAuthor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,4 +19,4 @@ class Maintenance:
     collection: Callable[[], Mapping[str, Json]]
     clients: Callable[[], Mapping[str, str]]
     read_settings: Callable[[], Settings | str]
-    authoring: Authoring
+    authoring: WorkflowAuthor

@@ -147,7 +147,6 @@ def _open_decisions(options: argparse.Namespace) -> "Decisions":
 
 
 def _open_maintenance(options: argparse.Namespace, settings: Settings) -> "Maintenance":
-    from interlock.cli.workflow.editing import WorkflowEditor  # noqa: PLC0415 — as above
     from interlock.console.maintenance import Maintenance  # noqa: PLC0415 — as above
 
     places = place_arguments(options)
@@ -165,5 +164,5 @@ def _open_maintenance(options: argparse.Namespace, settings: Settings) -> "Maint
         collection=lambda: dry_run_json(settings.data_dir, settings.config.retention_days),
         clients=clients,
         read_settings=read_again,
-        authoring=WorkflowEditor(places=chosen_places(options)),
+        authoring=chosen_places(options).author,
     )

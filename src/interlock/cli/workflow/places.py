@@ -21,6 +21,7 @@ from interlock.kernel.workflow_budgets import (
     DOCUMENT_BYTES_MAX,
 )
 from interlock.plan.compile.routines import Routine, RoutineLibrary, builtin_routines, routine_of
+from interlock.service.authoring import WorkflowAuthor
 from interlock.service.catalog import (
     Catalog,
     Entry,
@@ -60,6 +61,11 @@ class WorkflowLocations:
     def catalog(self) -> Catalog:
         """All sources, read and checked."""
         return Catalog(self.files)
+
+    @cached_property
+    def author(self) -> WorkflowAuthor:
+        """Writes files of the workspace."""
+        return WorkflowAuthor(workspace=self.workspace, files=self.files, catalog=self.catalog, entry_in=self.entry_in)
 
     @cached_property
     def _bindings(self) -> Mapping[str, Json]:

@@ -7,7 +7,6 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
-from interlock.console.authoring import Authoring, OpenedSource
 from interlock.console.pages.forms import read_form
 from interlock.console.reading import RefusedPageError
 from interlock.console.rendering.templates import Templates
@@ -20,6 +19,7 @@ from interlock.plan.builtins.features import FEATURES
 from interlock.plan.builtins.packs import PACKS
 from interlock.plan.builtins.references import SNIPPETS
 from interlock.plan.builtins.templates import TEMPLATES
+from interlock.service.authoring import NotWritten, OpenedSource, WorkflowAuthor
 
 _BYTE_ORDER_MARK = "\ufeff"
 _BUILTINS = (
@@ -35,7 +35,7 @@ _BUILTINS = (
 class EditPages:
     """The handlers. Only `save` and `copy` write."""
 
-    authoring: Authoring
+    authoring: WorkflowAuthor
     templates: Templates
 
     def edit(self, request: Request) -> Response:
@@ -103,9 +103,9 @@ class EditPages:
             raise RefusedPageError(refusal, 404)
         return workflow, opened
 
-    def _done(self, request: Request, refused: Refusal | None, workflow: str, said: str) -> Response:
+    def _done(self, request: Request, refused: NotWritten | None, workflow: str, said: str) -> Response:
         if refused is not None:
-            raise RefusedPageError(refused, 409)
+            raise RefusedPageError(refused.refusal, 409)
         return self.templates.page(request, "saved.html", {"title": "Written", "said": said, "workflow_id": workflow})
 
 

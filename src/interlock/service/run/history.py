@@ -6,7 +6,8 @@ from interlock.kernel.ids import NodeId, SessionId
 from interlock.record.events import Event
 from interlock.store.ports.errors import SessionUnhealthyError
 from interlock.store.ports.reader import SessionReader
-from interlock.views.session import Session
+from interlock.views.evolution import evolve
+from interlock.views.session import Session, new_session
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,6 +16,11 @@ class History:
 
     session: Session
     appended: tuple[tuple[Event, ...], ...]
+
+    @property
+    def ends(self) -> tuple[int, ...]:
+        """The index of the last event of each append."""
+        return tuple(plan[-1].event_index for plan in self.appended)
 
 
 def history_of(reader: SessionReader, session: SessionId) -> History | None:
@@ -33,6 +39,17 @@ def history_of(reader: SessionReader, session: SessionId) -> History | None:
     # Another process may append between the two.
     appended = (plan for plan in reader.history(session) if plan[0].event_index < state.next_index)
     return History(session=state, appended=tuple(appended))
+
+
+def history_at(history: History, event: int) -> History:
+    """Return the history up to an event, with the whole append that contains it: an append becomes true whole.
+
+    The state is computed from the beginning of the log.
+    """
+    kept = tuple(plan for plan in history.appended if plan[0].event_index <= event)
+    assert kept, "no event is before the first"
+    events = [one for plan in kept for one in plan]
+    return History(session=evolve(new_session(history.session.session), *events), appended=kept)
 
 
 def session_of_node(reader: SessionReader, node: NodeId) -> Session | None:

@@ -22,11 +22,12 @@ from interlock.cli.session.place import read_place
 from interlock.cli.store import answered_by_store, open_chosen_reader
 from interlock.kernel.budgets import ECHO_BYTES_MAX, STEPS_SHOWN
 from interlock.kernel.text import one_line
+from interlock.service.report.document import Paragraph
 from interlock.service.report.layout import RenderOptions, page_of
 from interlock.service.report.session_report import SessionReport, SessionReporter
 from interlock.service.report.step_report import StepReport
 from interlock.service.run.context import RunContext
-from interlock.service.run.history import History
+from interlock.service.run.history import History, history_at
 from interlock.service.run.plans import Plans
 from interlock.store.ports.store import StoreReader
 
@@ -46,6 +47,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--step", metavar="STEP", help="only the steps with this number, id or title, with their task and evidence"
     )
+    parser.add_argument(
+        "--at",
+        type=int,
+        metavar="EVENT",
+        help="as it was at this event, numbered as in `session timeline`, with all that was recorded together with it",
+    )
     parser.add_argument("--workspace", default=argparse.SUPPRESS, help="directory of the project (INTERLOCK_WORKSPACE)")
     parser.add_argument("--all", dest="shows_all", action="store_true", help="every step, with its complete notes")
 
@@ -62,7 +69,7 @@ def run(options: argparse.Namespace) -> int:
     store = open_chosen_reader(options)
     with answered_by_store():
         chosen, others = chosen_or_latest(store, Plans(store), options.session, here)
-    viewed = account_of(store, chosen, steps_max=None if shows_all else STEPS_SHOWN, options=options)
+    viewed = account_of(store, chosen, steps_max=None if shows_all else STEPS_SHOWN, options=options, at=options.at)
     report = viewed.view if options.step is None else select_steps(viewed.view, options.step)
     if options.as_json:
         say_json(viewed.with_damage(session_json(report, here.drift_of)))
@@ -76,7 +83,8 @@ def run(options: argparse.Namespace) -> int:
         draw=drawn,
         drift_of=here.drift_of,
     )
-    page = (*viewed.banner, *page_of(report, render_options))
+    past = (Paragraph((f"As of event {report.events - 1}.",)),) if options.at is not None else ()
+    page = (*viewed.banner, *past, *page_of(report, render_options))
     say(as_text(page, shutil.get_terminal_size().columns if sys.stdout.isatty() else None))
     if others is not None:
         say(others)
@@ -115,13 +123,15 @@ def account_of(
     *,
     steps_max: int | None = None,
     options: argparse.Namespace | None = None,
+    at: int | None = None,
 ) -> Viewed[SessionReport]:
     """Load the report of the selected session or run; of its sound beginning if the session is damaged.
 
-    With `options`, signatures are compared with the keys that the user's configuration names.
+    With `at`, the report is as of that event. With `options`, signatures
+    are compared with the keys that the user's configuration names.
 
     Raises:
-        StopError: The name fits no session or several, or the store cannot answer.
+        StopError: The name fits no session or several, no selected run had begun, or the store cannot answer.
     """
     with answered_by_store():
         plans = Plans(store)
@@ -129,13 +139,30 @@ def account_of(
 
         def report(history: History) -> SessionReport:
             keys = known_keys(options, history.session) if options is not None else None
-            reporter = SessionReporter(store, plans, history, keys)
-            return reporter.session(chosen.runs(history.session), steps_max=steps_max)
+            shown = history if at is None else _past(history, chosen, at)
+            reporter = SessionReporter(store, plans, shown, keys)
+            return reporter.session(chosen.runs(shown.session), steps_max=steps_max)
 
         viewed = view_session(store, plans, chosen, report)
     if viewed.damage is None:
         return viewed
     return replace(viewed, view=_without_remedies(viewed.view))
+
+
+def _past(history: History, chosen: SelectedSession, at: int) -> History:
+    """Return the history as of an event.
+
+    Raises:
+        StopError: The log, or its sound beginning, has no such event, or no selected run had begun at it.
+    """
+    last = history.ends[-1]
+    runs = chosen.runs(history.session)
+    first = min((history.session.runs[one].index for one in runs), default=0)
+    if not first <= at <= last:
+        missing = f"{chosen.session} has no event {at} that can be read"
+        found = f"The run had not begun at event {at}" if 0 <= at <= last else missing
+        raise StopError(f"{found}.", f"Name an event from {first} to {last} with --at.", exit_code=1)
+    return history_at(history, at)
 
 
 def _without_remedies(report: SessionReport) -> SessionReport:

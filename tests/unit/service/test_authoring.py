@@ -1,0 +1,73 @@
+"""Workflow files are written whole or not at all, and what cannot run is not written."""
+
+import errno
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from interlock.cli.workflow.places import WorkflowLocations
+from interlock.service.authoring import NewFile, NotWritten, WorkflowAuthor
+from interlock.testing.harness import linear_workflow
+
+SHIP = json.dumps(linear_workflow("team.ship", "a")).encode()
+OTHER = json.dumps(linear_workflow("team.ship", "a", "b")).encode()
+
+
+@pytest.fixture
+def author(tmp_path: Path) -> WorkflowAuthor:
+    return WorkflowLocations(workspace=tmp_path, user_dir=tmp_path / "user", core_source=None).author
+
+
+def new_file(author: WorkflowAuthor, data: bytes) -> NewFile:
+    path = author.workspace / ".interlock" / "workflows" / "ship.json"
+    return NewFile(path=path, ref="ship.json", form="json", data=data)
+
+
+@pytest.fixture
+def full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", fail)
+
+
+@pytest.mark.inv("CON-13")
+@pytest.mark.usefixtures("full_disk")
+def test_a_new_file_that_cannot_be_written_whole_does_not_exist(author: WorkflowAuthor) -> None:
+    found = author.create(new_file(author, SHIP))
+    assert isinstance(found, NotWritten)
+    assert "ship.json cannot be written: No space left on device." in found.message
+    assert "--dir" in found.fix
+    assert list(new_file(author, SHIP).path.parent.iterdir()) == []
+
+
+@pytest.mark.inv("CON-13")
+def test_a_file_that_cannot_be_replaced_is_unchanged(author: WorkflowAuthor, request: pytest.FixtureRequest) -> None:
+    assert author.create(new_file(author, SHIP)) is None
+    opened = author.open("team.ship")
+    assert opened is not None
+    request.getfixturevalue("full_disk")
+    assert isinstance(author.save("team.ship", OTHER, opened.digest), NotWritten)
+    (kept,) = new_file(author, SHIP).path.parent.iterdir()
+    assert kept.read_bytes() == SHIP
+
+
+@pytest.mark.inv("CON-13")
+def test_a_new_file_with_faults_is_not_written_and_its_faults_are_named(author: WorkflowAuthor) -> None:
+    found = author.create(new_file(author, b'{"id": "team.ship"}'))
+    assert isinstance(found, NotWritten)
+    assert found.faults
+    assert (
+        found.refusal.message.count("Nothing was written") + found.refusal.suggestion.count("Nothing was written") == 1
+    )
+    assert not new_file(author, SHIP).path.parent.exists()
+
+
+@pytest.mark.inv("CON-13")
+def test_a_copy_of_what_is_no_workflow_is_refused(author: WorkflowAuthor) -> None:
+    found = author.copy("team.nothing", "team.mine")
+    assert isinstance(found, NotWritten)
+    assert "'team.nothing' is no workflow that can run." in found.message
+    assert not new_file(author, SHIP).path.parent.exists()
