@@ -1,9 +1,10 @@
-"""Reading a file that may be of any kind: only a regular file, without blocking, and at most a number of bytes."""
+"""Files of people: only a regular file is read, without blocking, up to a number of bytes; a file is written whole."""
 
 import errno
 import os
 import stat
 from pathlib import Path
+from typing import BinaryIO
 
 READ_FLAGS = (
     os.O_RDONLY
@@ -53,3 +54,40 @@ def read_regular(path: str | Path, bytes_max: int) -> bytes:
     """
     with os.fdopen(open_regular(path), "rb") as stream:
         return stream.read(bytes_max + 1)
+
+
+def write_new(path: Path, data: bytes) -> None:
+    """Write a file that does not exist yet. After a failure there is none.
+
+    Raises:
+        FileExistsError: The file exists.
+        OSError: It cannot be written.
+    """
+    with path.open("xb") as stream:
+        try:
+            _write_durably(stream, data)
+        except OSError:
+            path.unlink(missing_ok=True)
+            raise
+
+
+def replace_whole(path: Path, data: bytes) -> None:
+    """Replace a file whole: a reader finds the old bytes or the new ones.
+
+    Raises:
+        OSError: It cannot be written, and is unchanged.
+    """
+    written = path.with_name(f".{path.name}.saving")
+    try:
+        with written.open("wb") as stream:
+            _write_durably(stream, data)
+        written.replace(path)
+    except OSError:
+        written.unlink(missing_ok=True)
+        raise
+
+
+def _write_durably(stream: BinaryIO, data: bytes) -> None:
+    stream.write(data)
+    stream.flush()
+    os.fsync(stream.fileno())

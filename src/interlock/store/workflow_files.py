@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import Protocol
 
 from interlock.define.source.text_form import TextFormat, parse_text
 from interlock.kernel.canonical import Json
@@ -139,40 +139,3 @@ def _below(directory: str, parts: tuple[str, ...]) -> Iterator[tuple[tuple[str, 
 
 def _is_inside(path: str, root: Path) -> bool:
     return Path(path).resolve().is_relative_to(root.resolve())
-
-
-def write_new_workflow_file(path: Path, data: bytes) -> None:
-    """Write a file that does not exist yet. After a failure there is none.
-
-    Raises:
-        FileExistsError: The file exists.
-        OSError: It cannot be written.
-    """
-    with path.open("xb") as stream:
-        try:
-            _write_durably(stream, data)
-        except OSError:
-            path.unlink(missing_ok=True)
-            raise
-
-
-def replace_workflow_file(path: Path, data: bytes) -> None:
-    """Replace a file whole: a reader finds the old bytes or the new ones.
-
-    Raises:
-        OSError: It cannot be written, and is unchanged.
-    """
-    written = path.with_name(f".{path.name}.saving")
-    try:
-        with written.open("wb") as stream:
-            _write_durably(stream, data)
-        written.replace(path)
-    except OSError:
-        written.unlink(missing_ok=True)
-        raise
-
-
-def _write_durably(stream: BinaryIO, data: bytes) -> None:
-    stream.write(data)
-    stream.flush()
-    os.fsync(stream.fileno())

@@ -11,6 +11,7 @@ from starlette.responses import RedirectResponse, Response
 from interlock.console.reading import RefusedPageError, Sources, missing
 from interlock.console.rendering.step_blocks import step_details, step_summary
 from interlock.console.rendering.templates import Templates, safe
+from interlock.engine.judge.recommended import beyond_recommendation
 from interlock.kernel.console_budgets import (
     CONSOLE_MATCHES_SHOWN,
     CONSOLE_NODES_SHOWN,
@@ -19,6 +20,7 @@ from interlock.kernel.console_budgets import (
 )
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import NodeId, RunId, SessionId
+from interlock.plan.outline import outline_lines
 from interlock.service.audit.damage import Damage
 from interlock.service.audit.verify import unfinished_note, verify_session
 from interlock.service.catalog import Entry, Pinnable, RefusedFile
@@ -135,6 +137,7 @@ class Pages:
             "session": session,
             "run": run_context.view(node),
             "node": node,
+            "beyond": list(beyond_recommendation(run_context.workflow, node.preferences)),
             "others": node.children if len(node.children) > 1 else (),
             "step": step,
             "blocks": tuple(step_details(step)) if step is not None else (),
@@ -213,6 +216,7 @@ class Pages:
             "picture": safe(render_svg(plan_chart(compiled.workflow), is_embedded=True))
             if isinstance(compiled, Pinnable)
             else None,
+            "outline": outline_lines(compiled.workflow) if isinstance(compiled, Pinnable) else [],
             "runs": runs,
         }
         return self.templates.page(request, "workflow.html", values)
@@ -240,6 +244,7 @@ def run_values(session: str, run: RunReport, damage: Damage | None) -> dict[str,
         "damage": damage,
         "blockers": [blocker_line(one) for one in run.blockers],
         "gaps": [gap_line(one) for one in run.gaps],
+        "beyond": list(beyond_recommendation(run.run_context.workflow, run.preferences)),
         "verdicts": [verdict_line(one) for one in run.verdicts if one.is_in_effect],
         "branches": [(one, branch_line(one)) for one in run.branches] if len(run.branches) > 1 else [],
         "picture": safe(render_svg(graph, is_embedded=True, link_of=lambda node: _node_address(session, node))),

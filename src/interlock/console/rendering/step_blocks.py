@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from interlock.record.payloads import Resolves
 from interlock.service.report.document import Block, Bullets, Fold, Heading, Line, Notes, Paragraph, Prose, Quote
 from interlock.service.report.evidence_blocks import (
     answer_lines,
@@ -60,6 +61,8 @@ def _statements(step: StepReport) -> list[Line]:
         grade = one.provenance.enforcement_grade
         found.append((f"{one.capability} {one.status}, {grade} evidence ({one.provenance.kind})",))
     found += [(f"deviated, {one.reason.replace('_', ' ')}: ", Prose(one.summary)) for one in step.divergences]
-    found += [(f"gap left, {one.severity}: ", Prose(one.summary)) for one in step.gaps]
+    for one in step.gaps:
+        what = "gap resolved" if isinstance(one.resolution, Resolves) else "gap left"
+        found.append((f"{what}, {one.severity}: ", Prose(one.summary)))
     found += [("work was left: ", *work_line(one)) for one in step.left]
     return found

@@ -1,0 +1,48 @@
+"""What the pages say of preferences, gaps and the origin of steps, besides the steps themselves."""
+
+import pytest
+from tests.support.console import entered
+from tests.support.history import redone
+from tests.support.modes import NEVER_STOPS
+
+from interlock.testing.harness import Harness, linear_workflow
+
+ADVISED = {"recommendedAutonomy": "guided", "recommendedRiskPolicy": "balanced"}
+
+
+@pytest.mark.inv("CON-1")
+def test_preferences_beyond_the_recommendation_are_a_warning_on_run_and_node() -> None:
+    harness = Harness.in_memory({**linear_workflow("team.ship", "a", "b"), "recommendedPreferences": ADVISED})
+    browser = entered(harness)
+    for preferences, is_beyond in ((NEVER_STOPS, True), ({"autonomy": "guided"}, False)):
+        began = harness.start("team.ship", preferences=preferences)
+        where = harness.reference_of(began)
+        for page in (f"runs/{where.run}", f"nodes/{where.node}"):
+            text = browser.get(f"/sessions/{where.session}/{page}").text
+            assert ("the author recommends at most" in text) == is_beyond
+
+
+@pytest.mark.inv("CON-1")
+def test_a_step_that_was_redone_says_which_gap_it_resolved() -> None:
+    harness = Harness.in_memory(linear_workflow("team.ship", "a", "b"))
+    began = harness.start("team.ship", preferences=NEVER_STOPS)
+    harness.advance(began, None)
+    where = harness.reference_of(began)
+    address = f"/sessions/{where.session}/runs/{where.run}"
+    browser = entered(harness)
+    before = browser.get(address).text
+    assert "gap left, " in before
+    assert "gap resolved, " not in before
+    redone(harness, began, "Done with notes this time.")
+    after = browser.get(address).text
+    assert "gap resolved, " in after
+    assert "Open gaps" not in after
+
+
+@pytest.mark.inv("CON-1")
+def test_a_workflow_names_the_routine_that_its_author_did_not_write_the_steps_of() -> None:
+    routine = "wr.templates.routine.context-gathering"
+    looking = {"type": "template", "id": "look", "templateCall": {"templateId": routine}}
+    text = entered(Harness.in_memory(linear_workflow("team.ship", looking, "a"))).get("/workflows/team.ship").text
+    assert "The plan as text" in text
+    assert f", from {routine}" in text
