@@ -16,8 +16,8 @@ from interlock.server.arguments import parse_arguments
 from interlock.server.calls import run_call
 from interlock.server.tools import tool_named
 from interlock.server.tools.contract import Caller
-from interlock.service.catalog import Catalog
 from interlock.service.ports import Ports, ReadPorts
+from interlock.service.workflows.catalog import Catalog
 from interlock.store.local.files import OsFiles
 from interlock.store.local.store import LocalStore
 from interlock.store.workflow_files import LocalWorkflowFiles

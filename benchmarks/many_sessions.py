@@ -14,12 +14,12 @@ from interlock.kernel.canonical import Json
 from interlock.kernel.errors import Refusal
 from interlock.kernel.ids import SessionId
 from interlock.record.short_tokens import decode_token
-from interlock.service.catalog import Catalog
 from interlock.service.clock import SystemClock
 from interlock.service.ports import Ports, ReadPorts
 from interlock.service.tokens.resolve import SentTokens
 from interlock.service.tools.continue_workflow import ContinueCommand, continue_workflow
 from interlock.service.tools.start_workflow import StartCommand, start_workflow
+from interlock.service.workflows.catalog import Catalog
 from interlock.store.local.files import OsFiles
 from interlock.store.local.store import LocalStore
 from interlock.testing.harness import InlineWorkflows

@@ -1,5 +1,6 @@
 """What holds of every test: what its runs recorded follows again from what came in, unless it altered it on purpose."""
 
+import gc
 from collections import deque
 from collections.abc import Iterator, Mapping
 
@@ -12,6 +13,14 @@ from interlock.store.memory.store import MemoryStore
 from interlock.store.ports.keys import KeyRingWriter
 from interlock.store.workflow_files import WorkflowSources
 from interlock.testing.harness import Harness, Store
+
+
+def pytest_collection_finish() -> None:
+    """Leave what collecting made out of every later collection of garbage: it lives as long as the process."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 50)
+
 
 settings.register_profile("interlock", deadline=None)
 settings.load_profile("interlock")

@@ -18,7 +18,7 @@ from tests.support.corpus import CORPUS, workrail_files
 
 from interlock.config.settings import BUNDLED
 from interlock.kernel.errors import ErrorCode
-from interlock.service.catalog import Entry, RefusedFile
+from interlock.service.workflows.catalog import Entry, RefusedFile
 from interlock.store.memory.store import MemoryStore
 from interlock.store.workflow_files import PROJECT_DIR, LocalWorkflowFiles
 from interlock.testing.harness import FixedKeyRing, Harness, ToolResult, call_through

@@ -19,7 +19,7 @@ from interlock.config.ports import local_ports
 from interlock.config.settings import BUNDLED, Settings
 from interlock.kernel.canonical import canonical_bytes, digest_of_bytes
 from interlock.kernel.ids import SessionId
-from interlock.service.catalog import Pinnable
+from interlock.service.workflows.catalog import Pinnable
 from interlock.testing.harness import Harness, ToolResult
 
 HERE = Path(__file__).parent

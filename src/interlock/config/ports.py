@@ -9,13 +9,13 @@ from interlock.config.settings import Settings, workflow_sources
 from interlock.engine.outside import SentEvent
 from interlock.kernel.errors import Refusal
 from interlock.kernel.ids import RunId, SessionId
-from interlock.service.catalog import Catalog
 from interlock.service.clock import NoTrace, StderrTrace
 from interlock.service.outside.dispatch import SYSTEM, Dispatcher, Sender
 from interlock.service.outside.receive import Arrival
 from interlock.service.ports import AppendPorts, Ports, ReadPorts
 from interlock.service.run.summarize import LateSummaries
 from interlock.service.tools.send_event import send_event
+from interlock.service.workflows.catalog import Catalog
 from interlock.store.git import GitObserver
 from interlock.store.opening import open_store
 from interlock.store.worktree import read_tree

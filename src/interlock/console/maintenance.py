@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from interlock.config.settings import Settings
 from interlock.kernel.canonical import Json
-from interlock.service.authoring import WorkflowAuthor
+from interlock.service.workflows.authoring import WorkflowAuthor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

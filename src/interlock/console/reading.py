@@ -6,11 +6,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
+from interlock.console.followed import FollowedHistories
 from interlock.console.log_cache import Reading, RecentVersions, ReportKey, RunReports
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import Digest, NodeId, RunId, SessionId
-from interlock.service.audit.damage import Viewed, view_session
-from interlock.service.catalog import Catalog, CatalogView
+from interlock.service.audit.damage import Viewed
 from interlock.service.clock import Clock
 from interlock.service.report.run_list import is_source_visible
 from interlock.service.report.session_report import SessionReport, SessionReporter
@@ -18,6 +18,7 @@ from interlock.service.run.context import RunContext, load_run_context
 from interlock.service.run.history import History
 from interlock.service.run.plans import Plans
 from interlock.service.run.summaries import Listing, Summaries
+from interlock.service.workflows.catalog import Catalog, CatalogView
 from interlock.store.ports.store import StoreReader
 from interlock.views.outside import SigningKeys
 from interlock.views.session import Node
@@ -51,10 +52,12 @@ class Sources:
     versions: RecentVersions = field(init=False)
     _summaries: Summaries = field(default_factory=Summaries, init=False)
     _reports: RunReports = field(init=False)
+    _histories: FollowedHistories = field(init=False)
     _mutex: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "plans", Plans(self.store))
+        object.__setattr__(self, "_histories", FollowedHistories(self.store, self.plans))
         object.__setattr__(self, "versions", RecentVersions(self.store))
         object.__setattr__(self, "_reports", RunReports(self.versions, self._make_report))
 
@@ -82,7 +85,7 @@ class Sources:
             RefusedPageError: There is no such session, or no part of it can be used.
             SessionUnhealthyError, ContentDamagedError, StoreFailureError: See `service.failures`.
         """
-        viewed = view_session(self.store, self.plans, SessionId(session), make)
+        viewed = self._histories.view(SessionId(session), make)
         if isinstance(viewed, Refusal):
             raise RefusedPageError(viewed, 409 if "salvage" in viewed.details else 404)
         return viewed

@@ -118,6 +118,8 @@ SESSIONS_KEPT_MAX = 32
 """Folded sessions that one process keeps in memory (FOLLOW-4)."""
 SNAPSHOTS_KEPT_MAX = 256
 """Parsed snapshots that one process keeps: the tips that agents work on."""
+PENDING_STEPS_KEPT_MAX = 32_768
+"""Pending steps of snapshots that one process keeps: a view of a long run asks for those of its whole path."""
 WORKFLOWS_KEPT_MAX = 32
 """Compiled workflows that one process keeps."""
 UNANSWERED_STARTS_MAX = 64

@@ -33,7 +33,7 @@ from interlock.views.session import BASELINE, Session
 
 if TYPE_CHECKING:
     # Importing it loads the compiler, which read-only commands do not need.
-    from interlock.service.catalog import Catalog
+    from interlock.service.workflows.catalog import Catalog
 
 
 class Outbox(Protocol):

@@ -14,7 +14,7 @@ from interlock.kernel.workflow_budgets import (
     DOCUMENT_BYTES_MAX,
     SOURCE_FILES_MAX,
 )
-from interlock.store.regular_file import read_regular
+from interlock.store.regular_file import read_regular, replace_whole, write_new
 
 FORMS: dict[str, TextFormat] = {".json": "json", ".yaml": "yaml", ".yml": "yaml"}
 """The file names that a source reads, by their suffix."""
@@ -139,3 +139,9 @@ def _below(directory: str, parts: tuple[str, ...]) -> Iterator[tuple[tuple[str, 
 
 def _is_inside(path: str, root: Path) -> bool:
     return Path(path).resolve().is_relative_to(root.resolve())
+
+
+write_new_workflow_file = write_new
+"""Writes a workflow file that does not exist yet."""
+replace_workflow_file = replace_whole
+"""Replaces a workflow file whole."""

@@ -48,10 +48,10 @@ from interlock.server.calls import refusal_text, run_call
 from interlock.server.corrected import with_corrected_call
 from interlock.server.tools import tool_named
 from interlock.server.tools.contract import Caller
-from interlock.service.catalog import Catalog
 from interlock.service.clock import Clock
 from interlock.service.ports import Ports, ReadPorts
 from interlock.service.tokens.resolve import ResolvedToken, SentTokens, resolve_token
+from interlock.service.workflows.catalog import Catalog
 from interlock.store.local.store import LocalStore
 from interlock.store.memory.store import MemoryStore
 from interlock.store.ports.keys import KeyRing, KeyRingWriter

@@ -195,7 +195,12 @@ class StoreContract(Suite):
             with writer.hold(start.session) as lock:
                 appended = writer.append(lock, plan, self.stamps())
             assert reader.load(start.session) == writer.load(start.session) == appended
-            assert reader.history(start.session) == writer.history(start.session)
+            whole = writer.history(start.session)
+            assert reader.history(start.session) == whole
+            ends = [plan[-1].event_index + 1 for plan in whole]
+            assert [reader.history(start.session, after=end) for end in ends] == [
+                whole[at:] for at in range(1, len(whole) + 1)
+            ]
             assert reader.log_versions() == writer.log_versions()
             assert reader.sessions() == (start.session,)
 

@@ -8,8 +8,8 @@ import pytest
 from tests.unit.cli.conftest import Project
 
 from interlock.cli.workflow.places import WorkflowLocations
-from interlock.service.catalog import Catalog
 from interlock.service.tools.inspect_workflow import InspectCommand, inspect_workflow, plan_text
+from interlock.service.workflows.catalog import Catalog
 from interlock.testing.harness import linear_workflow
 
 OWN = Path(".interlock/workflows")

@@ -9,7 +9,7 @@ from tests.unit.cli.conftest import Project
 from interlock.cli.main import main
 from interlock.cli.workflow.places import BUNDLED, WorkflowLocations, chosen_workflow
 from interlock.define.source.text_form import TextFormat
-from interlock.service.catalog import Entry, Pinnable
+from interlock.service.workflows.catalog import Entry, Pinnable
 from interlock.testing.harness import linear_workflow
 
 OWN = Path(".interlock/workflows")

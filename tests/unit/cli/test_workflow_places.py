@@ -8,7 +8,7 @@ import pytest
 from interlock.cli.screen import StopError
 from interlock.cli.workflow.places import BUNDLED, WorkflowLocations, chosen_workflow, places_of, shown, workflow_of
 from interlock.config import settings as served
-from interlock.service.catalog import Entry, RefusedFile
+from interlock.service.workflows.catalog import Entry, RefusedFile
 from interlock.testing.harness import linear_workflow
 
 

@@ -25,7 +25,7 @@ from interlock.define.source.text_form import TextFormat, parse_text
 from interlock.engine.judge.evidence import schema_fault
 from interlock.kernel.canonical import Json
 from interlock.plan.builtins.packs import PACKS
-from interlock.service.catalog import Catalog, Pinnable, RefusedFile
+from interlock.service.workflows.catalog import Catalog, Pinnable, RefusedFile
 from interlock.testing.harness import Arguments, Harness, InlineWorkflows, ToolResult
 
 ROOT = Path(__file__).parents[3]

@@ -18,7 +18,7 @@ from interlock.record.append_plan import AppendPlan, PlannedEdge
 from interlock.record.base import Preferences
 from interlock.record.outcome import AdvancedTo, Blocked
 from interlock.record.snapshot import Complete, ExecutionSnapshot, Running, parse_snapshot
-from interlock.service.catalog import Catalog, Pinnable
+from interlock.service.workflows.catalog import Catalog, Pinnable
 from interlock.testing.harness import InlineWorkflows, linear_workflow
 from interlock.views.session import BASELINE
 

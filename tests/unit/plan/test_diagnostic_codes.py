@@ -18,7 +18,7 @@ from interlock.kernel.workflow_budgets import (
 from interlock.plan.builtins.packs import PACKS
 from interlock.plan.check.validate import validate_plan
 from interlock.plan.records import Plan
-from interlock.service.catalog import Catalog, RefusedFile
+from interlock.service.workflows.catalog import Catalog, RefusedFile
 from interlock.testing.harness import InlineWorkflows, linear_workflow
 
 GOOD = linear_workflow("test.good", "a")

@@ -12,7 +12,7 @@ from interlock.define.source.positions import find_positions
 from interlock.kernel.budgets import NOTES_INPUT_BYTES_MAX
 from interlock.plan.check.checks import check_document
 from interlock.plan.compile.compiler import Compiled, compile_workflow, faults_beside
-from interlock.service.catalog import RefusedFile, Source, read_source
+from interlock.service.workflows.catalog import RefusedFile, Source, read_source
 
 K_INPUT = "inputs:\n  - {key: k, description: K, type: string}\n"
 RATED = """\

@@ -45,7 +45,7 @@ from interlock.plan.compiled import CompiledWorkflow, pinned_bytes
 from interlock.plan.records import Loop, PlanEdge, PlanNode
 from interlock.plan.walk import ExecutionState
 from interlock.record.snapshot import Complete
-from interlock.service.catalog import Catalog, Pinnable, RefusedFile, Source, read_source
+from interlock.service.workflows.catalog import Catalog, Pinnable, RefusedFile, Source, read_source
 from interlock.store.workflow_files import LocalWorkflowFiles
 
 Value = dict[str, Any]

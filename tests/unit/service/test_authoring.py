@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from interlock.cli.workflow.places import WorkflowLocations
-from interlock.service.authoring import NewFile, NotWritten, WorkflowAuthor
+from interlock.service.workflows.authoring import NewFile, NotWritten, WorkflowAuthor
 from interlock.testing.harness import linear_workflow
 
 SHIP = json.dumps(linear_workflow("team.ship", "a")).encode()

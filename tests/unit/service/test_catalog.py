@@ -14,7 +14,7 @@ from interlock.kernel.ids import SourceKind
 from interlock.kernel.workflow_budgets import (
     DOCUMENT_BYTES_MAX,
 )
-from interlock.service.catalog import Catalog, CatalogView, Entry, Pinnable
+from interlock.service.workflows.catalog import Catalog, CatalogView, Entry, Pinnable
 from interlock.store.memory.store import MemoryStore
 from interlock.store.workflow_files import LocalWorkflowFiles
 from interlock.testing.harness import FixedKeyRing, Harness, InlineWorkflows, linear_workflow

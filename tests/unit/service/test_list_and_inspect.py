@@ -11,8 +11,8 @@ from interlock.config.settings import Settings
 from interlock.define.document import WorkflowDocument
 from interlock.kernel.budgets import LIST_ENTRIES_MAX
 from interlock.kernel.errors import ErrorCode
-from interlock.service.catalog import Pinnable
 from interlock.service.tools.list_workflows import ListCommand, matching_entries
+from interlock.service.workflows.catalog import Pinnable
 from interlock.testing.harness import Harness, ToolResult, linear_workflow
 
 

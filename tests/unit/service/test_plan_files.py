@@ -11,7 +11,7 @@ from interlock.kernel.workflow_budgets import (
     DOCUMENT_BYTES_MAX,
 )
 from interlock.plan.check.plan_file import plan_document
-from interlock.service.catalog import Catalog, Pinnable
+from interlock.service.workflows.catalog import Catalog, Pinnable
 from interlock.testing.harness import ERAS, Era, Harness, InlineWorkflows, call_through, filled_in, linear_workflow
 
 AUTHORED = linear_workflow("team.made", "a", "b", name="Made elsewhere", tags=["demo"])

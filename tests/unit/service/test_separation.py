@@ -9,7 +9,7 @@ from tests.support.flow import Document, compiled, loop, step
 from tests.support.verify import unsound
 
 from interlock.server.app import build_server
-from interlock.service.catalog import Catalog, Pinnable, RefusedFile
+from interlock.service.workflows.catalog import Catalog, Pinnable, RefusedFile
 from interlock.testing.harness import Harness, InlineWorkflows, ToolResult, call_through
 
 NOTES = {"notesMarkdown": "Done and looked at, with the result at hand."}

@@ -13,7 +13,7 @@ from tests.support.bundles import DOCUMENT, a_session
 
 from interlock.cli.main import main
 from interlock.kernel.budgets import CONFIG_BYTES_MAX
-from interlock.service.catalog import Catalog
+from interlock.service.workflows.catalog import Catalog
 from interlock.store.local.files import OsFiles
 from interlock.store.local.locks import is_held
 from interlock.store.regular_file import NotRegularFileError, read_regular

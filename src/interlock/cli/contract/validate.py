@@ -19,7 +19,7 @@ from interlock.kernel.workflow_budgets import (
 )
 from interlock.plan.compile.compiler import Compiled
 from interlock.plan.flows.lowering import compile_flow
-from interlock.service.catalog import Source
+from interlock.service.workflows.catalog import Source
 from interlock.store.regular_file import read_regular
 from interlock.store.workflow_files import FORMS, OPERATIONS_DIR, LocalWorkflowFiles
 

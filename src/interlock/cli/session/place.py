@@ -16,7 +16,7 @@ from interlock.views.resume import repo_root_hash
 from interlock.views.summary import Drift, RunSummary
 
 if TYPE_CHECKING:
-    from interlock.service.catalog import CatalogView
+    from interlock.service.workflows.catalog import CatalogView
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,11 +10,11 @@ from interlock.define.workflow_ids import classify_id
 from interlock.kernel.budgets import CELL_DESCRIPTION_BYTES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.text import one_line
-from interlock.service.catalog import CatalogView, Entry, RefusedFile
 from interlock.service.tools.list_workflows import (
     ListCommand,
     matching_entries,
 )
+from interlock.service.workflows.catalog import CatalogView, Entry, RefusedFile
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -16,7 +16,7 @@ from interlock.kernel.canonical import Json
 from interlock.kernel.workflow_budgets import (
     DOCUMENT_BYTES_MAX,
 )
-from interlock.service.authoring import NewFile, NotWritten, copied_value
+from interlock.service.workflows.authoring import NewFile, NotWritten, copied_value
 from interlock.store.regular_file import read_regular
 from interlock.store.workflow_files import PROJECT_DIR
 

@@ -21,8 +21,8 @@ from interlock.kernel.workflow_budgets import (
     DOCUMENT_BYTES_MAX,
 )
 from interlock.plan.compile.routines import Routine, RoutineLibrary, builtin_routines, routine_of
-from interlock.service.authoring import WorkflowAuthor
-from interlock.service.catalog import (
+from interlock.service.workflows.authoring import WorkflowAuthor
+from interlock.service.workflows.catalog import (
     Catalog,
     Entry,
     Pinnable,

@@ -21,7 +21,7 @@ from interlock.kernel.canonical import Json
 from interlock.kernel.workflow_budgets import (
     SOURCE_FILES_MAX,
 )
-from interlock.service.catalog import Entry, Pinnable
+from interlock.service.workflows.catalog import Entry, Pinnable
 from interlock.store.workflow_files import BINDINGS_FILE, PROJECT_DIR, LocalWorkflowFiles
 
 _BAR_WIDTH = 30

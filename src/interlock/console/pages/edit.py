@@ -19,7 +19,7 @@ from interlock.plan.builtins.features import FEATURES
 from interlock.plan.builtins.packs import PACKS
 from interlock.plan.builtins.references import SNIPPETS
 from interlock.plan.builtins.templates import TEMPLATES
-from interlock.service.authoring import NotWritten, OpenedSource, WorkflowAuthor
+from interlock.service.workflows.authoring import NotWritten, OpenedSource, WorkflowAuthor
 
 _BYTE_ORDER_MARK = "\ufeff"
 _BUILTINS = (

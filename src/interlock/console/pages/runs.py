@@ -23,7 +23,6 @@ from interlock.kernel.ids import NodeId, RunId, SessionId
 from interlock.plan.outline import outline_lines
 from interlock.service.audit.damage import Damage
 from interlock.service.audit.verify import unfinished_note, verify_session
-from interlock.service.catalog import Entry, Pinnable, RefusedFile
 from interlock.service.report.difference import compare_branches
 from interlock.service.report.lines import blocker_line, branch_line, gap_line, verdict_line
 from interlock.service.report.run_list import ListFilter, Row, best_matches, newest_first, project_of, rows_of, texts_of
@@ -32,6 +31,7 @@ from interlock.service.report.step_report import StepReport
 from interlock.service.run.advice import advise_by_health
 from interlock.service.run.context import RunContext
 from interlock.service.run.summarize import PERSON_AWAITED
+from interlock.service.workflows.catalog import Entry, Pinnable, RefusedFile
 from interlock.views.node_position import chain_head
 from interlock.views.picture.plan_picture import plan_chart
 from interlock.views.picture.svg import render_svg

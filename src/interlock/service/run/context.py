@@ -1,5 +1,7 @@
 """A run with its session and its workflow: from these, answers name the run and its steps."""
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from interlock.engine.answer.parts import RunView, title_in_code
@@ -74,8 +76,13 @@ class RunContext:
         Raises:
             ContentDamagedError: It is missing or damaged.
         """
-        try:
+        with self._naming_the_session():
             return self.plans.snapshot(node.snapshot, self.run.workflow_hash)
+
+    @contextmanager
+    def _naming_the_session(self) -> Generator[None]:
+        try:
+            yield
         except ContentDamagedError as error:
             error.session = self.session.session
             raise
@@ -113,8 +120,8 @@ class RunContext:
         Raises:
             ContentDamagedError: The node's snapshot is missing or damaged.
         """
-        state = self.snapshot(node).state
-        return state.pending.step if isinstance(state, Running) else None
+        with self._naming_the_session():
+            return self.plans.pending(node.snapshot, self.run.workflow_hash)
 
     def passing(self, path: tuple[LoopPosition, ...]) -> LoopPass | None:
         """Return the current pass of the innermost loop around a step; None if it is in no loop."""

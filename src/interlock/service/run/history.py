@@ -41,6 +41,23 @@ def history_of(reader: SessionReader, session: SessionId) -> History | None:
     return History(session=state, appended=tuple(appended))
 
 
+def grown_history(reader: SessionReader, known: History) -> History | None:
+    """Return a history with what was appended since it was read, reading only that; None if it did not only grow.
+
+    Raises:
+        SessionUnhealthyError: The log does not verify any more.
+        StoreFailureError: The disk failed.
+    """
+    before = known.session
+    state = reader.load(before.session)
+    if state is None or not all(one.tip is None or one.tip in state.nodes for one in before.runs.values()):
+        return None
+    # Another process may append between the two.
+    added = (plan for plan in reader.history(before.session, after=before.next_index))
+    appended = tuple(plan for plan in added if plan[0].event_index < state.next_index)
+    return History(session=state, appended=known.appended + appended)
+
+
 def history_at(history: History, event: int) -> History:
     """Return the history up to an event, with the whole append that contains it: an append becomes true whole.
 

@@ -3,7 +3,12 @@
 import json
 from typing import TYPE_CHECKING
 
-from interlock.kernel.budgets import SNAPSHOTS_KEPT_MAX, VERDICTS_KEPT_MAX, WORKFLOWS_KEPT_MAX
+from interlock.kernel.budgets import (
+    PENDING_STEPS_KEPT_MAX,
+    SNAPSHOTS_KEPT_MAX,
+    VERDICTS_KEPT_MAX,
+    WORKFLOWS_KEPT_MAX,
+)
 from interlock.kernel.ids import Digest, SnapshotRef, WorkflowHash
 from interlock.record.errors import MalformedRecordError
 from interlock.service.run.recent import Recent
@@ -14,7 +19,7 @@ from interlock.views.verdicts import Verdict, verdict_of
 if TYPE_CHECKING:
     from interlock.plan.compiled import CompiledWorkflow
     from interlock.record.append_plan import AppendPlan
-    from interlock.record.snapshot import ExecutionSnapshot
+    from interlock.record.snapshot import ExecutionSnapshot, PendingStep
 
 
 class Plans:
@@ -24,6 +29,7 @@ class Plans:
         self._reader = reader
         self._workflows: Recent[WorkflowHash, CompiledWorkflow] = Recent(WORKFLOWS_KEPT_MAX)
         self._snapshots: Recent[tuple[SnapshotRef, WorkflowHash], ExecutionSnapshot] = Recent(SNAPSHOTS_KEPT_MAX)
+        self._pending: Recent[SnapshotRef, tuple[PendingStep | None]] = Recent(PENDING_STEPS_KEPT_MAX)
         self._verdicts: Recent[Digest, tuple[Verdict | None]] = Recent(VERDICTS_KEPT_MAX)
 
     def workflow(self, workflow_hash: WorkflowHash) -> "CompiledWorkflow":
@@ -41,6 +47,14 @@ class Plans:
             ContentDamagedError: It is missing, damaged, of another workflow, or impossible in its plan.
         """
         return self._snapshots.get((ref, workflow_hash), lambda: self._load_snapshot(ref, workflow_hash))
+
+    def pending(self, ref: SnapshotRef, workflow_hash: WorkflowHash) -> "PendingStep | None":
+        """Return the step that is pending in a snapshot; None if the run is complete there.
+
+        Raises:
+            ContentDamagedError: See `snapshot`.
+        """
+        return self._pending.get(ref, lambda: (_pending_in(self.snapshot(ref, workflow_hash)),))[0]
 
     def verdict(self, digest: Digest) -> Verdict | None:
         """Return the verdict that a stored artifact states; None if it states none or is not JSON.
@@ -92,3 +106,7 @@ class Plans:
         if fault is not None:
             raise ContentDamagedError(what="snapshot", digest=ref, found=fault)
         return snapshot
+
+
+def _pending_in(snapshot: "ExecutionSnapshot") -> "PendingStep | None":
+    return snapshot.state.pending.step if snapshot.state.kind == "running" else None

@@ -6,7 +6,7 @@ process that is killed in between loses nothing, and several appends in a row co
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
@@ -14,6 +14,7 @@ from typing import TypeVar
 from interlock.kernel.budgets import SUMMARY_DELAY_S, SUMMARY_FLUSH_S
 from interlock.kernel.ids import SessionId
 from interlock.record.content import collect_references
+from interlock.record.events import Event
 from interlock.service.run.context import RunContext, load_run_context
 from interlock.service.run.plans import Plans
 from interlock.service.run.verdicts import run_standing
@@ -51,7 +52,16 @@ def check_history(reader: SessionReader, session: SessionId, lost: Callable[[Con
         SessionUnhealthyError: The log does not verify.
         StoreFailureError: The disk failed.
     """
-    named = collect_references(event for appended in reader.history(session) for event in appended)
+    check_content(reader, (event for appended in reader.history(session) for event in appended), lost)
+
+
+def check_content(reader: SessionReader, events: Iterable[Event], lost: Callable[[ContentDamagedError], None]) -> None:
+    """Verify the content that events name; what is damaged goes to `lost`.
+
+    Raises:
+        StoreFailureError: The disk failed.
+    """
+    named = collect_references(events)
     checks = [partial(reader.check_snapshot, ref) for ref in named.snapshots]
     checks += [partial(_read, reader.workflow_bytes, one) for one in named.workflows]
     checks += [partial(_read, reader.artifact, one) for one in named.artifacts]

@@ -8,7 +8,6 @@ from interlock.engine.request import Request
 from interlock.kernel.errors import Refusal
 from interlock.kernel.ids import WorkflowHash
 from interlock.record.events import Actor
-from interlock.service.catalog import Pinnable
 from interlock.service.outside.checks import begin_check
 from interlock.service.ports import Ports
 from interlock.service.tokens.resolve import SentTokens
@@ -16,6 +15,7 @@ from interlock.service.tools.advance import advance
 from interlock.service.tools.rehydrate import rehydrate
 from interlock.service.tools.target import load_target
 from interlock.service.tools.warnings import SourceRemoved
+from interlock.service.workflows.catalog import Pinnable
 from interlock.views.session import Run
 
 

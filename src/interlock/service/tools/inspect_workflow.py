@@ -20,8 +20,8 @@ from interlock.kernel.text import utf8_bytes
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.outline import input_lines, outline_lines, step_lines
 from interlock.plan.records import NOTES_CONTRACT, PlanNode
-from interlock.service.catalog import Catalog, Entry, Pinnable
 from interlock.service.tools.start_workflow import find_startable
+from interlock.service.workflows.catalog import Catalog, Entry, Pinnable
 
 Detail = Literal["summary", "plan", "source"]
 

@@ -14,7 +14,7 @@ from interlock.engine.published import Published
 from interlock.kernel.budgets import LIST_DESCRIPTION_BYTES_MAX, LIST_ENTRIES_MAX
 from interlock.kernel.matching import Closeness, Words, match_texts
 from interlock.kernel.text import one_line
-from interlock.service.catalog import Catalog, Entry, RefusedFile
+from interlock.service.workflows.catalog import Catalog, Entry, RefusedFile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

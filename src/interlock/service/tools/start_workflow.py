@@ -38,7 +38,6 @@ from interlock.record.context import Context
 from interlock.record.errors import UnknownVersionError
 from interlock.record.events import Actor
 from interlock.record.outcome import ContextKeyPointer
-from interlock.service.catalog import CatalogView, Entry, Pinnable, RefusedFile
 from interlock.service.clock import mint_run, mint_session
 from interlock.service.outside.approvals import notifies
 from interlock.service.outside.checks import pin_checks
@@ -50,6 +49,7 @@ from interlock.service.tokens.mint import minting
 from interlock.service.tools import warnings
 from interlock.service.tools.pending_step import render_pending_step
 from interlock.service.unanswered import StartIds, StartKey, after_append, named
+from interlock.service.workflows.catalog import CatalogView, Entry, Pinnable, RefusedFile
 from interlock.store.ports.errors import ContentDamagedError, SessionUnhealthyError, StoreFailureError
 from interlock.store.ports.keys import KeyRing
 from interlock.views.session import Run, Session

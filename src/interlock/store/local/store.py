@@ -89,9 +89,9 @@ class LocalStore:
         """See `SessionReader.sessions`."""
         return self._stored.sessions()
 
-    def history(self, session: SessionId) -> "tuple[tuple[Event, ...], ...]":
+    def history(self, session: SessionId, *, after: int = 0) -> "tuple[tuple[Event, ...], ...]":
         """See `SessionReader.history`."""
-        return self._log.history(session)
+        return self._log.history(session, after=after)
 
     def stored_log(self, session: SessionId) -> StoredLog:
         """See `SessionReader.stored_log`."""

@@ -36,10 +36,11 @@ class MemoryState:
     upkeep_lock: threading.Lock = field(default_factory=threading.Lock)
     mutex: threading.Lock = field(default_factory=threading.Lock)
 
-    def history(self, session: SessionId) -> tuple[tuple[Event, ...], ...]:
+    def history(self, session: SessionId, after: int = 0) -> tuple[tuple[Event, ...], ...]:
         """Return a session's events, one tuple for each plan that was appended, oldest first."""
         segments = tuple(self.segments.get(session, ()))
-        return tuple(tuple(map(parse_event, segment.splitlines())) for segment in segments)
+        plans = (tuple(map(parse_event, segment.splitlines())) for segment in segments)
+        return tuple(plan for plan in plans if plan[0].event_index >= after)
 
     def put(self, contents: Contents) -> None:
         """Store content under its digest. Existing content counts as written now."""

@@ -93,9 +93,9 @@ class MemoryStore:
         """See `SessionReader.sessions`."""
         return tuple(sorted(self._state.segments))
 
-    def history(self, session: SessionId) -> tuple[tuple[Event, ...], ...]:
+    def history(self, session: SessionId, *, after: int = 0) -> tuple[tuple[Event, ...], ...]:
         """See `SessionReader.history`."""
-        return self._state.history(session)
+        return self._state.history(session, after)
 
     def log_versions(self) -> Mapping[SessionId, LogVersion]:
         """See `SessionReader.log_versions`."""

@@ -146,8 +146,10 @@ class SessionReader(Protocol):
         """
         ...
 
-    def history(self, session: SessionId) -> "tuple[tuple[Event, ...], ...]":
+    def history(self, session: SessionId, *, after: int = 0) -> "tuple[tuple[Event, ...], ...]":
         """Return a session's events, one tuple for each plan that was appended, oldest first; empty if unknown.
+
+        With `after`, the number of events that the caller has verified, only the later ones are returned and read.
 
         Raises:
             SessionUnhealthyError: Its log does not verify.

@@ -248,6 +248,29 @@ def history_of(files: FileOps, verified: Verified) -> tuple[tuple[ev.Event, ...]
     return tuple(history)
 
 
+def history_after(files: FileOps, verified: Verified, events: int) -> tuple[tuple[ev.Event, ...], ...]:
+    """Return what was appended to a verified session after so many events, of which the last ended a plan.
+
+    Only the segments of these events are read: their groups were verified when the session was followed.
+
+    Raises:
+        DamageError: See the module.
+        OSError: The disk failed.
+    """
+    if events >= verified.fold.next_index:
+        return ()
+    manifest = files.read(layout.manifest(verified.session))[: verified.manifest_bytes]
+    at = manifest.rfind(b'"firstEventIndex":%d,' % events)
+    if at < 0 or not manifest.endswith(verified.last_group):
+        raise DamageError(where="manifest", found=f"no plan begins at event {events}", verified=verified)
+    try:
+        records = [parse_manifest_record(line) for line in manifest[manifest.rfind(b"\n", 0, at) + 1 :].splitlines()]
+    except (MalformedRecordError, UnknownVersionError) as error:
+        raise DamageError(where="manifest", found=error.found, verified=verified) from error
+    segments = (_attested_bytes(files, verified, one) for one in records if isinstance(one, SegmentClosed))
+    return tuple(tuple(map(ev.parse_event, segment.splitlines())) for segment in segments)
+
+
 def add_group(known: Verified, segment: StoredSegment, *, folds: bool = True) -> Verified:
     """Return the verified state after one more whole group.
 
@@ -370,21 +393,31 @@ def _named_segment(files: FileOps, known: Verified, data: bytes, at: int) -> Sto
     first, last = record.first_event_index, record.last_event_index
     if first != known.fold.next_index or record.segment_rel_path != segment_rel_path(first, last):
         raise DamageError(where=_place(known), found="events out of sequence", verified=known)
-    where = record.segment_rel_path
-    try:
-        segment = files.read(layout.segment(known.session, first, last))
-    except FileNotFoundError:
-        raise DamageError(where=where, found="missing", verified=known) from None
-    except NotRegularFileError:
-        raise DamageError(where=where, found="not a regular file", verified=known) from None
-    if len(segment) != record.bytes or digest_of_bytes(segment) != record.sha256:
-        raise DamageError(where=where, found="other bytes than the manifest attests", verified=known)
+    where, segment = record.segment_rel_path, _attested_bytes(files, known, record)
     try:
         return _stored(known, segment)
     except UnknownVersionError as error:
         raise DamageError(where=where, found=error.found, verified=known, health=Health.UNKNOWN_VERSION) from error
     except MalformedRecordError as error:
         raise DamageError(where=where, found=error.found, verified=known) from error
+
+
+def _attested_bytes(files: FileOps, known: Verified, record: SegmentClosed) -> bytes:
+    """Return the bytes of a segment, which are those that the manifest attests.
+
+    Raises:
+        DamageError: It is missing, or has other bytes.
+    """
+    where = record.segment_rel_path
+    try:
+        segment = files.read(layout.segment(known.session, record.first_event_index, record.last_event_index))
+    except FileNotFoundError:
+        raise DamageError(where=where, found="missing", verified=known) from None
+    except NotRegularFileError:
+        raise DamageError(where=where, found="not a regular file", verified=known) from None
+    if len(segment) != record.bytes or digest_of_bytes(segment) != record.sha256:
+        raise DamageError(where=where, found="other bytes than the manifest attests", verified=known)
+    return segment
 
 
 def _stored(known: Verified, segment: bytes) -> StoredSegment:

@@ -52,6 +52,7 @@ from interlock.store.local.session.reading import (
     content_paths,
     find_omitted,
     follow,
+    history_after,
     history_of,
     read_with_recheck,
     unread,
@@ -90,10 +91,11 @@ class SessionLog:
             fold = next((one.fold for one, _ in followed.unsettled if tag in one.fold.tags), fold)
         return fold if fold.next_index else None
 
-    def history(self, session: SessionId) -> tuple[tuple[Event, ...], ...]:
+    def history(self, session: SessionId, *, after: int = 0) -> tuple[tuple[Event, ...], ...]:
         """See `SessionReader.history`."""
         with port_errors(session):
-            return history_of(self._files, self._followed(session).settled)
+            verified = self._followed(session).settled
+            return history_after(self._files, verified, after) if after else history_of(self._files, verified)
 
     def salvage(self, session: SessionId) -> Salvaged | None:
         """See `SessionReader.salvage`."""

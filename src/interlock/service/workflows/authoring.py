@@ -18,13 +18,14 @@ from interlock.kernel.workflow_budgets import DOCUMENT_BYTES_MAX, WORKFLOW_ID_CH
 from interlock.plan.check.plan_file import HASH_KEY
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.outline import step_lines
-from interlock.service.catalog import Catalog, Entry, RefusedFile, Source
-from interlock.store.regular_file import replace_whole, write_new
+from interlock.service.workflows.catalog import Catalog, Entry, RefusedFile, Source
 from interlock.store.workflow_files import (
     FORMS,
     PROJECT_DIR,
     WorkflowFile,
     WorkflowSources,
+    replace_workflow_file,
+    write_new_workflow_file,
 )
 
 _EDITABLE = ("project", "user")
@@ -139,7 +140,7 @@ class WorkflowAuthor:
         if wrong_id is not None:
             return wrong_id
         try:
-            replace_whole(file.path, data)
+            replace_workflow_file(file.path, data)
         except OSError as error:
             message = f"The file cannot be written: {error.strerror}."
             return NotWritten(message=message, fix="Correct its permissions or free disk space.")
@@ -175,7 +176,7 @@ class WorkflowAuthor:
         except OSError as error:
             return _unwritable(new, error)
         try:
-            write_new(new.path, new.data)
+            write_new_workflow_file(new.path, new.data)
         except FileExistsError:
             fix = f"Nothing was overwritten. Choose another id. {_OTHER_DIRECTORY}."
             return NotWritten(message=f"{new.ref} exists already.", fix=fix)
