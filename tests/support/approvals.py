@@ -35,11 +35,12 @@ def given(
     assurance: Assurance = "observed",
     choice: str | None = None,
     note: str = "",
+    mark: str | None = None,
     key: SigningKey | None = None,
 ) -> ApprovalReport | Refusal:
     """Answer as a command does."""
     where = harness.session_of(start), harness.reference_of(start).run
-    answer = GivenAnswer(is_approved=is_approved, choice=choice, note=note, key=key)
+    answer = GivenAnswer(is_approved=is_approved, choice=choice, note=note, mark=mark, key=key)
     return answer_approval(harness.ports, where, answer, Arrival(via="command", assurance=assurance), PERSON)
 
 

@@ -118,6 +118,9 @@ SESSIONS_KEPT_MAX = 32
 """Folded sessions that one process keeps in memory (FOLLOW-4)."""
 SNAPSHOTS_KEPT_MAX = 256
 """Parsed snapshots that one process keeps: the tips that agents work on."""
+APPROVAL_MARK_CHARS = 12
+"""Characters of the digest by which a command names what was shown with a question: an agent cannot find another
+question with the same ones in the time that a person takes to answer."""
 PENDING_STEPS_KEPT_MAX = 32_768
 """Pending steps of snapshots that one process keeps: a view of a long run asks for those of its whole path."""
 WORKFLOWS_KEPT_MAX = 32

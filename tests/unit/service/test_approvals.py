@@ -1,5 +1,6 @@
 """Steps that a person decides before the work goes on."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -7,7 +8,7 @@ from typing import Any, cast
 import pytest
 from tests.support.approvals import READING, asking, given, replying
 from tests.support.ends import ended_by_command
-from tests.support.history import damage
+from tests.support.history import damage, redone
 from tests.support.modes import NEVER_STOPS, events_of, gaps_in, session_of, status_of
 from tests.support.outside import a_source, with_sources
 from tests.support.verify import unsound
@@ -55,6 +56,29 @@ def test_a_person_approves_by_command_and_the_run_continues() -> None:
     assert answer.fields.items() >= {"approved": True, "choice": "approve", "note": "Go."}.items()
     assert str(answer.fields["shown"]).startswith("sha256:")
     assert unsound(harness.store) == []
+
+
+def mark_in(harness: Harness) -> str:
+    """Return the mark that the inbox prints with the commands for the only question."""
+    plans = harness.ports.read.plans
+    [item] = inbox_of(harness.store, plans, Summaries().listing(harness.store, plans), ())
+    shown = re.findall(r"--shown (\w+)", item.command)
+    assert len(set(shown)) == 1
+    return shown[0]
+
+
+@pytest.mark.inv("APPR-6")
+def test_an_answer_to_what_was_shown_is_refused_once_the_agent_has_redone_the_step_before() -> None:
+    harness = Harness.in_memory(asking(show=["notes.a"]))
+    first, waiting = at_the_question(harness)
+    seen = mark_in(harness)
+    other = redone(harness, first, "Another plan, which nobody has seen.")
+    refused = given(harness, first, mark=seen)
+    assert isinstance(refused, Refusal)
+    assert "`interlock inbox`" in refused.suggestion
+    assert answers(harness, first) == []
+    assert {harness.advance(one, None)["waiting"]["for"] for one in (waiting, other)} == {"approval"}
+    assert isinstance(given(harness, first, mark=mark_in(harness)), ApprovalReport)
 
 
 @pytest.mark.inv("APPR-2")

@@ -23,6 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_store_options(parser)
     parser.add_argument("wanted", metavar="RUN", help="a run label or id")
     parser.add_argument("--choice", metavar="NAME", help="which answer, if the question has several of this kind")
+    parser.add_argument("--shown", metavar="MARK", help="refuse if what is shown is not what `inbox` printed with this")
     parser.add_argument("--sign", metavar="KEYFILE", help="sign the answer with the key that `keys source new` wrote")
     parser.add_argument("--note", default="", metavar="TEXT", help="why, stored unencrypted")
 
@@ -38,7 +39,8 @@ def run(options: argparse.Namespace) -> int:
             "--note is too long or no text.", f"Write at most {APPROVAL_NOTE_BYTES_MAX} bytes.", exit_code=2
         )
     key = read_key(options.sign) if options.sign is not None else None
-    given = GivenAnswer(is_approved=options.command == "approve", choice=options.choice, note=options.note, key=key)
+    is_approved = options.command == "approve"
+    given = GivenAnswer(is_approved=is_approved, choice=options.choice, note=options.note, mark=options.shown, key=key)
     store, ports = open_chosen_reader(options), command_ports(options)
     how, actor = arrival_of(options)
     with answered_by_store():

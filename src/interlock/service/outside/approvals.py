@@ -9,7 +9,7 @@ from interlock.engine.gates import ApprovalContext, Question, QuestionItem
 from interlock.engine.judge.confirmation import claim_in
 from interlock.engine.request import Request
 from interlock.engine.template import rendered_line
-from interlock.kernel.budgets import APPROVAL_NOTE_BYTES_MAX, NAMED_MAX
+from interlock.kernel.budgets import APPROVAL_MARK_CHARS, APPROVAL_NOTE_BYTES_MAX, NAMED_MAX
 from interlock.kernel.canonical import Json, digest_of
 from interlock.kernel.ids import Digest, SourceKind
 from interlock.kernel.text import truncated
@@ -50,6 +50,11 @@ class OpenApproval:
         """Return the digest of the question with all that is shown with it."""
         shown: list[Json] = [[name, text] for name, text in self.shown]
         return digest_of({"question": self.question, "shown": shown})
+
+    @property
+    def mark(self) -> str:
+        """The beginning of the digest, by which a command names what its user saw."""
+        return self.digest().removeprefix("sha256:")[:APPROVAL_MARK_CHARS]
 
     def text(self) -> str:
         """Render the question with what is shown, for a person."""

@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 
 from interlock.engine.outside import SentEvent
-from interlock.kernel.budgets import NAMED_MAX
+from interlock.kernel.budgets import ECHO_BYTES_MAX, NAMED_MAX
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import Digest, NodeId, RunId, SessionId
+from interlock.kernel.text import one_line
 from interlock.record.events import Actor
 from interlock.record.world import APPROVAL, EventReceived
 from interlock.service.outside.approvals import OpenApproval, approval_record, lacks_note, open_approval
@@ -31,14 +32,15 @@ class ApprovalReport:
 class GivenAnswer:
     """A person's answer. `choice` None: the first choice if it approves, else the second.
 
-    `asked` is the node and the digest of the question that the person saw; None: whichever is open now. `key` signs the
-    answer.
+    `asked` is the node and the digest of the question that the person saw, `mark` only that beginning of the digest
+    which `inbox` prints; None: whichever is open now. `key` signs the answer.
     """
 
     is_approved: bool
     choice: str | None = None
     note: str = ""
     asked: tuple[NodeId, Digest] | None = None
+    mark: str | None = None
     key: SigningKey | None = None
 
 
@@ -65,6 +67,9 @@ def answer_approval(
         if given.asked not in (None, (approval.node.node, approval.digest())):
             found = "The question that was shown is not open; another one is"
             return _refused(run_context, found, "Open the question again and answer what it shows now.")
+        if given.mark not in (None, approval.mark):
+            found = f"What it shows is not what was shown as {one_line(given.mark, ECHO_BYTES_MAX)!r}"
+            return _refused(run_context, found, "`interlock inbox` prints the question as it is now, with its command.")
         choice = given.choice or approval.ask.choices[0 if given.is_approved else 1]
         refusal = _answer_refusal(ports, run_context, approval, choice, given)
         if refusal is not None:

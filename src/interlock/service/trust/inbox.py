@@ -106,14 +106,14 @@ def _approvals(reader: SessionReader, run_context: RunContext, tip: Node) -> Ite
     if approval is None:
         return
     view = run_context.view(tip)
-    rejected = approval.ask.choices[1]
+    rejected, shown = approval.ask.choices[1], f"{view.label} --shown {approval.mark}"
     sign = " --sign KEYFILE" if approval.assurance == "signed" else ""
     note = " --note TEXT" if approval.ask.needs_note else ""
     yield InboxItem(
         kind="approval",
         title=f"Run `{view.label}` ({view.workflow_id}): {approval.title}",
         text=approval.text(),
-        command=f"interlock approve {view.label}{sign}   or   interlock reject {view.label}{sign}{note}   ({rejected})",
+        command=f"interlock approve {shown}{sign}   or   interlock reject {shown}{sign}{note}   ({rejected})",
         label=view.label,
         since=approval.node.at,
         session=run_context.session.session,
