@@ -1,6 +1,7 @@
 """`interlock approve`, `reject`, `inbox` and `checks`: what a person decides and allows, in a terminal."""
 
 import json
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -44,7 +45,7 @@ def waiting_run(root: Path) -> tuple[Harness, ToolResult, str]:
     return harness, first, str(first["run"]["label"])
 
 
-@pytest.mark.inv("APPR-2", "APPR-3", "INBOX-1")
+@pytest.mark.inv("APPR-2", "APPR-3", "APPR-6", "INBOX-1")
 def test_a_person_finds_the_question_in_the_inbox_and_decides_it_and_an_agent_cannot(
     tmp_path: Path, person: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -58,7 +59,10 @@ def test_a_person_finds_the_question_in_the_inbox_and_decides_it_and_an_agent_ca
         below_a_client(patch)
         assert main([*place, "approve", label]) == 1
     assert "is recorded as claimed. The run still waits." in capsys.readouterr().out
-    assert main([*place, "approve", label, "--note", "Go."]) == 0
+    assert main([*place, "approve", label, "--shown", "0" * 12]) == 1
+    assert "`interlock inbox` prints the question as it is now" in capsys.readouterr().err
+    printed = shlex.split(item["command"].partition("   or   ")[0])
+    assert main([*place, *printed[1:], "--note", "Go."]) == 0
     assert "'approve' is recorded as observed. The run continued." in capsys.readouterr().out
     assert main([*place, "reject", label]) == 1
     assert "does not wait for an approval" in capsys.readouterr().err
