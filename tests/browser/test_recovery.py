@@ -1,6 +1,7 @@
 """What a page that is open does while its console, its data or a run fails."""
 
 import shutil
+import signal
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ def test_an_open_page_says_what_failed_and_continues_when_it_can(tmp_path: Path)
     with chromium() as browser:
         watched = Watched(browser.new_page())
         page = watched.page
-        with console_process(shown.data_dir, shown.workspace, port) as link:
+        with console_process(shown.data_dir, shown.workspace, port, ends_by=signal.SIGKILL) as link:
             page.goto(link)
             first = page.get_by_role("link", name="Repair the discount")
             expect(first).to_be_visible()

@@ -96,7 +96,9 @@ def free_port() -> int:
 
 
 @contextmanager
-def console_process(data_dir: Path, workspace: Path, port: int) -> Generator[str]:
+def console_process(
+    data_dir: Path, workspace: Path, port: int, *, ends_by: signal.Signals = signal.SIGINT
+) -> Generator[str]:
     """Start a console in a terminal of its own, as a person does; give the link that it prints."""
     terminal, stdin = pty.openpty()
     command = [sys.executable, "-m", "interlock", "console", "--no-open", "--port", str(port)]
@@ -115,6 +117,6 @@ def console_process(data_dir: Path, workspace: Path, port: int) -> Generator[str
             assert process.stdout is not None
             yield process.stdout.readline().split()[-1]
         finally:
-            process.send_signal(signal.SIGINT)
+            process.send_signal(ends_by)
             process.communicate(timeout=20)
             os.close(terminal)
