@@ -231,7 +231,7 @@ def history_of(files: FileOps, verified: Verified) -> tuple[tuple[ev.Event, ...]
     """Return the events of a verified session, one tuple for each plan that was appended, oldest first.
 
     Raises:
-        DamageError: See the module.
+        DamageError: See the module. Its `verified` is not folded, because the session is already.
         OSError: The disk failed.
     """
     if not verified.manifest_lines:
@@ -242,7 +242,7 @@ def history_of(files: FileOps, verified: Verified) -> tuple[tuple[ev.Event, ...]
         segment = _named_segment(files, known, manifest, at)
         if segment is None:
             raise DamageError(where=_place(known), found=_OTHER_GROUP, verified=known)
-        known = add_group(known, segment)
+        known = add_group(known, segment, folds=False)
         history.append(segment.events)
         at += len(segment.group.data)
     return tuple(history)

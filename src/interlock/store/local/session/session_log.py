@@ -29,6 +29,7 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from typing import TypeAlias
 
 from interlock.kernel.budgets import SESSIONS_KEPT_MAX
@@ -61,7 +62,8 @@ from interlock.store.local.session.settled import write_mark
 from interlock.store.ports.errors import SessionLockReleasedError
 from interlock.store.ports.reader import Salvaged, UnfinishedAppend
 from interlock.store.ports.writer import SessionLock
-from interlock.views.session import BrokenHistoryError, Session
+from interlock.views.evolution import evolve
+from interlock.views.session import BrokenHistoryError, Session, new_session
 
 _Content: TypeAlias = tuple[str, Digest, bytes]
 """A content-addressed file: its path, the digest of its bytes, and the bytes."""
@@ -103,12 +105,13 @@ class SessionLog:
             damage = None
             try:
                 verified = self._followed(session).settled
-                history = history_of(self._files, verified)
+                history, fold = history_of(self._files, verified), verified.fold
             except DamageError as error:
                 # The part that this process verified earlier may be damaged on the disk by now.
                 damage, verified = error, error.verified
                 history = history_of(self._files, verified)
-            whole = Salvaged(session=session, fold=verified.fold if history else None, history=history)
+                fold = evolve(new_session(session), *chain.from_iterable(history))
+            whole = Salvaged(session=session, fold=fold if history else None, history=history)
             if damage is None:
                 return whole if history else None
             rest = find_omitted(self._files, verified)
