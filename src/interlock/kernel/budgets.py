@@ -457,6 +457,12 @@ UTF8_CHAR_BYTES_MAX = 4
 """Bytes of one character in UTF-8: a text that was cut can be so much shorter than its budget."""
 READ_CHUNK_BYTES = 65_536
 """Read at once from one of many small files: a regular file gives fewer bytes only at its end."""
+WORKER_PROCESSES_MAX = 4
+"""Processes that share the work of one command: more gain little while all of them read the same disk."""
+ITEMS_BEFORE_PROCESSES = 64
+"""Items that a command works on before it starts other processes, which takes 0.04 seconds."""
+ITEMS_PER_BATCH = 32
+"""Items that a worker process takes and returns at once."""
 PASSAGES_LISTED = 20
 """Passages that `session search` prints, without `--limit`."""
 PASSAGE_BYTES_MAX = 300

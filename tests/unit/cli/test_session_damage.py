@@ -9,6 +9,7 @@ from tests.support.history import Place
 from tests.support.modes import NEVER_STOPS
 from tests.support.server import tree
 
+from interlock.cli.frame import processes
 from interlock.store.local.files import OsFiles
 from interlock.testing.harness import linear_workflow
 
@@ -296,6 +297,11 @@ def test_lists_searches_and_comparisons_say_what_is_lost_of_what_they_read(
     assert (session in found["unreadable"]) == is_log
     assert (session in found["incomplete"]) != is_log
     assert bool(found["passages"]) == (not is_log and name != "an artifact")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(processes, "_processors", lambda: 2)
+        patch.setattr(processes, "ITEMS_BEFORE_PROCESSES", 0)
+        patch.setattr(processes, "ITEMS_PER_BATCH", 1)
+        assert place.run("search", "12345", "--json").json() == found
     compared = place.run("diff", session, other)
     assert compared.code == 1
     assert "damaged" in compared.out + compared.err

@@ -2,9 +2,11 @@
 
 import random
 from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
+from interlock.cli.frame import processes
 from interlock.decide.pattern_match import has_match
 from interlock.kernel.canonical import canonical_bytes, readable_json
 from interlock.kernel.ids import SessionId
@@ -18,7 +20,7 @@ from interlock.kernel.matching import (
     plain_record,
     word_closeness,
 )
-from interlock.service.report.search.passage_search import search_passages
+from interlock.service.report.search.passage_search import Scanned, search_passages
 from interlock.service.report.search.passages import passages
 from interlock.store.memory.store import MemoryStore
 from interlock.store.ports.reader import StoredLog
@@ -53,6 +55,14 @@ def sessions_of(harness: Harness) -> list[SessionId]:
     return sorted(harness.store.sessions(), reverse=True)
 
 
+def in_two_processes(work: Callable[[SessionId], Scanned], sessions: Sequence[SessionId]) -> Iterator[Scanned]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(processes, "_processors", lambda: 2)
+        patch.setattr(processes, "ITEMS_BEFORE_PROCESSES", 1)
+        patch.setattr(processes, "ITEMS_PER_BATCH", 1)
+        yield from processes.map_in_processes(work, sessions)
+
+
 @pytest.mark.inv("EVD-12", "EVD-7")
 @pytest.mark.parametrize("query", QUERIES)
 def test_a_search_finds_what_reading_every_text_finds(harness: Harness, query: str) -> None:
@@ -64,6 +74,7 @@ def test_a_search_finds_what_reading_every_text_finds(harness: Harness, query: s
     whole = search_passages(harness.store, sessions, Words.of(query), 1_000)
     assert ([(hit.session, hit.passage) for hit in whole.hits], whole.closeness) == (expected, best)
     assert whole.is_whole
+    assert search_passages(harness.store, sessions, Words.of(query), 1_000, in_two_processes) == whole
     short = search_passages(harness.store, sessions, Words.of(query), 1)
     assert [(hit.session, hit.passage) for hit in short.hits[:1]] == expected[:1]
     assert short.closeness is best

@@ -1,9 +1,11 @@
 """`interlock session search`: where words occur in everything that was recorded."""
 
 import argparse
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from interlock.cli.frame.processes import map_in_processes
 from interlock.cli.options import add_store_options
 from interlock.cli.render.phrases import place_words
 from interlock.cli.render.progress import with_progress
@@ -20,6 +22,7 @@ from interlock.service.run.plans import Plans
 from interlock.store.ports.store import StoreReader
 
 if TYPE_CHECKING:
+    from interlock.service.report.search.passage_search import Scanned
     from interlock.service.report.search.passages import Passage
     from interlock.service.run.context import StepLabel
 
@@ -57,8 +60,8 @@ def run(options: argparse.Namespace) -> int:
     store = open_chosen_reader(options)
     with answered_by_store():
         sessions = store.names()[::-1]
-        progress = with_progress(sessions, len(sessions), "Searching sessions")
-        result = search_passages(store, progress, Words.of(" ".join(options.words)), options.limit)
+        query = Words.of(" ".join(options.words))
+        result = search_passages(store, sessions, query, options.limit, _scan_with_progress)
         shown = [_located(store, hit) for hit in result.hits[: options.limit]]
     if options.as_json:
         say_json(_result_json(shown, result))
@@ -67,6 +70,10 @@ def run(options: argparse.Namespace) -> int:
         say_unreadable(result.unreadable)
         say_incomplete(result.incomplete)
     return 0 if shown else 1
+
+
+def _scan_with_progress(work: Callable[[SessionId], "Scanned"], sessions: Sequence[SessionId]) -> "Iterator[Scanned]":
+    return with_progress(map_in_processes(work, sessions), len(sessions), "Searching sessions")
 
 
 def _located(store: StoreReader, hit: Hit) -> _Hit:

@@ -5,7 +5,7 @@ A stored record that cannot match is passed over by its bytes. What matches is s
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from interlock.decide.pattern_match import has_match
 from interlock.kernel.ids import SessionId
@@ -51,49 +51,114 @@ class SearchResult:
     incomplete: tuple[Unreadable, ...]
 
 
+class Scan(Protocol):
+    """Applies a function to each item and yields the results in order, as `map` does."""
+
+    def __call__(self, work: "Callable[[SessionId], Scanned]", items: Sequence[SessionId], /) -> "Iterable[Scanned]":
+        """Return the results."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scanned:
+    """What the records of a session can match at best, from one reading of them.
+
+    `bound` is the closeness of all words or their beginnings in one record, and `count` how many of the words one
+    record may have, each at best with a slip.
+    """
+
+    session: SessionId
+    bound: Closeness | None
+    count: int
+    unreadable: Unreadable | None
+    incomplete: Unreadable | None
+
+
+@dataclass(slots=True)
+class _Scanner:
+    reader: SessionReader
+    query: Words
+    patterns: Sequence[str]
+    sound: set[str] = field(default_factory=set[str])
+
+    def scan(self, session: SessionId) -> Scanned:
+        """Read the records of a session; keep the first part of it that cannot be read."""
+        lost = list[Unreadable]()
+        log = self.reader.stored_log(session)
+        if not log.is_attested:
+            try:
+                self.reader.load(session)
+            except (SessionUnhealthyError, UnknownVersionError) as error:
+                unreadable = unreadable_by(session, error)
+                return Scanned(session=session, bound=None, count=0, unreadable=unreadable, incomplete=None)
+
+        def lose(error: ContentDamagedError) -> None:
+            lost.append(unreadable_by(session, error))
+
+        check_content(self.reader, log, self.sound, lose)
+        records = [_plain_bytes(record) for record in stored_records(self.reader, log, lose)]
+        bound, count = self._bound(records), self.count(b"\n".join(records))
+        if bound is None and count > 1:
+            # No record has more of the words than all of them together.
+            count = max(map(self.count, records))
+        return Scanned(session=session, bound=bound, count=count, unreadable=None, incomplete=lost[0] if lost else None)
+
+    def count(self, record: bytes) -> int:
+        """Return how many of the words a record may have, each at best with a slip."""
+        return sum(has_match(one, "i", record) for one in self.patterns)
+
+    def bound(self, record: bytes) -> Closeness | None:
+        """Return the best closeness that a text in a record may have."""
+        return bound_of_record(self.query, record.decode("utf-8", "replace"))
+
+    def _bound(self, records: Sequence[bytes]) -> Closeness | None:
+        if self.bound(b"\n".join(records)) is None:
+            return None
+        return min((found for one in records if (found := self.bound(one)) is not None), default=None)
+
+
 @dataclass(slots=True)
 class _Search:
     reader: SessionReader
     query: Words
     hits_max: int
-    patterns: Sequence[str]
-    sound: set[str] = field(default_factory=set[str])
+    scanner: _Scanner
     unreadable: dict[SessionId, Unreadable] = field(default_factory=dict[SessionId, Unreadable])
     incomplete: dict[SessionId, Unreadable] = field(default_factory=dict[SessionId, Unreadable])
 
-    def best(self, sessions: Iterable[SessionId]) -> tuple[list[Hit], Closeness | None, bool]:
+    def best(self, sessions: Iterable[Scanned]) -> tuple[list[Hit], Closeness | None, bool]:
         """Return the passages that match best, from one reading of each session: all words, beginnings, slips, some."""
         found: dict[Closeness, list[Hit]] = {Closeness.WORDS: [], Closeness.BEGINNINGS: []}
         counts = dict[SessionId, int]()
         wanted = Closeness.BEGINNINGS
-        for session in sessions:
-            records = self._records(session)
-            count = self._bound(records)
-            if count == len(self.query.words):
-                self._add_words(session, records, wanted, found)
+        for one in sessions:
+            self._keep_lost(one)
+            if one.bound is not None and one.bound <= wanted:
+                self._add_words(one.session, wanted, found)
             if len(found[Closeness.WORDS]) > self.hits_max:
                 return found[Closeness.WORDS], Closeness.WORDS, False
             if len(found[Closeness.BEGINNINGS]) > self.hits_max:
                 wanted = Closeness.WORDS
-            if count and not any(found.values()):
-                # No record has more of the words than all of them together.
-                counts[session] = count if count == 1 else max(self._count(record) for record in records)
+            if one.count:
+                counts[one.session] = one.count
         best = next((one for one in found if found[one]), None)
         if best is not None:
             return found[best], best, best is Closeness.WORDS or wanted is Closeness.BEGINNINGS
         return self._by_slips(counts)
 
-    def _add_words(
-        self, session: SessionId, records: Sequence[bytes], wanted: Closeness, found: Mapping[Closeness, list[Hit]]
-    ) -> None:
+    def _keep_lost(self, scanned: Scanned) -> None:
+        if scanned.unreadable is not None:
+            self.unreadable[scanned.session] = scanned.unreadable
+        if scanned.incomplete is not None:
+            self.incomplete[scanned.session] = scanned.incomplete
+
+    def _add_words(self, session: SessionId, wanted: Closeness, found: Mapping[Closeness, list[Hit]]) -> None:
         """Add the passages of a session that have all words or, if these are wanted, their beginnings."""
 
         def may_match(record: bytes) -> bool:
-            bound = bound_of_record(self.query, record.decode("utf-8", "replace"))
+            bound = self.scanner.bound(_plain_bytes(record))
             return bound is not None and bound <= wanted
 
-        if not may_match(b"\n".join(records)):
-            return
         for passage in self._verified(session, may_match, self._has_words):
             closeness = word_closeness(self.query, passage.text)
             if closeness is not None:
@@ -112,7 +177,7 @@ class _Search:
             for session in (one for one, bound in counts.items() if bound >= count):
                 have = self._verified(
                     session,
-                    lambda record, least=count: self._count(_plain_bytes(record)) >= least,
+                    lambda record, least=count: self.scanner.count(_plain_bytes(record)) >= least,
                     lambda text, exact=count: near_count(self.query, text) == exact,
                 )
                 found += (Hit(session=session, passage=passage) for passage in have)
@@ -121,30 +186,6 @@ class _Search:
             if found:
                 return found, closeness, True
         return [], None, True
-
-    def _records(self, session: SessionId) -> list[bytes]:
-        """Return the stored records of a session; keep what of it cannot be read."""
-
-        def lost(error: ContentDamagedError) -> None:
-            self.incomplete.setdefault(session, unreadable_by(session, error))
-
-        log = self.reader.stored_log(session)
-        if not log.is_attested:
-            try:
-                self.reader.load(session)
-            except (SessionUnhealthyError, UnknownVersionError) as error:
-                self.unreadable[session] = unreadable_by(session, error)
-                return []
-        check_content(self.reader, log, self.sound, lost)
-        return [_plain_bytes(record) for record in stored_records(self.reader, log, lost)]
-
-    def _bound(self, records: Sequence[bytes]) -> int:
-        """Return how many of the words the records may have together, each at best with a slip."""
-        return self._count(b"\n".join(records))
-
-    def _count(self, record: bytes) -> int:
-        """Return how many of the words a record may have, each at best with a slip."""
-        return sum(has_match(one, "i", record) for one in self.patterns)
 
     def _verified(
         self, session: SessionId, may_match: Callable[[bytes], bool], is_match: Callable[[str], bool]
@@ -166,14 +207,24 @@ def _plain_bytes(record: bytes) -> bytes:
     return record if record.isascii() else plain_record(record.decode("utf-8", "replace")).encode()
 
 
-def search_passages(reader: SessionReader, sessions: Iterable[SessionId], query: Words, hits_max: int) -> SearchResult:
+def search_passages(
+    reader: SessionReader, sessions: Sequence[SessionId], query: Words, hits_max: int, scan: Scan = map
+) -> SearchResult:
     """Return the passages of these sessions that match a query best; stop after more than `hits_max`.
+
+    Args:
+        reader: The stored sessions.
+        sessions: Those to search, the latest first.
+        query: What to search for.
+        hits_max: The number of passages after which the search may stop.
+        scan: Applies the first reading to the sessions, so that several processes can share it.
 
     Raises:
         StoreFailureError: The disk failed.
     """
-    search = _Search(reader, query, hits_max, [near_pattern(word) for word in query.words])
-    hits, closeness, is_whole = search.best(sessions) if query else ([], None, True)
+    scanner = _Scanner(reader, query, [near_pattern(word) for word in query.words])
+    search = _Search(reader, query, hits_max, scanner)
+    hits, closeness, is_whole = search.best(scan(scanner.scan, sessions)) if query else ([], None, True)
     return SearchResult(
         hits=tuple(hits),
         closeness=closeness,
