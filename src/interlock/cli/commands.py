@@ -5,7 +5,7 @@ whose command is named on the command line are imported, so that no command wait
 """
 
 import argparse
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from importlib import import_module
 from typing import NamedTuple, NoReturn, Protocol, TypeAlias, cast
@@ -251,6 +251,25 @@ class _Parser(argparse.ArgumentParser):
             fix = f"`{self.prog} --help` lists the arguments."
             say_json(StopError(message, fix, exit_code=2).to_json())
         super().error(message)
+
+    def parse_known_args(  # pyright: ignore[reportIncompatibleMethodOverride] — argparse has overloads
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """Parse the words of this command; refuse those that it does not know here, where its options are known."""
+        found, unknown = super().parse_known_args(args, namespace or argparse.Namespace())
+        if unknown:
+            self._refuse_words(unknown)
+        return found, []
+
+    def _refuse_words(self, unknown: list[str]) -> NoReturn:
+        from interlock.define.diagnostics import suggest_name  # noqa: PLC0415 — only a mistake pays for it
+
+        known = [name for action in self._actions for name in action.option_strings if name.startswith("--")]
+        option = next((word.partition("=")[0] for word in unknown if word.startswith("--")), None)
+        near = suggest_name(option, known) if option is not None else None
+        suggestion = f" Did you mean {near}?" if near is not None else ""
+        named = ", ".join(map(repr, unknown))
+        self.error(f"Unknown arguments: {named}.{suggestion} `{self.prog} --help` lists the arguments.")
 
     def _check_value(self, action: argparse.Action, value: object) -> None:
         is_command = action.dest in {"command", "action"} and action.choices is not None

@@ -30,6 +30,11 @@ def rendered_line(template: str, context: Mapping[str, Json]) -> str:
     return _rendered(template, context, flat)
 
 
+def unfilled_line(template: str) -> str:
+    """Return a title whose values are not known, with `…` in the place of each."""
+    return _HOLE.sub("…", template)
+
+
 def _rendered(template: str, context: Mapping[str, Json], shown: Callable[[str], str]) -> str:
     if "{{" not in template:
         return template

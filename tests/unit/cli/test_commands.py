@@ -160,9 +160,21 @@ def test_a_group_without_an_action_prints_its_help(capsys: pytest.CaptureFixture
         ("keys rotat", "There is no command 'rotat'. Did you mean rotate? `interlock keys --help` lists"),
         ("zzz", "There is no command 'zzz'. `interlock --help` lists"),
         ("\x1b[31m", "There is no command '\\x1b[31m'. `interlock --help` lists"),
+        (
+            "session report --output x",
+            "interlock session report: error: Unknown arguments: '--output'. Did you mean --out?",
+        ),
+        (
+            "session list --limt=3",
+            "Unknown arguments: '--limt=3'. Did you mean --limit? `interlock session list --help` lists",
+        ),
+        ("version \x1b[31m", "Unknown arguments: '\\x1b[31m'. `interlock version --help` lists the arguments."),
+        ("--zzz session list", "Unknown arguments: '--zzz'. `interlock --help` lists"),
     ],
 )
-def test_a_mistyped_command_gets_a_suggestion(capsys: pytest.CaptureFixture[str], words: str, message: str) -> None:
+def test_a_mistyped_command_or_option_gets_a_suggestion(
+    capsys: pytest.CaptureFixture[str], words: str, message: str
+) -> None:
     assert ended(words.split()) == 2
     printed = capsys.readouterr()
     assert printed.out == ""

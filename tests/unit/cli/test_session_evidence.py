@@ -264,6 +264,13 @@ def test_a_reviewer_of_a_repaired_task_reads_what_failed_what_passed_and_what_wa
 
 
 @pytest.mark.inv("EVD-4")
+def test_a_skipped_step_of_a_loop_has_its_title_with_a_mark_for_the_pass(place: Place) -> None:
+    played(place, "code_review", {}, goal="Review it")
+    skipped = "skipped by decisions of the plan (see Path): `8. Read what was missed, round …`"
+    assert skipped in section(place.run("report").out, "What is missing")
+
+
+@pytest.mark.inv("EVD-4")
 def test_a_reviewer_of_a_release_reads_who_gave_the_go_and_how_the_readiness_was_rated(place: Place) -> None:
     played(place, "release_readiness", {}, goal="Release 2.4", context={"version": "2.4"})
     report = place.run("report").out

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import get_args
 
 from interlock.engine.answer.structure import RestsOn
+from interlock.engine.template import unfilled_line
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import Digest, NodeId, RunId, SessionId, SourceKind, WorkflowHash
 from interlock.record.base import Preferences
@@ -296,6 +297,5 @@ def _not_done(run_context: RunContext, end: Node, pending: Sequence[PendingStep 
         if step_id not in done:
             is_skipped = skipped is None or step_id in skipped
             number = run_context.workflow.numbers[step_id]
-            # The values of a template are known only when the step is pending.
-            title = node.title if "{{" not in node.title else step_id
+            title = unfilled_line(node.title)
             yield StepNotDone(step_id=step_id, title=title, number=number, is_skipped=is_skipped)
