@@ -14,6 +14,7 @@ _BLOCK = re.compile(r"^ *```json\n(.*?)\n *```", re.DOTALL | re.MULTILINE)
 _PLACE = re.compile(r" · step (\d+) of \d+(?:, pass (\d+) of at most \d+)?: ([^·\n]*)")
 _LABEL = re.compile(r" · run `([^`]+)`")
 _FILL = re.compile(r"^- `([^`]+)`(?: \((.*?)\))?(?:: (.*))?$", re.MULTILINE)
+_ONLY = re.compile("exactly `(.*)`")
 _INVITATION = re.compile(r"call `(\w+)`[^\n]*\n```json\n[^\n]*\n```\s*(?:Add to these arguments.*)?\Z", re.DOTALL)
 _PLAIN = {"true": True, "false": False, "null": None}
 _CANDIDATE = re.compile(r"^\d+\. (\*\*.*?) \(`.*?call `(\w+)`:\n```json\n(.*?)\n```", re.DOTALL | re.MULTILINE)
@@ -107,6 +108,9 @@ def _fill_in_text(text: str) -> list[Mapping[str, Any]]:
 
 
 def _blank(path: str, kind: str, what: str) -> Mapping[str, Any]:
+    only = _ONLY.fullmatch(what)
+    if only is not None:
+        return {"path": path, "choices": [json.loads(only[1])]}
     is_closed = " | " in kind and not kind.startswith(("list of", "{"))
     choices = [_PLAIN.get(choice, choice) for choice in kind.split(" | ")]
     return {"path": path, "what": what} | ({"choices": choices} if is_closed else {"shape": kind} if kind else {})

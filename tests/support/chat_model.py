@@ -47,7 +47,7 @@ def reporting(context: Mapping[str, Json] | None = None) -> Answer:
 def _evidence(shown: str, number: int, context: Mapping[str, Json]) -> dict[str, Any]:
     fixed = _FIXED.search(shown)
     arguments: dict[str, Any] = json.loads(fixed[1]) if fixed is not None else {}
-    blanks = [{"path": path, "what": what, **_kind(kind)} for path, kind, what in _BLANK.findall(shown)]
+    blanks = [{"path": path, "what": what, **_kind(kind), **_only(what)} for path, kind, what in _BLANK.findall(shown)]
 
     def supply(blank: Mapping[str, Json]) -> Json:
         path = str(blank["path"])
@@ -57,6 +57,12 @@ def _evidence(shown: str, number: int, context: Mapping[str, Json]) -> dict[str,
         return context[key] if path.startswith("context.") and key in context else good_value(blank)
 
     return fill_in(arguments, blanks, supply)
+
+
+def _only(what: str) -> dict[str, Json]:
+    """Return the one choice of a value that must be sent exactly."""
+    only = re.fullmatch("exactly `(.*)`", what)
+    return {"choices": [json.loads(only[1])]} if only is not None else {}
 
 
 def _kind(kind: str) -> dict[str, Json]:

@@ -68,7 +68,7 @@ def find_unmet(criteria: Criteria, notes: str, context: Mapping[str, Json]) -> l
     """Describe each criterion that the notes do not meet. The list is empty if they meet all."""
     if isinstance(criteria, EveryOf):
         return [violation for part in criteria.of for violation in find_unmet(part, notes, context)]
-    return [_describe_violation(criteria)] if _evaluate(criteria, notes, context) is False else []
+    return [_describe_violation(criteria, notes)] if _evaluate(criteria, notes, context) is False else []
 
 
 def _evaluate(criteria: Criteria, notes: str, context: Mapping[str, Json]) -> bool | None:
@@ -130,8 +130,10 @@ def _describe_requirement(criteria: Criteria) -> str:
             return f"not {describe_criteria(criteria.of)}"
 
 
-def _describe_violation(criteria: Criteria) -> str:
+def _describe_violation(criteria: Criteria, notes: str) -> str:
     requirement = f"must {describe_criteria(criteria)}"
+    if isinstance(criteria, Length):
+        requirement += f", found {len(notes)}"
     is_rule = isinstance(criteria, Contains | Matches | Length)
     return f"{criteria.message} ({requirement})" if is_rule and criteria.message else requirement
 

@@ -94,6 +94,8 @@ def evidence_outline(position: Position) -> str:
 def _fill_line(fill: Mapping[str, Json]) -> str:
     path = str(fill.get("path", "")).removeprefix("output.").replace("notesMarkdown", "notes")
     choices, shape = fill.get("choices"), fill.get("shape")
+    if isinstance(choices, list) and len(choices) == 1:
+        return f"- `{path}`: exactly `{json.dumps(choices[0], ensure_ascii=False)}`"
     kind = " | ".join(map(str, choices)) if isinstance(choices, list) and choices else shape
     return f"- `{path}`" + (f" ({kind})" if kind else "") + (f": {fill['what']}" if "what" in fill else "")
 

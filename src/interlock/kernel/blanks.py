@@ -41,7 +41,8 @@ class Fill:
 def separate(outline: Mapping[str, Outline]) -> tuple[dict[str, Json], tuple[Fill, ...]]:
     """Split an outline into the fixed arguments and the blanks, in their order.
 
-    An object or list that holds only blanks is left out of the arguments.
+    An object or list that holds only blanks is left out of the arguments. A fixed value beside a blank, in an item of a
+    list, is listed with its one choice, too: a caller that writes such an item anew does not lose it.
     """
     fills: list[Fill] = []
     fixed = {name: kept for name, value in outline.items() if (kept := _separate(value, name, fills)) is not _OPEN}
@@ -80,16 +81,23 @@ _OPEN = object()
 """Takes the place of a part that holds only blanks."""
 
 
-def _separate(value: Outline, path: str, fills: list[Fill]) -> object:
+def _separate(value: Outline, path: str, fills: list[Fill], *, is_item: bool = False) -> object:
+    """Add the blanks of a value to `fills`; return what is fixed of it, or `_OPEN` if that is nothing."""
     if isinstance(value, Blank):
         fills.append(Fill(path=path, blank=value))
         return _OPEN
     if isinstance(value, Mapping):
-        members = {key: _separate(member, f"{path}.{key}", fills) for key, member in value.items()}
-        kept = {key: member for key, member in members.items() if member is not _OPEN}
-        return kept if kept or not members else _OPEN
+        lists_fixed = is_item and any(isinstance(member, Blank) for member in value.values())
+        kept: dict[str, object] = {}
+        for key, member in value.items():
+            if lists_fixed and isinstance(member, JsonScalar):
+                fills.append(Fill(path=f"{path}.{key}", blank=Blank(choices=(member,))))
+            fixed = _separate(member, f"{path}.{key}", fills)
+            if fixed is not _OPEN:
+                kept[key] = fixed
+        return kept if kept or not value else _OPEN
     if isinstance(value, Sequence) and not isinstance(value, str):
-        items = [_separate(item, f"{path}[{at}]", fills) for at, item in enumerate(value)]
+        items = [_separate(item, f"{path}[{at}]", fills, is_item=True) for at, item in enumerate(value)]
         kept_items = [item for item in items if item is not _OPEN]
         return kept_items if kept_items or not items else _OPEN
     return value

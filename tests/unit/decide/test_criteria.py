@@ -47,7 +47,8 @@ def lacks(criteria: Criteria, notes: str, **context: Any) -> list[str]:
 )
 def test_each_rule_is_met_by_what_it_asks_for_and_by_nothing_else(criteria: Criteria, met: str, not_met: str) -> None:
     assert lacks(criteria, met) == []
-    assert lacks(criteria, not_met) == [f"must {describe_criteria(criteria)}"]
+    found = f", found {len(not_met)}" if isinstance(criteria, Length) else ""
+    assert lacks(criteria, not_met) == [f"must {describe_criteria(criteria)}{found}"]
 
 
 def test_and_reports_each_part_that_is_not_met() -> None:

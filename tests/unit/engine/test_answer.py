@@ -286,6 +286,7 @@ LOOPED = replace(STEP, loop=LoopPass(loop_id="again", pass_=2, max_iterations=5)
 OUTLINE: dict[str, Any] = {"kind": "wr.verdict", "verdict": Blank(what="your verdict", choices=("clean", "bad"))}
 KEYS = {"cause": Blank(what="why it broke"), "size": Blank(what="how large", shape="number")}
 TYPED = replace(STEP, artifacts=(OUTLINE,), context=KEYS, needs_notes=False)
+KIND = {"path": "output.artifacts[0].kind", "choices": ["wr.verdict"]}
 VERDICT = {"path": "output.artifacts[0].verdict", "what": "your verdict", "choices": ["clean", "bad"]}
 CAUSE = {"path": "context.cause", "what": "why it broke"}
 SIZE = {"path": "context.size", "what": "how large", "shape": "number"}
@@ -309,13 +310,14 @@ def test_the_next_call_of_a_step_with_typed_evidence_holds_what_is_fixed_and_fil
     facts = replace(ADVANCE, step=TYPED)
     call = structure_of(facts)["nextCall"]
     assert call["arguments"] == {"ackToken": "ack.here", "run": "ab12", **ARTIFACT}
-    assert call["fill"] == [VERDICT, CAUSE, SIZE]
+    assert call["fill"] == [KIND, VERDICT, CAUSE, SIZE]
     text = render_answer(facts).text
     assert call_in(render_answer(facts)) == call["arguments"]
+    assert '- `output.artifacts[0].kind`: exactly `"wr.verdict"`' in text
     assert "- `output.artifacts[0].verdict` (clean | bad): your verdict" in text
     assert "- `context.size` (number): how large" in text
     with_notes = structure_of(replace(facts, step=replace(TYPED, needs_notes=True)))["nextCall"]
-    assert with_notes["fill"] == [NOTES, VERDICT, CAUSE, SIZE]
+    assert with_notes["fill"] == [NOTES, KIND, VERDICT, CAUSE, SIZE]
 
 
 @pytest.mark.inv("ANS-23")
@@ -334,7 +336,7 @@ def test_the_text_shows_one_token_and_a_complete_run_none() -> None:
     [
         ([missing_notes("Build it")], {}, [NOTES]),
         ([missing_key("Build it", "size")], {}, [SIZE]),
-        ([missing_artifact("wr.contracts.x", "wr.verdict", [], [OUTLINE])], ARTIFACT, [VERDICT]),
+        ([missing_artifact("wr.contracts.x", "wr.verdict", [], [OUTLINE])], ARTIFACT, [KIND, VERDICT]),
         ([missing_notes("Build it"), missing_key("Build it", "cause")], {}, [NOTES, CAUSE]),
     ],
 )

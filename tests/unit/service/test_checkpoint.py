@@ -288,16 +288,23 @@ def test_an_ack_token_has_no_more_checkpoints_than_a_checkpoint_token() -> None:
 
 
 @pytest.mark.inv("CHK-5", "ANS-15")
-def test_a_checkpoint_needs_exactly_one_of_its_tokens(harness: Harness) -> None:
+def test_a_checkpoint_needs_a_token_and_takes_two_of_one_step(harness: Harness) -> None:
     first = harness.start("test.abc")
     neither = harness.call("checkpoint_workflow", {"output": {"notesMarkdown": "Half."}})
     call = neither["details"]["correctedCall"]
     assert call["arguments"] == {"output": {"notesMarkdown": "Half."}}
     assert [one["path"] for one in call["fill"]] == ["ackToken"]
     both = checkpoint_by_ack(harness, first, "Half.", checkpointToken=first["checkpointToken"])
-    call = both["details"]["correctedCall"]
+    assert not both.is_error
+    assert both == checkpoint_by_ack(harness, first, "Half.")
+    other = harness.start("test.abc")
+    for beside in (other["checkpointToken"], harness.rehydrate(harness.advance(first))["checkpointToken"]):
+        refused = checkpoint_by_ack(harness, first, "More.", checkpointToken=beside)
+        assert refused.code is ErrorCode.TOKEN_SCOPE_MISMATCH
+        assert "Send only the `ackToken`" in refused.text
+    three = checkpoint_by_ack(harness, first, "Half.", checkpointToken=first["checkpointToken"], stateToken=first.state)
+    call = three["details"]["correctedCall"]
     assert call["arguments"] == {"checkpointToken": first["checkpointToken"], "output": {"notesMarkdown": "Half."}}
-    assert harness.call(call["tool"], call["arguments"]) == checkpoint_by_ack(harness, first, "Half.")
 
 
 @pytest.mark.inv("TOK-6")

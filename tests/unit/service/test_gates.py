@@ -372,7 +372,7 @@ def claim_blanks(answer: ToolResult) -> list[str]:
     return [one["path"] for one in answer["nextCall"]["fill"] if "artifacts" in one["path"]]
 
 
-CLAIM_BLANKS = ["output.artifacts[0].confirmedBy", "output.artifacts[0].statement"]
+CLAIM_BLANKS = ["output.artifacts[0].kind", "output.artifacts[0].confirmedBy", "output.artifacts[0].statement"]
 
 
 @pytest.mark.inv("GATE-9")

@@ -60,6 +60,17 @@ def test_a_token_of_a_step_that_is_done_is_spelled_right_as_well(memory: Harness
     assert corrected(refused)[1]["ackToken"] == first.ack
 
 
+def test_for_a_damaged_token_of_a_refused_report_the_token_of_the_refusal_is_shown(memory: Harness) -> None:
+    first = memory.start("test.abc")
+    refused = memory.advance(first, None)
+    assert refused["kind"] == "blocked"
+    spliced = first.ack[:-8] + refused.ack[-8:]
+    for text in (spliced, *damaged(first.ack).values(), *damaged(refused.ack).values()):
+        shown = corrected(memory.call(CONTINUE, {"ackToken": text, "output": DONE}))
+        assert shown == (CONTINUE, {"ackToken": refused.ack, "output": DONE}), text
+    assert memory.advance(refused)["pending"]["stepId"] == "b"
+
+
 def test_of_a_token_without_its_signature_nothing_is_completed(memory: Harness) -> None:
     """The log holds the payload. A caller with the payload alone gets the call that shows the run, no token."""
     answer = memory.start("test.abc")

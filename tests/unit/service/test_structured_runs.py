@@ -95,7 +95,7 @@ def test_the_call_after_a_refusal_asks_for_what_is_missing_and_for_nothing_else(
     first = harness.start("test.flow")
     assert set(first["nextCall"]["arguments"]) == {"ackToken", "run", "output"}
     paths = [blank["path"] for blank in first["nextCall"]["fill"]]
-    fields = [f"output.artifacts[0].{name}" for name in ("confidence", "verdict", "findings", "summary")]
+    fields = [f"output.artifacts[0].{name}" for name in ("kind", "confidence", "verdict", "findings", "summary")]
     assert paths == ["output.notesMarkdown", *fields, "context.cause"]
     only_key = harness.advance(first, "Done.", output={"notesMarkdown": "Done.", "artifacts": [REVIEW]})
     assert set(only_key["nextCall"]["arguments"]) == {"ackToken", "run"}

@@ -54,6 +54,8 @@ class FillOut(Published):
 
     def in_one_line(self) -> str:
         """Return the blank as one line of an answer's text."""
+        if self.choices is not None and len(self.choices) == 1:
+            return f"- `{self.path}`: exactly `{json.dumps(self.choices[0], ensure_ascii=False)}`"
         kind = " | ".join(map(_choice, self.choices or ())) or self.shape
         return f"- `{self.path}`" + (f" ({kind})" if kind else "") + f": {self.what or NOTES_IN_TEXT}"
 

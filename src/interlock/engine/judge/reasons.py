@@ -128,7 +128,8 @@ def unmet_criteria(lacks: Sequence[str]) -> Violation:
         "invalid_required_output",
         _contract(NOTES_CONTRACT),
         f"The notes (`output.notesMarkdown`) are not enough: {truncated(words, AUTHORED_BYTES_MAX)}.",
-        f"Do what is missing, then send the complete notes again: {truncated(words, AUTHORED_BYTES_MAX)}." + _USE_FRESH,
+        f"Do what is missing, then send the complete notes again: {truncated(words, AUTHORED_BYTES_MAX)}. The same"
+        " notes are refused again." + _USE_FRESH,
     )
 
 

@@ -23,7 +23,8 @@ _KINDS = {
 
 def in_words(error: "ValidationError", schema: Mapping[str, object]) -> str:
     """Render one fault of a check against `schema`: what was found, what is required, and what it contradicts."""
-    return _render(error) + _render_reason(error, schema)
+    reason = _render_reason(error, schema)
+    return _render(error) + (f"{reason}: change one of the two" if reason else "")
 
 
 def _render(error: "ValidationError") -> str:
@@ -35,6 +36,8 @@ def _render(error: "ValidationError") -> str:
     match str(error.validator)[3:]:
         case "Length":
             return f"{least} characters"
+        case "Items" if limit == 0:
+            return f"{found}; send []"
         case "Items" | "Properties":
             return f"{least} entries"
         case "imum":

@@ -13,6 +13,7 @@ from interlock.kernel.errors import Correction
 from interlock.record.short_tokens import decode_token
 from interlock.server.tools.contract import Arguments, Call, Caller, Fault, Hints, Tool
 from interlock.server.tools.evidence import OutputArgument, evidence_faults
+from interlock.service.tokens.mint import Argument
 from interlock.service.tokens.resolve import SentTokens
 from interlock.service.tools.checkpoint_workflow import CheckpointCommand, checkpoint_workflow
 
@@ -41,31 +42,39 @@ class CheckpointArguments(Arguments):
                 "Send the `ackToken` of the last answer of the run.",
                 correction=Correction(wrong=(("ackToken",),), instead={"stateToken": None}, understood=self.sent()),
             )
-        elif self.ack_token is not None and self.checkpoint_token is not None:
+        elif None not in (self.ack_token, self.checkpoint_token, self.state_token):
             yield Fault(
                 "ackToken",
-                "Both `ackToken` and `checkpointToken` were sent; each of them names the step.",
-                "Send only one of them.",
-                correction=Correction(instead={"ackToken": None}, understood=self.sent()),
+                "Three tokens were sent; each of them names the step.",
+                "Send only one of them: the `ackToken` or the `checkpointToken`.",
+                correction=Correction(instead={"ackToken": None, "stateToken": None}, understood=self.sent()),
             )
         yield from evidence_faults(self.output, caller.artifact_bytes_max, STEP_WORKS)
 
     def call(self, caller: Caller) -> Call:
         """See `Arguments.call`."""
         output = self.output or OutputArgument()
-        state, text = self.state_token, self.checkpoint_token or self.ack_token
-        assert text is not None, "a call without a token has a fault"
-        token = decode_token(text)
+        tokens = self._tokens()
         command = CheckpointCommand(
-            tokens=SentTokens(
-                argument="ackToken" if self.checkpoint_token is None else "checkpointToken",
-                token=token,
-                check=None if state is None else decode_token(state),
-            ),
+            tokens=tokens,
             request=Request(notes=output.notes_markdown, artifacts=tuple(output.artifacts or ()), asking=caller.asking),
             actor=caller.actor,
         )
-        return Call(run=lambda ports: checkpoint_workflow(ports, command), session=token.session)
+        return Call(run=lambda ports: checkpoint_workflow(ports, command), session=tokens.token.session)
+
+    def _tokens(self) -> SentTokens:
+        """Return the token that names the step, and another one that must name the same step (CHK-5)."""
+        text = self.ack_token or self.checkpoint_token
+        assert text is not None, "a call without a token has a fault"
+        argument: Argument = "checkpointToken" if self.ack_token is None else "ackToken"
+        is_second = self.ack_token is not None and self.checkpoint_token is not None
+        check = self.checkpoint_token if is_second else self.state_token
+        return SentTokens(
+            argument=argument,
+            token=decode_token(text),
+            check=None if check is None else decode_token(check),
+            check_argument="checkpointToken" if is_second else "stateToken",
+        )
 
 
 CHECKPOINT_WORKFLOW = Tool(

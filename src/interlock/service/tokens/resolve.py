@@ -31,11 +31,12 @@ _KIND_OF_ARGUMENT = {"ackToken": TokenKind.ACK, "stateToken": TokenKind.STATE, "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentTokens:
-    """How a call names a node: by a token; a second `stateToken` and a run's label are optional checks."""
+    """How a call names a node: by a token. A second token, in `check_argument`, and a run's label are checks."""
 
     argument: Argument
     token: SentToken
     check: SentToken | None = None
+    check_argument: Argument = "stateToken"
     run: str | None = None
 
 
@@ -197,7 +198,7 @@ def _refuse_unverified(ports: ReadPorts, fault: TokenFault, sent: SentTokens) ->
     suggested = suggest_token(ports, text, argument, sent.run)
     if suggested is not None:
         near = (
-            "The text is nearly the same as a token that was issued here. If you mean that token, send the call below."
+            "The text is nearly the same as a token that was issued here. If you mean that step, send the call below."
         )
         fix = f"{near} If not: {fix}"
         return replace(refusal, suggestion=fix, correction=Correction(instead={argument: suggested}))

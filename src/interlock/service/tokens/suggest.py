@@ -1,7 +1,7 @@
 """Suggests a token in place of a wrong one: a similar issued token, or one of the run that the call names (ANS-15).
 
 A suggestion is never applied; the caller decides whether to send it. A similar token is only suggested if the caller
-sent nearly all of it, including the signature, so a suggestion reveals nothing new.
+sent nearly all of it, including the signature, so a suggestion reveals nothing that the same token would not.
 """
 
 import re
@@ -52,18 +52,20 @@ class RunTokens:
         last = position.last
         return self.mint.ack(last.node) if argument == "ackToken" else self.mint.checkpoint(last.node, last.checkpoints)
 
-    def issued(self, argument: Argument) -> Iterator[str]:
-        """Yield the issued tokens for an argument, of nodes on every branch of the run, latest node first."""
+    def issued(self, argument: Argument) -> Iterator[tuple[Node, str]]:
+        """Yield nodes on every branch of the run, the latest first, with their issued tokens for an argument."""
         nodes = (node for node in self.run_context.session.nodes.values() if node.run == self.run_context.run.run)
         for node in nlargest(NEAR_TOKEN_NODES_MAX, nodes, key=lambda node: node.index):
             match argument:
                 case "stateToken":
-                    yield self.mint.state(node.node)
+                    yield node, self.mint.state(node.node)
                 case "ackToken":
-                    yield self.mint.ack(node.node)
-                    yield from (self.mint.fork(node.node, number) for number in range(node.forks + 1))
+                    yield node, self.mint.ack(node.node)
+                    yield from ((node, self.mint.fork(node.node, number)) for number in range(node.forks + 1))
                 case "checkpointToken":
-                    yield from (self.mint.checkpoint(node.node, number) for number in range(node.checkpoints + 1))
+                    yield from (
+                        (node, self.mint.checkpoint(node.node, number)) for number in range(node.checkpoints + 1)
+                    )
 
     @property
     def _tip(self) -> Node:
@@ -100,12 +102,16 @@ def place_labelled(ports: ReadPorts, label: str, first: Session | None = None) -
 
 
 def suggest_token(ports: ReadPorts, text: str, argument: Argument, label: str | None) -> str | None:
-    """Return the issued token that a text nearly equals: cut, misspelled, or in another case; None if there is none."""
+    """Return the issued token that a text nearly equals: cut, misspelled, or in another case; None if there is none.
+
+    If the report with that token was refused, it is the token that came with the refusal.
+    """
     found = text.strip()
     for place in _places(ports, found, label):
-        for token in place.issued(argument):
+        for node, token in place.issued(argument):
             if _is_near(found, token):
-                return token
+                # Repeating a refused report only repeats the refusal.
+                return (place.current(argument, node) if argument == "ackToken" else None) or token
     return None
 
 

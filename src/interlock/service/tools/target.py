@@ -61,23 +61,23 @@ def load_target(ports: ReadPorts, sent: SentTokens) -> Target | Refusal:
 
 
 def _resolve_check(ports: ReadPorts, sent: SentTokens, known: Session | None) -> TokenRef | Refusal | None:
-    """Resolve the `stateToken` that was sent as a check; None if none was sent."""
+    """Resolve the second token that was sent as a check; None if none was sent."""
     if sent.check is None:
         return None
     try:
-        check = resolve_token(ports, replace(sent, argument="stateToken", token=sent.check), known)
+        check = resolve_token(ports, replace(sent, argument=sent.check_argument, token=sent.check), known)
     except SessionUnhealthyError as error:
         return scope_mismatch(
-            f"The `stateToken` belongs to run `{error.label}`, whose session cannot be read; the"
+            f"The `{sent.check_argument}` belongs to run `{error.label}`, whose session cannot be read; the"
             f" `{sent.argument}` belongs to another run.",
             f"Send only the `{sent.argument}` of the run you mean; it identifies its run.",
-            instead={"stateToken": None, sent.argument: _token_blank(sent.argument, "the run you mean")},
+            instead={sent.check_argument: None, sent.argument: _token_blank(sent.argument, "the run you mean")},
         )
     if isinstance(check, Refusal):
         return replace(
             check,
-            suggestion=f"Leave `stateToken` out: the `{sent.argument}` is enough.",
-            correction=Correction(instead={"stateToken": None}),
+            suggestion=f"Leave `{sent.check_argument}` out: the `{sent.argument}` is enough.",
+            correction=Correction(instead={sent.check_argument: None}),
         )
     return check.ref
 
@@ -92,12 +92,8 @@ def _check_agreement(
     if check is None:
         return None
     if check.run != run_context.run.run or check.session != run_context.session.session:
-        return _refuse_two_runs(ports, run_context, node, sent.argument, check)
-    return (
-        None
-        if _is_same_place(run_context.session, node, check)
-        else _refuse_two_steps(run_context, node, sent.argument)
-    )
+        return _refuse_two_runs(ports, run_context, node, sent, check)
+    return None if _is_same_place(run_context.session, node, check) else _refuse_two_steps(run_context, node, sent)
 
 
 def _refuse_other_run(ports: ReadPorts, run_context: RunContext, node: Node, sent: SentTokens, run: str) -> Refusal:
@@ -146,9 +142,9 @@ def _is_same_place(session: Session, node: Node, check: TokenRef) -> bool:
 
 
 def _refuse_two_runs(
-    ports: ReadPorts, run_context: RunContext, node: Node, argument: Argument, check: TokenRef
+    ports: ReadPorts, run_context: RunContext, node: Node, sent: SentTokens, check: TokenRef
 ) -> Refusal:
-    view = run_context.view(node)
+    view, argument = run_context.view(node), sent.argument
     place = place_of_run(ports, check.session, check.run)
     named = f"run `{check.run[-LABEL_CHARS:]}`, which is not in the log or cannot be read"
     if place is not None:
@@ -158,20 +154,20 @@ def _refuse_two_runs(
         named += f" of another session, {check.session}: one is a copy of the other"
     return scope_mismatch(
         f"The `{argument}` belongs to run `{view.label}` ({view.workflow_id}{_goal(view.goal)}), the"
-        f" `stateToken` to {named}.",
+        f" `{sent.check_argument}` to {named}.",
         f"Send only the `{argument}` of the run you mean; it identifies its run.",
         run=view.to_json(),
-        instead={"stateToken": None, argument: _token_blank(argument, "the run you mean")},
+        instead={sent.check_argument: None, argument: _token_blank(argument, "the run you mean")},
     )
 
 
-def _refuse_two_steps(run_context: RunContext, node: Node, argument: Argument) -> Refusal:
-    view = run_context.view(node)
+def _refuse_two_steps(run_context: RunContext, node: Node, sent: SentTokens) -> Refusal:
+    view, argument = run_context.view(node), sent.argument
     return scope_mismatch(
         f"Both tokens belong to run `{view.label}` ({view.workflow_id}), but to different steps of it.",
         f"Send only the `{argument}` of the step you mean; it identifies its step.",
         run=view.to_json(),
-        instead={"stateToken": None, argument: _token_blank(argument, "the step you mean")},
+        instead={sent.check_argument: None, argument: _token_blank(argument, "the step you mean")},
     )
 
 

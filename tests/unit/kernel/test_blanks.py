@@ -1,0 +1,65 @@
+"""The fixed arguments and the blanks together are the call."""
+
+from collections.abc import Mapping, Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from interlock.kernel.blanks import Blank, Outline, fill_in, separate
+from interlock.kernel.canonical import Json
+
+VERDICT = Blank(what="your verdict", choices=("clean", "bad"))
+SAID = Blank(what="say it")
+LEAVES = st.one_of(st.booleans(), st.integers(), st.text(max_size=5), st.just(SAID))
+NAMES = st.text("abc", min_size=1, max_size=2)
+
+
+@st.composite
+def outlines(draw: st.DrawFn) -> dict[str, Outline]:
+    """Draw an outline as Interlock makes them: each item of a list with blanks has a fixed kind."""
+    members = st.dictionaries(NAMES, LEAVES, max_size=3)
+    outline: dict[str, Outline] = {**draw(members)}
+    if draw(st.booleans()):
+        outline["output"] = {**draw(members), "artifacts": [{"kind": "k", **one} for one in draw(st.lists(members))]}
+    return outline
+
+
+def written(value: Outline) -> object:
+    """Return the value as a caller who writes `said` in each blank sends it."""
+    if isinstance(value, Blank):
+        return "said"
+    if isinstance(value, Mapping):
+        return {key: written(member) for key, member in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [written(item) for item in value]
+    return value
+
+
+def supply(fill: Mapping[str, Json]) -> Json:
+    choices = fill["choices"]
+    return choices[0] if isinstance(choices, list) and choices else "said"
+
+
+@pytest.mark.inv("ANS-22")
+@given(outlines())
+def test_the_fixed_arguments_and_the_blanks_are_the_whole_call(outline: dict[str, Outline]) -> None:
+    fixed, fills = separate(outline)
+    blanks: list[dict[str, Json]] = [{"path": one.path, "choices": [*one.blank.choices]} for one in fills]
+    assert fill_in(fixed, blanks, supply) == written(outline)
+
+
+@pytest.mark.inv("ANS-22")
+def test_a_fixed_value_beside_a_blank_in_an_item_of_a_list_is_listed_too() -> None:
+    outline: dict[str, Outline] = {
+        "run": "ab12",
+        "output": {"artifacts": [{"kind": "wr.note", "text": "fixed"}, {"kind": "wr.verdict", "verdict": VERDICT}]},
+        "tags": ["a"],
+    }
+    fixed, fills = separate(outline)
+    artifacts = [{"kind": "wr.note", "text": "fixed"}, {"kind": "wr.verdict"}]
+    assert fixed == {"run": "ab12", "output": {"artifacts": artifacts}, "tags": ["a"]}
+    assert [(one.path, one.blank) for one in fills] == [
+        ("output.artifacts[1].kind", Blank(choices=("wr.verdict",))),
+        ("output.artifacts[1].verdict", VERDICT),
+    ]
