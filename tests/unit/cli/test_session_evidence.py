@@ -260,6 +260,8 @@ def test_a_reviewer_of_a_repaired_task_reads_what_failed_what_passed_and_what_wa
     assert "- **Result, as the agent reports it:** step " in report.split("## Verdicts")[0]
     assert "nobody was asked by Interlock" in section(report, "What this rests on")
     assert "- **Began on:** branch `fix/login`, commit `a1a1a1" in report
+    assert "- **Last seen on:** the same commit: changes that were not committed are not part of this record" in report
+    assert "- **Status:** complete\n" in report
     assert "/home/ada" not in report
 
 
@@ -335,14 +337,16 @@ def test_a_report_says_how_long_a_step_waited_for_a_person_after_a_refusal(place
 
 @pytest.mark.inv("EVD-4", "OBS-6")
 def test_a_report_says_on_which_commit_a_run_began_and_where_it_was_last_seen(place: Place) -> None:
-    harness = place.serving(SHIP)
+    harness = place.serving(linear_workflow("team.ship", "a", "b", "c"))
     main, dev = (
         GitAnchors(repo_root="/r", branch="main", head_sha="a" * 40),
         GitAnchors(repo_root="/r", branch="dev", head_sha="b" * 40),
     )
     first = begun_at(harness, main).start("team.ship")
     assert "Last seen on" not in place.run("report").out
-    begun_at(harness, dev).advance(first, "Moved.")
+    second = begun_at(harness, main).advance(first, "Stayed.")
+    assert "- **Last seen on:** the same commit: changes that were not" in place.run("report").out
+    begun_at(harness, dev).advance(second, "Moved.")
     report = place.run("report").out
     assert f"- **Began on:** branch `main`, commit `{'a' * 40}`" in report
     assert f"- **Last seen on:** branch `dev`, commit `{'b' * 40}`" in report

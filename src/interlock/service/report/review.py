@@ -106,6 +106,7 @@ _CHECKED_WITH_CHECKS = (
     " agent's own statements."
 )
 _NO_POSITION = "no git position was recorded: this report does not say which version of the code it is about"
+_SAME_POSITION = "the same commit: changes that were not committed are not part of this record"
 _NOTHING = (
     "every step of the plan was done or skipped by its decisions, no gap is open, no check was left out, and nobody"
     " reported a deviation."
@@ -134,7 +135,7 @@ def _overview(run: RunReport) -> Iterator[tuple[str, Line]]:
     at: Line = ()
     if summary.step is not None:
         at = f": step {summary.number} of {summary.total}, ", UntrustedText(summary.step)
-    yield "Status", (summary.status_text, *at)
+    yield "Status", (summary.status_text, *at, _open_gaps(run))
     if run.ended is not None:
         yield "Ended", ended_line(run.ended)
     yield "Steps", (_counted(run),)
@@ -144,9 +145,16 @@ def _overview(run: RunReport) -> Iterator[tuple[str, Line]]:
         yield "Began on", began
     if last and last != began:
         yield "Last seen on", last
+    elif last and any(step.is_done for step in run.steps):
+        yield "Last seen on", (_SAME_POSITION,)
     if not last:
         yield "Code", (_NO_POSITION,)
     yield from _result(run)
+
+
+def _open_gaps(run: RunReport) -> str:
+    count = len(run.gaps)
+    return f"; {count} open {'gap' if count == 1 else 'gaps'}, see What is missing" if count else ""
 
 
 def _counted(run: RunReport) -> str:
