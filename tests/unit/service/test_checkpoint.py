@@ -297,6 +297,7 @@ def test_a_checkpoint_needs_a_token_and_takes_two_of_one_step(harness: Harness) 
     both = checkpoint_by_ack(harness, first, "Half.", checkpointToken=first["checkpointToken"])
     assert not both.is_error
     assert both == checkpoint_by_ack(harness, first, "Half.")
+    assert both == checkpoint_by_ack(harness, first, "Half.", checkpointToken=first.ack)
     other = harness.start("test.abc")
     for beside in (other["checkpointToken"], harness.rehydrate(harness.advance(first))["checkpointToken"]):
         refused = checkpoint_by_ack(harness, first, "More.", checkpointToken=beside)

@@ -71,6 +71,19 @@ def test_for_a_damaged_token_of_a_refused_report_the_token_of_the_refusal_is_sho
     assert memory.advance(refused)["pending"]["stepId"] == "b"
 
 
+def test_notes_in_the_context_are_led_to_their_place(memory: Harness) -> None:
+    first = memory.start("test.abc")
+    misplaced = {"ackToken": first.ack, "context": {"notesMarkdown": "Built it.", "size": 3}}
+    refused = memory.call(CONTINUE, misplaced)
+    assert (refused.code, refused["details"]["path"]) == (ErrorCode.VALIDATION_ERROR, "context.notesMarkdown")
+    wanted = {"notesMarkdown": "<the notes that you sent in `context`>"}
+    assert corrected(refused) == (CONTINUE, {"ackToken": first.ack, "context": {"size": 3}, "output": wanted})
+    alone = memory.call(CONTINUE, {"ackToken": first.ack, "context": {"notesMarkdown": "Built it."}})
+    assert corrected(alone) == (CONTINUE, {"ackToken": first.ack, "output": wanted})
+    both = memory.call(CONTINUE, misplaced | {"output": DONE})
+    assert both["pending"]["stepId"] == "b"
+
+
 def test_of_a_token_without_its_signature_nothing_is_completed(memory: Harness) -> None:
     """The log holds the payload. A caller with the payload alone gets the call that shows the run, no token."""
     answer = memory.start("test.abc")

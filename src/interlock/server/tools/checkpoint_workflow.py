@@ -67,7 +67,7 @@ class CheckpointArguments(Arguments):
         text = self.ack_token or self.checkpoint_token
         assert text is not None, "a call without a token has a fault"
         argument: Argument = "checkpointToken" if self.ack_token is None else "ackToken"
-        is_second = self.ack_token is not None and self.checkpoint_token is not None
+        is_second = self.ack_token is not None and self.checkpoint_token not in (None, self.ack_token)
         check = self.checkpoint_token if is_second else self.state_token
         return SentTokens(
             argument=argument,

@@ -8,12 +8,15 @@ from pydantic import Field, JsonValue
 from interlock.engine.answer.structure import ExecutionAnswer
 from interlock.engine.ends import RUN_WORKS, WORK_KIND
 from interlock.engine.request import CONFIRMATION_KIND, Request
+from interlock.kernel.blanks import Blank
 from interlock.kernel.errors import Correction
 from interlock.record.short_tokens import decode_token
 from interlock.server.tools.contract import Arguments, Call, Caller, Fault, Hints, Tool
 from interlock.server.tools.evidence import OutputArgument, PreferencesArgument, evidence_faults, preference_delta
 from interlock.service.tokens.resolve import SentTokens
 from interlock.service.tools.continue_workflow import ContinueCommand, continue_workflow
+
+_NOTES = "notesMarkdown"
 
 
 class ContinueArguments(Arguments):
@@ -47,6 +50,7 @@ class ContinueArguments(Arguments):
             yield from self._faults_without_ack()
         yield from evidence_faults(self.output, caller.artifact_bytes_max, RUN_WORKS, takes_events=True)
         yield from self._faults_beside_end()
+        yield from self._misplaced_notes()
 
     def call(self, caller: Caller) -> Call:
         """See `Arguments.call`."""
@@ -83,6 +87,22 @@ class ContinueArguments(Arguments):
                     understood=self.sent(),
                 ),
             )
+
+    def _misplaced_notes(self) -> Iterator[Fault]:
+        """Notes in the context would be kept as a key that nothing reads, and the step would miss them."""
+        if _NOTES not in (self.context or {}) or (self.output is not None and self.output.notes_markdown):
+            return
+        others = {key: value for key, value in (self.context or {}).items() if key != _NOTES}
+        kept = {"artifacts": self.output.artifacts} if self.output is not None and self.output.artifacts else {}
+        notes = Blank(what="the notes that you sent in `context`")
+        yield Fault(
+            f"context.{_NOTES}",
+            "Notes were sent in `context`, where no step reads them.",
+            f"Send them as `output.{_NOTES}`.",
+            correction=Correction(
+                instead={"context": others or None, "output": {_NOTES: notes, **kept}}, understood=self.sent()
+            ),
+        )
 
     def _tokens(self) -> SentTokens:
         state = None if self.state_token is None else decode_token(self.state_token)
