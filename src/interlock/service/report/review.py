@@ -106,6 +106,12 @@ _CHECKED_WITH_CHECKS = (
     " agent's own statements."
 )
 _NO_POSITION = "no git position was recorded: this report does not say which version of the code it is about"
+_LEVELS = {
+    "claimed": "only the agent says so",
+    "observed": "a person or a command at a terminal answered Interlock",
+    "signed": "a configured source signed it with its key",
+    "executed": "Interlock ran the check itself",
+}
 _SAME_POSITION = "the same commit: changes that were not committed are not part of this record"
 _NOTHING = (
     "every step of the plan was done or skipped by its decisions, no gap is open, no check was left out, and nobody"
@@ -257,7 +263,7 @@ def _grounds(report: SessionReport, run: RunReport) -> Iterator[Line]:
     checks = [(step, one) for step in done for one in step.received if one.data.event == CHECK]
     yield (_CHECKED_WITH_CHECKS if checks else _CHECKED,)
     if done:
-        yield (run.rests_on.in_one_line(),)
+        yield (run.rests_on.in_one_line(), *_meanings(run))
     for client, count in sorted(Counter(step.by for step in done).items(), key=lambda pair: (pair[0] or "", pair[1])):
         name: Line = (UntrustedText(client), " (the name that the client gave)") if client else ("an unnamed client",)
         yield f"{_steps(count)} reported by ", *name
@@ -278,6 +284,13 @@ def _grounds(report: SessionReport, run: RunReport) -> Iterator[Line]:
             grade = one.provenance.enforcement_grade
             yield (*step_name(step.place), f": {one.capability} {one.status}, {grade} evidence ({one.provenance.kind})")
     yield (f"To check this record, `interlock session verify {report.session}` computes each recorded decision again.",)
+
+
+def _meanings(run: RunReport) -> Iterator[str]:
+    """Yield what the levels mean on which steps rest."""
+    for name, meaning in _LEVELS.items():
+        if getattr(run.rests_on, name):
+            yield f" {name.capitalize()}: {meaning}."
 
 
 def _verifications(done: list[StepReport]) -> Iterator[Line]:
