@@ -103,9 +103,9 @@ class Request:
         return tuple(one for one in self.artifacts if one.get("kind") != TURN_KIND)
 
     def in_stored_order(self) -> "Request":
-        """Return the request in the order in which the log stores it, so that the order of artifacts never matters."""
-        ordered = sorted(self.artifacts, key=lambda item: digest_of(dict(item)))
-        return replace(self, artifacts=tuple(ordered))
+        """Return the request as the log stores it: each artifact once, and so that their order never matters."""
+        stored = {digest_of(dict(one)): one for one in self.artifacts}
+        return replace(self, artifacts=tuple(stored[digest] for digest in sorted(stored)))
 
     def without(self, kind: str) -> "Request":
         """Return the request without the artifacts of a kind."""

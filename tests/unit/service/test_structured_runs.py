@@ -238,6 +238,19 @@ def test_a_loop_under_loop_control_goes_on_and_ends_by_the_artifact_that_the_ans
     assert harness.advance(again, None, output={"artifacts": [shown]})["pending"]["stepId"] == "c"
 
 
+@pytest.mark.inv("ADV-7", "VERIFY-1")
+def test_an_artifact_that_was_sent_twice_decides_as_one_and_is_decided_again_alike(make: Maker) -> None:
+    """What is recorded verifies: each test ends with that."""
+    harness = make(loop("l", deciding("d"), **{"while": {"kind": "loop_control"}}), step("c"))
+    decision = {"kind": "wr.loop_control", "loopId": "l", "decision": "continue", "summary": "Again."}
+    again = harness.advance(harness.start("test.flow"), None, output={"artifacts": [decision, decision]})
+    assert again["pending"]["loop"]["pass"] == 2
+    assert (
+        harness.advance(again, None, output={"artifacts": [decision | {"decision": "stop"}] * 3})["pending"]["stepId"]
+        == "c"
+    )
+
+
 @pytest.mark.inv("WALK-5")
 def test_steps_of_other_branches_are_named_beside_a_step(make: Maker) -> None:
     harness = make(parallel("p", [step("a")], [step("b")]), step("c"))
