@@ -34,6 +34,7 @@ class ContinueArguments(Arguments):
         Field(description="A `stateToken`. Without `ackToken`, it only shows the step again; then send no evidence."),
     ] = None
     run: Annotated[str | None, Field(description="The run's label: checks that the token belongs to this run.")] = None
+    output: Annotated[OutputArgument | None, Field(description="The step's evidence; only with `ackToken`.")] = None
     context: Annotated[
         dict[str, JsonValue] | None,
         Field(description="Only what the step asks for as context: keys to set or change; null removes a key."),
@@ -42,7 +43,6 @@ class ContinueArguments(Arguments):
         PreferencesArgument | None,
         Field(description="Only a change the user asked for; applies from the next step."),
     ] = None
-    output: Annotated[OutputArgument | None, Field(description="The step's evidence; only with `ackToken`.")] = None
 
     def faults(self, caller: Caller) -> Iterator[Fault]:
         """See `Arguments.faults`."""
