@@ -36,7 +36,7 @@ CONSOLE_WAIT_S = 0.1
 CONSOLE_REPORTS_KEPT = 8
 """Reports of long runs that are kept: the pages that one person has open."""
 CONSOLE_HISTORIES_KEPT = 2
-"""Histories of long sessions that are kept, so that a page of a run that goes on reads only what was added."""
+"""Histories of long sessions that are kept, so that a page of a run that continues reads only what was added."""
 CONSOLE_STEPS_SHOWN = 20
 """Steps on one page of a run, the newest first: at any length of a run a page has a bounded number of elements."""
 CONSOLE_MATCHES_SHOWN = 200
