@@ -56,7 +56,7 @@ class FollowedHistories:
         return viewed
 
     def _followed(self, session: SessionId) -> History | None:
-        """Return a kept history with what was added; None if the console keeps none, or something of it is damaged now."""
+        """Return a kept history with what was added; None if nothing is kept, or some of it is damaged now."""
         known = self._kept.find(session)
         if known is None:
             return None

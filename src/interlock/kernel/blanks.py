@@ -41,8 +41,8 @@ class Fill:
 def separate(outline: Mapping[str, Outline]) -> tuple[dict[str, Json], tuple[Fill, ...]]:
     """Split an outline into the fixed arguments and the blanks, in their order.
 
-    An object or list that holds only blanks is left out of the arguments. A fixed value next to a blank, in an item of a
-    list, is listed with its one choice, too: a caller that writes such an item anew does not lose it.
+    An object or list that holds only blanks is left out of the arguments. A fixed value next to a blank, in an item
+    of a list, is listed with its one choice, too: a caller that writes such an item anew does not lose it.
     """
     fills: list[Fill] = []
     fixed = {name: kept for name, value in outline.items() if (kept := _separate(value, name, fills)) is not _OPEN}
