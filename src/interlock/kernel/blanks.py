@@ -57,7 +57,7 @@ def fill_in(
     Args:
         arguments: The fixed arguments.
         fill: The blanks as answers carry them: `{path, what?, choices?, shape?}`.
-        supply: Returns the value of a blank.
+        supply: Returns the value of a blank with more than one choice, or with none.
     """
     filled = copy.deepcopy(dict(arguments))
     for one in fill:
@@ -70,10 +70,12 @@ def fill_in(
                 holder = holder[name]
             else:
                 holder = holder.setdefault(name, empty)
+        choices = cast("Sequence[Json]", one.get("choices") or ())
+        value = choices[0] if len(choices) == 1 else supply(one)
         if isinstance(holder, list):
-            cast("list[Json]", holder).append(supply(one))
+            cast("list[Json]", holder).append(value)
         else:
-            holder[names[-1]] = supply(one)
+            holder[names[-1]] = value
     return filled
 
 

@@ -103,7 +103,7 @@ def work(item):
 results = processes.map_in_processes(work, range(1_000))
 for _ in range(100):
     next(results)
-print("ready", flush=True)
+os.write(1, b"ready\\n")
 sys.stdin.read()
 """
 
