@@ -1,5 +1,7 @@
 """What the pages say of preferences, gaps and the origin of steps, besides the steps themselves."""
 
+from html import unescape
+
 import pytest
 from tests.support.console import entered
 from tests.support.history import redone
@@ -37,6 +39,21 @@ def test_a_step_that_was_redone_says_which_gap_it_resolved() -> None:
     after = browser.get(address).text
     assert "gap resolved, " in after
     assert "Open gaps" not in after
+
+
+@pytest.mark.inv("CON-1", "TRACE-3")
+def test_a_node_shows_the_decisions_that_led_to_it_with_the_values_that_they_read() -> None:
+    conditional = {"id": "b", "title": "B", "prompt": "Do b.", "when": {"var": "size", "gt": 3}}
+    size = {"key": "size", "type": "number", "description": "How large."}
+    harness = Harness.in_memory(linear_workflow("team.ship", "a", conditional, "c", inputs=[size]))
+    browser = entered(harness)
+    began = harness.start("team.ship", context={"size": 5})
+    where = harness.reference_of(harness.advance(began))
+    text = browser.get(f"/sessions/{where.session}/nodes/{where.node}").text
+    assert "Decisions on the way here" in text
+    assert "`size` = 5] holds" in unescape(text)
+    root = harness.reference_of(began)
+    assert "Decisions on the way here" not in browser.get(f"/sessions/{root.session}/nodes/{root.node}").text
 
 
 @pytest.mark.inv("CON-1")

@@ -22,6 +22,7 @@ from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import NodeId, RunId, SessionId
 from interlock.plan.outline import outline_lines
 from interlock.service.audit.damage import Damage
+from interlock.service.audit.explain import explain
 from interlock.service.audit.verify import unfinished_note, verify_session
 from interlock.service.report.difference import compare_branches
 from interlock.service.report.lines import blocker_line, branch_line, gap_line, verdict_line
@@ -32,6 +33,7 @@ from interlock.service.run.advice import advise_by_health
 from interlock.service.run.context import RunContext
 from interlock.service.run.summarize import PERSON_AWAITED
 from interlock.service.workflows.catalog import Entry, Pinnable, RefusedFile
+from interlock.store.ports.errors import ContentDamagedError
 from interlock.views.node_position import chain_head
 from interlock.views.picture.plan_picture import plan_chart
 from interlock.views.picture.svg import render_svg
@@ -141,10 +143,19 @@ class Pages:
             "others": node.children if len(node.children) > 1 else (),
             "step": step,
             "blocks": tuple(step_details(step)) if step is not None else (),
+            "why": self._why(run_context, node),
             "damage": viewed.damage,
             "live": session,
         }
         return self.templates.page(request, "node.html", values)
+
+    def _why(self, run_context: RunContext, node: Node) -> tuple[str, ...]:
+        """Return what was decided on the way to a node, with the values that were read, as `session explain` does."""
+        try:
+            found = explain(self.sources.store, self.sources.plans, run_context.session, node)
+        except ContentDamagedError:
+            return ()
+        return (*found.decisions, *(f"set {one}" for one in found.effects))
 
     def prove(self, request: Request) -> Response:
         """Compute every recorded decision of a session again, now, and show what differs."""
