@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from interlock.console.app import build_app
 from interlock.console.decisions import Decisions
 from interlock.console.maintenance import Maintenance
 from interlock.console.reading import Sources
+from interlock.kernel.ids import SessionId
 from interlock.service.clock import Clock, SystemClock
 from interlock.testing.harness import Harness
 
@@ -29,11 +30,16 @@ NOWHERE = Path("/nonexistent")
 
 
 def console_of(
-    harness: Harness, clock: Clock | None = None, *, is_person: bool = True, faults: str | None = None
+    harness: Harness,
+    clock: Clock | None = None,
+    *,
+    is_person: bool = True,
+    faults: str | None = None,
+    kept: Collection[SessionId] = (),
 ) -> tuple[Starlette, Access]:
     """Return the console over a harness, with the first link `LINK`.
 
-    `is_person`: a person started it. `faults`: those of the configuration file.
+    `is_person`: a person started it. `faults`: those of the configuration file. `kept`: sessions marked to be kept.
     """
     sources = Sources(
         store=harness.store,
@@ -53,6 +59,7 @@ def console_of(
     maintenance = Maintenance(
         keys=lambda: {"keys": 1},
         collection=lambda: {"sessions": 0},
+        kept=lambda: frozenset(kept),
         clients=lambda: {"json": "a block"},
         read_settings=lambda: faults or settings,
         authoring=places.author,
@@ -102,8 +109,8 @@ class Browser:
             return await client.request(method, path, headers=headers, **more)
 
 
-def entered(harness: Harness, *, is_person: bool = True) -> Browser:
+def entered(harness: Harness, *, is_person: bool = True, kept: Collection[SessionId] = ()) -> Browser:
     """Return a browser that was admitted to the console over a harness."""
-    browser = Browser(console_of(harness, is_person=is_person)[0])
+    browser = Browser(console_of(harness, is_person=is_person, kept=kept)[0])
     assert browser.enter().status_code == 204
     return browser

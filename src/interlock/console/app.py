@@ -43,7 +43,7 @@ def build_app(
     `ending` is set when the process is about to end: streams end, too.
     """
     templates = Templates()
-    pages, enter = Pages(sources=sources, templates=templates), _Entrance(decisions, access)
+    pages, enter = Pages(sources=sources, maintenance=maintenance, templates=templates), _Entrance(decisions, access)
     inbox = Inbox(sources=sources, decisions=decisions, access=access, templates=templates)
     past = PastPages(sources=sources, templates=templates)
     contracts = ContractPages(sources=sources, decisions=decisions, templates=templates)

@@ -17,7 +17,7 @@ from interlock.store.ports.errors import StoreFailureError
 
 @dataclass(slots=True)
 class Watcher:
-    """Compares the versions of all logs for every stream; the first that finds them too old reads them again."""
+    """Reads the versions of all logs for every stream; the first that finds them too old reads them again."""
 
     sources: Sources
     ending: Event = field(default_factory=Event)
@@ -28,10 +28,10 @@ class Watcher:
         """Return a value that changes whenever the session, or for `*` any session, changes."""
         async with self._reading:
             try:
-                versions = await anyio.to_thread.run_sync(self.sources.versions.read, CONSOLE_POLL_S)
+                await anyio.to_thread.run_sync(self.sources.versions.read, CONSOLE_POLL_S)
             except StoreFailureError as error:
                 return str(error)
-        return hash(frozenset(versions.items())) if session == "*" else versions.get(SessionId(session))
+        return self.sources.versions.changes(None if session == "*" else SessionId(session))
 
     def expire(self) -> None:
         """Let the next look read the logs again, however recent the last one was."""

@@ -21,7 +21,8 @@ ReportKey = tuple[str, str, tuple[int, int]]
 class RecentVersions:
     """Reads the versions of all logs. What took long to read is used again for a while.
 
-    A stream that reports a change and the page that is then loaded see the same versions, so no page misses a change.
+    A stream that reports a change and the page that is then loaded see the same versions. Each difference between two
+    readings is counted, whoever read: so what only a page saw, and what was then undone, is reported as well.
     """
 
     def __init__(self, reader: SessionReader) -> None:
@@ -29,6 +30,8 @@ class RecentVersions:
         self._mutex = threading.Lock()
         self._found: Mapping[SessionId, LogVersion] | None = None
         self._ended = self._took = 0.0
+        self._is_expired = False
+        self._changes, self._changed = 0, dict[SessionId, int]()
 
     def read(self, pause_s: float = 0.0) -> Mapping[SessionId, LogVersion]:
         """Return the versions, at most `pause_s` old, or older if to read them takes long.
@@ -39,16 +42,29 @@ class RecentVersions:
         with self._mutex:
             began = time.monotonic()
             reused_s = max(pause_s, _LOOK_SHARE * self._took if pause_s or self._took > CONSOLE_SLOW_LOOK_S else 0.0)
-            if self._found is None or began - self._ended >= reused_s:
-                self._found = self._reader.log_versions()
-                self._ended = time.monotonic()
+            if self._found is None or self._is_expired or began - self._ended >= reused_s:
+                found = self._reader.log_versions()
+                self._count_changes(self._found or {}, found)
+                self._found, self._is_expired, self._ended = found, False, time.monotonic()
                 self._took = self._ended - began
             return self._found
+
+    def changes(self, session: SessionId | None) -> int:
+        """Return a number that grows with each reading that finds a session changed; None: any session."""
+        with self._mutex:
+            return self._changes if session is None else self._changed.get(session, 0)
+
+    def _count_changes(self, before: Mapping[SessionId, LogVersion], found: Mapping[SessionId, LogVersion]) -> None:
+        if before == found:
+            return
+        self._changes += 1
+        differing = (one for one in before.keys() | found.keys() if before.get(one) != found.get(one))
+        self._changed.update(dict.fromkeys(differing, self._changes))
 
     def expire(self) -> None:
         """Let the next call read the versions again: this process has written, or a test has."""
         with self._mutex:
-            self._found = None
+            self._is_expired = True
 
 
 @dataclass(slots=True)

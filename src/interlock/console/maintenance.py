@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from interlock.config.settings import Settings
 from interlock.kernel.canonical import Json
+from interlock.service.collect import Kept
 from interlock.service.workflows.authoring import WorkflowAuthor
 
 
@@ -12,11 +13,13 @@ from interlock.service.workflows.authoring import WorkflowAuthor
 class Maintenance:
     """Reads what `keys status`, `gc --dry-run` and `doctor --client` print. Only `authoring` writes: workflow files.
 
-    `read_settings` reads the configuration again as it is now; a text: it has faults, one in each line.
+    `kept` returns the sessions that are marked to be kept. `read_settings` reads the configuration again as it is
+    now; a text: it has faults, one in each line.
     """
 
     keys: Callable[[], Mapping[str, Json]]
     collection: Callable[[], Mapping[str, Json]]
+    kept: Callable[[], Kept]
     clients: Callable[[], Mapping[str, str]]
     read_settings: Callable[[], Settings | str]
     authoring: WorkflowAuthor

@@ -11,6 +11,8 @@ from typing import Protocol
 
 from interlock.kernel.ids import EventId, RunId, SessionId, minted_id
 
+_EPOCH = datetime.fromtimestamp(0, UTC)
+
 
 class Clock(Protocol):
     """Clock and entropy. Times are for display; events are never ordered by time (READ-6)."""
@@ -85,6 +87,26 @@ def mint_event(clock: Clock) -> EventId:
 
 
 def recorded_at(clock: Clock) -> str:
-    """Return the current time as events store it: ISO 8601, UTC, with milliseconds."""
-    moment = datetime.fromtimestamp(clock.unix_ms() / 1000, tz=UTC)
+    """Return the current time as events store it."""
+    return text_of_moment(clock.unix_ms())
+
+
+def text_of_moment(unix_ms: int) -> str:
+    """Return a time as events store it: ISO 8601, UTC, with milliseconds."""
+    moment = datetime.fromtimestamp(unix_ms / 1000, tz=UTC)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def moment_of(text: str | None) -> int | None:
+    """Parse a recorded time into milliseconds since the epoch; None if it is missing or invalid.
+
+    A time without a zone is UTC, as all recorded times are.
+    """
+    if text is None:
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    return round((aware - _EPOCH).total_seconds() * 1000)

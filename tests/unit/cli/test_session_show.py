@@ -18,6 +18,8 @@ from interlock.testing.harness import Harness, ToolResult, linear_workflow
 
 SHIP = linear_workflow("team.ship", "a", "b", "c", name="Ship it")
 
+DELETION = "`interlock gc` may delete it from 2025-04-01T00:03:00.000Z on, unless something is recorded before"
+
 
 @pytest.fixture
 def harness(place: Place) -> Harness:
@@ -38,6 +40,26 @@ def worked(place: Place, harness: Harness) -> ToolResult:
     return first
 
 
+@pytest.mark.inv("GC-1")
+def test_a_session_says_how_long_it_is_kept(place: Place, harness: Harness) -> None:
+    session = str(harness.session_of(worked(place, harness)))
+    assert place.run("show", "--json").json()["lifetime"] == {
+        "isKept": False,
+        "expiresAt": "2025-04-01T00:03:00.000Z",
+        "days": 90,
+    }
+    place.run("keep", session)
+    assert "  Deletion        never deleted by age: it is marked to be kept" in place.run("show").out.splitlines()
+    (place.root / "config" / "keep.json").write_text("{")
+    assert "not known: the marks of kept sessions cannot be read" in place.run("show").out
+    place.run("unkeep", session)
+    (place.root / "config" / "keep.json").unlink()
+    (place.root / "config.toml").write_text("[retention]\ndays = 0\n")
+    assert "never deleted by age: `retention.days` is 0" in place.run("show").out
+    (place.root / "config.toml").write_text("[retention]\ndays = -1\n")
+    assert "not known: the configuration has faults" in place.run("show").out
+
+
 def test_a_session_is_shown_whole(place: Place, harness: Harness) -> None:
     first = worked(place, harness)
     digest = place.run("show", "--json").json()["runs"][0]["steps"][0]["artifacts"][0]["digest"]
@@ -54,6 +76,7 @@ def test_a_session_is_shown_whole(place: Place, harness: Harness) -> None:
         "  Started         2025-01-01T00:00:00.000Z",
         "  Last worked on  2025-01-01T00:03:00.000Z",
         "  Context keys    goal, mode, tag",
+        f"  Deletion        {DELETION}",
         f"  Session         {run['sessionId']}, 20 events, run {run['runId']}, 4 nodes",
         "  What the steps rest on: 2 claimed.",
         "",

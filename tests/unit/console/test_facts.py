@@ -5,7 +5,7 @@ from html import unescape
 import pytest
 from tests.support.console import entered
 from tests.support.history import redone
-from tests.support.modes import NEVER_STOPS
+from tests.support.modes import NEVER_STOPS, with_artifacts
 
 from interlock.testing.harness import Harness, linear_workflow
 
@@ -54,6 +54,33 @@ def test_a_node_shows_the_decisions_that_led_to_it_with_the_values_that_they_rea
     assert "`size` = 5] holds" in unescape(text)
     root = harness.reference_of(began)
     assert "Decisions on the way here" not in browser.get(f"/sessions/{root.session}/nodes/{root.node}").text
+
+
+@pytest.mark.inv("CON-1")
+def test_a_run_shows_its_capabilities_and_deviations_with_their_history() -> None:
+    demand = {"capabilities": {"web_browsing": "required"}}
+    harness = Harness.in_memory({**linear_workflow("team.ship", "a", "b", "c"), **demand})
+    browser = entered(harness)
+    began = harness.start("team.ship")
+    probe = {"kind": "wr.capability_observation", "capability": "web_browsing", "status": "available"}
+    deviation = {"kind": "wr.workflow_divergence", "reason": "efficiency_skip", "summary": "Skipped the survey."}
+    first = harness.advance(began, None, output=with_artifacts(probe))
+    harness.advance(first, None, output=with_artifacts(deviation))
+    redone(harness, first, "Did it again without a deviation.")
+    text = unescape(browser.get(f"/sessions/{harness.session_of(began)}").text)
+    facts = text.split('id="facts"')[1].split("</section>")[0]
+    badges, history = facts.split("<details>")
+    assert "web_browsing available" in badges
+    assert "deviated" not in badges, "another branch is preferred now"
+    assert "deviated, efficiency skip: " in history
+
+
+@pytest.mark.inv("CON-1", "GC-1")
+def test_a_run_says_how_long_its_session_is_kept() -> None:
+    harness = Harness.in_memory(linear_workflow("team.ship", "a", "b"))
+    session = harness.session_of(harness.start("team.ship"))
+    for kept, words in ((), "may delete it from"), ((session,), "it is marked to be kept"):
+        assert words in unescape(entered(harness, kept=kept).get(f"/sessions/{session}").text)
 
 
 @pytest.mark.inv("CON-1")

@@ -60,9 +60,14 @@ def test_every_page_of_a_run_is_shown_and_writes_nothing(place: Place) -> None:
     nodes = dict.fromkeys(links(page, f"/sessions/{harness.session_of(began)}/nodes/"))
     shown = [browser.get(node) for node in nodes]
     assert {one.status_code for one in shown} == {200}
-    redone_step = next(one for one in shown if "done more than once" in one.text)
-    results = [browser.get(f"{redone_step.url.path}{link}").text for link in links(redone_step.text, "?via=")]
-    assert ["<strong>Built</strong> it." in result for result in results] == [True, False]
+    redone_step = next(one for one in shown if "Other results of this step" in one.text)
+    before_others, others = redone_step.text.split('id="others"')
+    assert "Built it otherwise." in before_others
+    assert "<strong>Built</strong> it." in others
+    (link,) = links(others, "?via=")
+    earlier = browser.get(f"{redone_step.url.path}{link}").text
+    assert "<strong>Built</strong> it." in earlier.split('id="others"')[0]
+    assert "Built it otherwise." in earlier.split('id="others"')[1]
     assert "Proven" in browser.get(f"/sessions/{harness.session_of(began)}/prove").text
     assert "<svg" in browser.get("/workflows/team.ship").text
     assert tree(place.root) == before
@@ -134,6 +139,27 @@ def test_a_data_directory_that_disappears_empties_the_pages_and_comes_back(place
     assert "Nothing is recorded yet" in browser.get("/").text
     hidden.rename(place.root)
     assert "Ship the box" in browser.get("/").text
+
+
+@pytest.mark.inv("CON-7")
+def test_a_stream_reports_a_change_that_was_undone_but_that_a_page_saw(place: Place) -> None:
+    harness = place.serving(SHIP)
+    session = str(harness.session_of(harness.start("team.ship", goal="Ship the box")))
+    sources = Sources(
+        store=harness.store, catalog=harness.ports.catalog, workspace=None, repo=None, clock=harness.ports.clock
+    )
+
+    async def changes() -> list[bool]:
+        watcher = Watcher(sources)
+        known = [await watcher.version(name) for name in ("*", session)]
+        hidden = place.root.rename(place.root.with_name("hidden"))
+        watcher.expire()
+        assert sources.listing().sessions == ()
+        hidden.rename(place.root)
+        watcher.expire()
+        return [await watcher.version(name) != before for name, before in zip(("*", session), known, strict=True)]
+
+    assert asyncio.run(changes()) == [True, True]
 
 
 @pytest.mark.inv("CON-7")

@@ -8,8 +8,9 @@ import pytest
 from tests.support.history import MovingClock
 
 from interlock.kernel.ids import SessionId
+from interlock.service.clock import moment_of
 from interlock.service.report.latest_run import read_latest_run
-from interlock.service.report.run_list import moment_of, newest_first, rows_of
+from interlock.service.report.run_list import newest_first, rows_of
 from interlock.service.run.plans import Plans
 from interlock.service.run.summaries import read_listing
 from interlock.store.local.store import LocalStore

@@ -7,7 +7,8 @@ from tests.support.record import NODE, RUN, SESSION, WORKFLOW_HASH
 
 from interlock.kernel.ids import RunId, SessionId
 from interlock.kernel.matching import Closeness
-from interlock.service.report.run_list import ListFilter, Row, best_matches, moment_of, newest_first, texts_of
+from interlock.service.clock import moment_of
+from interlock.service.report.run_list import ListFilter, Row, best_matches, newest_first, texts_of
 from interlock.views.summary import RunSummary
 
 TOLD = RunSummary(

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from interlock.kernel.budgets import AGE_DAYS_MAX
-from interlock.service.report.run_list import moment_of
+from interlock.service.clock import moment_of
 from interlock.views.summary import RunSummary
 
 if TYPE_CHECKING:

@@ -2,10 +2,12 @@
 
 from interlock.kernel.canonical import Json
 from interlock.record.outcome import Blocker
+from interlock.record.payloads import DivergenceRecorded
 from interlock.service.report.layout import DriftOf
 from interlock.service.report.session_report import (
     Branch,
     ContextEntry,
+    FactReport,
     GapReport,
     RunReport,
     SessionReport,
@@ -44,6 +46,7 @@ def _run(run: RunReport) -> dict[str, Json]:
         "stepsLeftOut": run.left_out,
         "stepsNotDone": [_not_done(one) for one in run.not_done],
         "branches": [_branch(branch) for branch in run.branches],
+        "facts": [_fact(one) for one in run.facts],
         "openGaps": [gap_json(gap) for gap in run.gaps],
         "ended": _ended(run.ended) if run.ended is not None else None,
         "context": [context_json(one) for one in run.context],
@@ -97,6 +100,13 @@ def step_json(step: StepReport) -> dict[str, Json]:
             for one in step.sent
         ],
     }
+
+
+def _fact(one: FactReport) -> dict[str, Json]:
+    kind = "divergence" if isinstance(one.fact, DivergenceRecorded) else "capability"
+    step = _place(one.step) if one.step is not None else None
+    where: dict[str, Json] = {"node": one.node, "step": step, "at": one.at, "isOnPath": one.is_on_path}
+    return {"kind": kind, **one.fact.to_json(), **where}
 
 
 def context_json(entry: ContextEntry) -> dict[str, Json]:

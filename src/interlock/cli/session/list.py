@@ -19,8 +19,8 @@ from interlock.kernel.canonical import Json
 from interlock.kernel.ids import SessionId
 from interlock.kernel.matching import Closeness
 from interlock.kernel.text import one_line
-from interlock.service.clock import SystemClock
-from interlock.service.report.run_list import ListFilter, Row, best_matches, moment_of, newest_first, rows_of, texts_of
+from interlock.service.clock import SystemClock, moment_of
+from interlock.service.report.run_list import ListFilter, Row, best_matches, newest_first, rows_of, texts_of
 from interlock.service.run.advice import NEWER, advise
 from interlock.service.run.plans import Plans
 from interlock.service.run.summaries import Listing, Unreadable

@@ -14,6 +14,7 @@ from interlock.cli.outside.person import is_person
 from interlock.cli.outside.writing import command_settings
 from interlock.cli.screen import StopError, say
 from interlock.cli.session.chosen import chosen_run
+from interlock.cli.session.keep import kept_sessions
 from interlock.cli.session.place import read_place
 from interlock.cli.store import answered_by_store, open_chosen_reader
 from interlock.cli.upkeep.clients import PLACES, registration, serving_command
@@ -162,6 +163,7 @@ def _open_maintenance(options: argparse.Namespace, settings: Settings) -> "Maint
     return Maintenance(
         keys=lambda: read_key_ring_json(settings.data_dir),
         collection=lambda: dry_run_json(settings.data_dir, settings.config.retention_days),
+        kept=lambda: kept_sessions(settings.data_dir),
         clients=clients,
         read_settings=read_again,
         authoring=chosen_places(options).author,

@@ -1,13 +1,14 @@
 """The pages: each reads a view that some command prints too, and renders it. Nothing here writes (CON-1, CON-6)."""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from interlock.console.maintenance import Maintenance
 from interlock.console.reading import RefusedPageError, Sources, missing
 from interlock.console.rendering.step_blocks import step_details, step_summary
 from interlock.console.rendering.templates import Templates, safe
@@ -21,13 +22,15 @@ from interlock.kernel.console_budgets import (
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import NodeId, RunId, SessionId
 from interlock.plan.outline import outline_lines
+from interlock.record.payloads import CapabilityObserved
 from interlock.service.audit.damage import Damage
 from interlock.service.audit.explain import explain
 from interlock.service.audit.verify import unfinished_note, verify_session
+from interlock.service.collect import lifetime_of
 from interlock.service.report.difference import compare_branches
-from interlock.service.report.lines import blocker_line, branch_line, gap_line, verdict_line
+from interlock.service.report.lines import blocker_line, branch_line, fact_line, gap_line, verdict_line
 from interlock.service.report.run_list import ListFilter, Row, best_matches, newest_first, project_of, rows_of, texts_of
-from interlock.service.report.session_report import RunReport, draw_chart
+from interlock.service.report.session_report import FactReport, RunReport, SessionReporter, draw_chart
 from interlock.service.report.step_report import StepReport
 from interlock.service.run.advice import advise_by_health
 from interlock.service.run.context import RunContext
@@ -38,7 +41,7 @@ from interlock.views.node_position import chain_head
 from interlock.views.picture.plan_picture import plan_chart
 from interlock.views.picture.svg import render_svg
 from interlock.views.run_graph import GraphNode, newest_part, split_children
-from interlock.views.session import Node
+from interlock.views.session import Node, Session
 from interlock.views.summary import RunStatus
 
 _STATUSES: tuple[RunStatus, ...] = get_args(RunStatus)
@@ -49,6 +52,7 @@ class Pages:
     """The handlers of all pages. Each runs in a worker thread."""
 
     sources: Sources
+    maintenance: Maintenance
     templates: Templates
 
     def now(self, request: Request) -> Response:
@@ -116,11 +120,18 @@ class Pages:
             "after": after,
             "older": after + CONSOLE_STEPS_SHOWN if run.left_out else None,
             "drift": self.sources.drift_of(run.summary, self.sources.view()),
+            "lifetime": self._lifetime(run.run_context.session),
             "question": _question_address(session, run),
             "reading": reading,
             "live": session,
         }
         return self.templates.page(request, "run.html", values)
+
+    def _lifetime(self, session: Session) -> str:
+        """Return how long a session is kept, by the configuration as it is now."""
+        settings = self.maintenance.read_settings()
+        days = None if isinstance(settings, str) else settings.config.retention_days
+        return lifetime_of(session, self.maintenance.kept(), days).in_words()
 
     def node(self, request: Request) -> Response:
         """Show one step: its task, the evidence, what it changed, and refused attempts.
@@ -132,15 +143,15 @@ class Pages:
         reporter, run_context, node = viewed.view
         via = request.query_params.get("via")
         begin = run_context.session.nodes[NodeId(via)] if via is not None and via in node.children else node
-        steps = reporter.branch(run_context, _end_of(run_context, begin))
-        step = next((one for one in steps if node.node in (one.node, *(attempt.node for attempt in one.refused))), None)
+        end = _end_of(run_context, begin)
+        step = reporter.step(run_context, end, node)
         values = {
             "title": step.place.title if step is not None else "Complete",
             "session": session,
             "run": run_context.view(node),
             "node": node,
             "beyond": list(beyond_recommendation(run_context.workflow, node.preferences)),
-            "others": node.children if len(node.children) > 1 else (),
+            "others": _other_results(viewed.view, end),
             "step": step,
             "blocks": tuple(step_details(step)) if step is not None else (),
             "why": self._why(run_context, node),
@@ -245,6 +256,19 @@ def _end_of(run_context: RunContext, begin: Node) -> Node:
     return here
 
 
+def _other_results(view: tuple[SessionReporter, RunContext, Node], shown: Node) -> list[dict[str, Any]]:
+    """Return what else came of a step, the newest first: a branch through each of its nodes other than that shown."""
+    reporter, run_context, node = view
+    found: list[dict[str, Any]] = []
+    if len(node.children) > 1:
+        for child in (run_context.session.nodes[one] for one in reversed(node.children)):
+            end = _end_of(run_context, child)
+            step = reporter.step(run_context, end, node) if end.node != shown.node else None
+            if step is not None and len(found) < CONSOLE_STEPS_SHOWN:
+                found.append({"via": child.node, "at": step.at, "blocks": tuple(step_summary(step))})
+    return found
+
+
 def run_values(session: str, run: RunReport, damage: Damage | None) -> dict[str, Any]:
     """Return what a page shows of a run, now or in the past."""
     newest = newest_part(run.graph, CONSOLE_NODES_SHOWN)
@@ -255,6 +279,9 @@ def run_values(session: str, run: RunReport, damage: Damage | None) -> dict[str,
         "damage": damage,
         "blockers": [blocker_line(one) for one in run.blockers],
         "gaps": [gap_line(one) for one in run.gaps],
+        "badges": [(one, fact_line(one.fact)) for one in _in_effect(run.facts)],
+        "facts": [(one, fact_line(one.fact)) for one in reversed(run.facts[-CONSOLE_MATCHES_SHOWN:])],
+        "facts_left_out": max(0, len(run.facts) - CONSOLE_MATCHES_SHOWN),
         "beyond": list(beyond_recommendation(run.run_context.workflow, run.preferences)),
         "verdicts": [verdict_line(one) for one in run.verdicts if one.is_in_effect],
         "branches": [(one, branch_line(one)) for one in run.branches] if len(run.branches) > 1 else [],
@@ -265,9 +292,21 @@ def run_values(session: str, run: RunReport, damage: Damage | None) -> dict[str,
         "after": 0,
         "older": None,
         "drift": None,
+        "lifetime": None,
         "question": None,
         "reading": None,
     }
+
+
+def _in_effect(facts: Sequence[FactReport]) -> list[FactReport]:
+    """Return on the way to the preferred tip the newest observation of each capability, and every deviation."""
+    newest: dict[Any, FactReport] = {}
+    for one in facts:
+        if one.is_on_path:
+            newest[
+                one.fact.capability if isinstance(one.fact, CapabilityObserved) else (one.node, one.fact.summary)
+            ] = one
+    return list(newest.values())[-CONSOLE_MATCHES_SHOWN:]
 
 
 def _question_address(session: str, run: RunReport) -> str | None:

@@ -11,7 +11,7 @@ from interlock.service.report.evidence_blocks import (
     outside_lines,
     refused_blocks,
 )
-from interlock.service.report.lines import artifact_line, blocker_line, work_line
+from interlock.service.report.lines import artifact_line, blocker_line, fact_line, work_line
 from interlock.service.report.step_report import StepReport
 
 
@@ -57,10 +57,7 @@ def step_details(step: StepReport) -> Iterator[Block]:
 def _statements(step: StepReport) -> list[Line]:
     """Return what is known about a step besides its notes, each with how well it is known."""
     found: list[Line] = [*answer_lines(step), *outside_lines(step)]
-    for one in step.capabilities:
-        grade = one.provenance.enforcement_grade
-        found.append((f"{one.capability} {one.status}, {grade} evidence ({one.provenance.kind})",))
-    found += [(f"deviated, {one.reason.replace('_', ' ')}: ", Prose(one.summary)) for one in step.divergences]
+    found += [fact_line(one) for one in (*step.capabilities, *step.divergences)]
     for one in step.gaps:
         what = "gap resolved" if isinstance(one.resolution, Resolves) else "gap left"
         found.append((f"{what}, {one.severity}: ", Prose(one.summary)))

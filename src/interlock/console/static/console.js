@@ -44,7 +44,15 @@
   // What the server rendered last: without a difference nothing is replaced.
   let rendered = document.getElementById("live")?.innerHTML;
 
-  const refresh = async () => {
+  // One page is loaded at a time, so that an earlier answer never takes the place of a later one.
+  let loading = null, again = false;
+  const refresh = () => {
+    again = loading !== null;
+    loading ||= replace().catch(() => {}).finally(() => { loading = null; if (again) refresh(); });
+    return loading;
+  };
+
+  const replace = async () => {
     const answer = await fetch(location.href, { headers: { accept: "text/html" } });
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
     const fresh = page.getElementById("live") || page.getElementById("main");
@@ -139,7 +147,7 @@
   const wait = () => {
     if (waiting || !document.querySelector("[data-reading]")) return;
     waiting = true;
-    setTimeout(() => refresh().catch(() => {}).finally(() => { waiting = false; wait(); }), 500);
+    setTimeout(() => refresh().finally(() => { waiting = false; wait(); }), 500);
   };
 
   let stream = null;
@@ -149,9 +157,9 @@
     if (document.hidden) { stream?.close(); stream = null; return; }
     if (stream) return;
     stream = new EventSource("/live?session=" + encodeURIComponent(session));
-    stream.addEventListener("changed", () => refresh().catch(() => {}));
+    stream.addEventListener("changed", () => refresh());
     // Something may have changed between the page and its stream, or while the stream was lost.
-    stream.onopen = () => { state.textContent = ""; refresh().catch(() => {}); };
+    stream.onopen = () => { state.textContent = ""; refresh(); };
     stream.onerror = () => {
       state.textContent = stream && stream.readyState === EventSource.CLOSED
         ? "The console was started again. Run `interlock console --link` and open the link."
@@ -165,6 +173,6 @@
   wait();
   live();
   window.addEventListener("hashchange", () => (document.querySelector("[data-enter]") ? enter() : select()));
-  document.addEventListener("visibilitychange", () => { if (!document.hidden && stream === null) refresh().catch(() => {}); live(); });
+  document.addEventListener("visibilitychange", () => { if (!document.hidden && stream === null) refresh(); live(); });
   setInterval(times, 60000);
 })();

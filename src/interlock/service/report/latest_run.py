@@ -1,6 +1,7 @@
 """Finds the run with the latest activity without reading every session."""
 
-from interlock.service.report.run_list import Row, moment_of, newest_first, rows_of
+from interlock.service.clock import moment_of
+from interlock.service.report.run_list import Row, newest_first, rows_of
 from interlock.service.run.plans import Plans
 from interlock.service.run.summaries import read_entry
 from interlock.store.ports.reader import SessionReader

@@ -53,7 +53,7 @@ class RenderOptions:
     With `shows_evidence`, steps are shown with the content of their artifacts and what they changed in the context.
     With `shows_steps_only`, the page has nothing but the steps and their tasks.
     `draw` draws the graph of a run with branches; without it, the branches are only listed. `drift_of` says whether the
-    source of a run's workflow changed.
+    source of a run's workflow changed, `lifetime` how long the session is kept.
     """
 
     newest_first: bool
@@ -63,6 +63,7 @@ class RenderOptions:
     shows_steps_only: bool = False
     draw: Callable[[RunContext], str] | None = None
     drift_of: DriftOf | None = None
+    lifetime: str | None = None
 
 
 def page_of(account: SessionReport, options: RenderOptions) -> Page:
@@ -128,6 +129,8 @@ def _properties(account: SessionReport, run: RunReport, options: RenderOptions) 
             yield key.replace("_", " ").capitalize(), (UntrustedText(value),)
     if run.context:
         yield "Context keys", joined(tuple(one.key for one in run.context))
+    if options.lifetime is not None:
+        yield "Deletion", (options.lifetime,)
     yield "Session", (f"{account.session}, {account.events} events, run {summary.run}, {summary.nodes} nodes",)
 
 

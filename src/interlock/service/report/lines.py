@@ -1,7 +1,7 @@
 """Lines that several pages of a report share: a step, a blocker, a gap, the end of a run, a duration."""
 
 from interlock.record.outcome import Blocker
-from interlock.record.payloads import WorkRecorded
+from interlock.record.payloads import CapabilityObserved, DivergenceRecorded, WorkRecorded
 from interlock.service.report.document import Line, Prose, UntrustedText
 from interlock.service.report.session_report import Branch, GapReport, VerdictReport
 from interlock.service.report.step_report import Artifact
@@ -34,6 +34,14 @@ def gap_line(gap_report: GapReport) -> Line:
     where: Line = step_name(gap_report.step) if gap_report.step is not None else ("the start",)
     what = f"{gap.severity}, {gap.reason.detail.replace('_', ' ')}: "
     return what, UntrustedText(gap.summary), " Left in ", *where, f". To resolve: {gap_report.remedy}"
+
+
+def fact_line(fact: CapabilityObserved | DivergenceRecorded) -> Line:
+    """Return a capability with its state and its evidence, or a deviation with its reason."""
+    if isinstance(fact, DivergenceRecorded):
+        return f"deviated, {fact.reason.replace('_', ' ')}: ", Prose(fact.summary)
+    found = fact.provenance
+    return (f"{fact.capability} {fact.status}, {found.enforcement_grade} evidence ({found.kind})",)
 
 
 def verdict_line(report: VerdictReport) -> Line:

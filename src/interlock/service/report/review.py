@@ -41,6 +41,7 @@ from interlock.service.report.lines import (
     branch_line,
     duration_words,
     ended_line,
+    fact_line,
     finding_line,
     gap_line,
     joined,
@@ -280,9 +281,7 @@ def _grounds(report: SessionReport, run: RunReport) -> Iterator[Line]:
     if not answered and all(one.data.assurance == "claimed" for _, one in approvals):
         yield ("No person's answer is recorded: nobody was asked by Interlock in this run.",)
     for step in done:
-        for one in step.capabilities:
-            grade = one.provenance.enforcement_grade
-            yield (*step_name(step.place), f": {one.capability} {one.status}, {grade} evidence ({one.provenance.kind})")
+        yield from ((*step_name(step.place), ": ", *fact_line(one)) for one in step.capabilities)
     yield (f"To check this record, `interlock session verify {report.session}` computes each recorded decision again.",)
 
 
@@ -313,8 +312,7 @@ def _missing(run: RunReport) -> Iterator[Line]:
     yield from (("open gap: ", *gap_line(gap)) for gap in run.gaps)
     for step in run.steps:
         where = step_name(step.place)
-        for one in step.divergences:
-            yield (*where, f": the agent deviated, {one.reason.replace('_', ' ')}: ", Prose(one.summary))
+        yield from ((*where, ": the agent ", *fact_line(one)) for one in step.divergences)
         yield from (
             (*where, ": the stored evidence is missing or damaged: ", UntrustedText(one.kind or one.digest))
             for one in step.artifacts

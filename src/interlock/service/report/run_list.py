@@ -3,11 +3,11 @@
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from interlock.kernel.budgets import PROJECT_DIGEST_CHARS
 from interlock.kernel.ids import Digest, SessionId
 from interlock.kernel.matching import Closeness, Words, match_texts
+from interlock.service.clock import moment_of
 from interlock.views.summary import RunStatus, RunSummary, SessionSummary
 
 
@@ -93,21 +93,3 @@ def best_matches(rows: Sequence[Row], texts: Iterable[Iterable[str]], query: str
 def _age(row: Row) -> float:
     last_at = moment_of(row.run.last_at)
     return float("inf") if last_at is None else -last_at
-
-
-def moment_of(text: str | None) -> int | None:
-    """Parse a recorded time into milliseconds since the epoch; None if it is missing or invalid.
-
-    A time without a zone is UTC, as all recorded times are.
-    """
-    if text is None:
-        return None
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-    return round((aware - _EPOCH).total_seconds() * 1000)
-
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -11,7 +11,7 @@ from interlock.kernel.ids import Digest, NodeId, RunId, SessionId, SourceKind, W
 from interlock.record.base import Preferences
 from interlock.record.events import NodeScope, ObservationRecordedEvent, RunStartedEvent
 from interlock.record.outcome import Blocker
-from interlock.record.payloads import GapRecorded, ObservationKey
+from interlock.record.payloads import CapabilityObserved, DivergenceRecorded, GapRecorded, ObservationKey
 from interlock.record.snapshot import PendingStep, Running
 from interlock.service.report.step_report import ContextChange, StepReader, StepReport, changes_between
 from interlock.service.run.context import RunContext, StepLabel, load_run_context
@@ -21,7 +21,7 @@ from interlock.service.run.rests_on import rests_on
 from interlock.service.run.summarize import summary_of
 from interlock.service.run.verdicts import verdicts_at
 from interlock.store.ports.reader import SessionReader
-from interlock.views.node_position import PathStep, path_to, refusal_of
+from interlock.views.node_position import PathStep, chain_head, path_to, refusal_of, walk_up
 from interlock.views.outside import SigningKeys
 from interlock.views.picture.chart import Chart
 from interlock.views.picture.run_picture import NodeText, run_chart
@@ -64,6 +64,20 @@ class VerdictReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FactReport:
+    """A capability as it was observed, or a deviation: recorded with `node`, by an attempt at `step`.
+
+    `step` is None for the start. `is_on_path`: on the way to the preferred tip.
+    """
+
+    fact: CapabilityObserved | DivergenceRecorded
+    node: NodeId
+    step: StepLabel | None
+    at: str | None
+    is_on_path: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ContextEntry:
     """A context key at a node. `step` set it last; None if it was sent with the start."""
 
@@ -89,6 +103,7 @@ class RunReport:
     """The report of a run. `steps` go from the first to the current one, without the `left_out` earliest steps.
 
     `verdicts` are those of all steps, the latest first; `not_done` are the steps of the plan that are not on the path.
+    `facts` are the observed capabilities and the deviations of all its branches, the earliest first.
     `blockers` say why it is blocked; `context` is that at its preferred tip, by key; `ended` says how it ended
     if its last step was not done (END-1); `began_on` is the git position at which it began, `observed` the last one;
     `config_hash` identifies the configuration of the server that began it (CFG-5).
@@ -108,6 +123,7 @@ class RunReport:
     run_context: RunContext
     blockers: tuple[Blocker, ...]
     gaps: tuple[GapReport, ...]
+    facts: tuple[FactReport, ...]
     context: tuple[ContextEntry, ...]
     ended: RunEnd | None
     began_on: Mapping[ObservationKey, str]
@@ -166,6 +182,19 @@ class SessionReporter:
         path = path_to(self._session, tip)
         return tuple(self._steps.step(run_context, one) for one in path if run_context.place(one.at) is not None)
 
+    def step(self, run_context: RunContext, tip: Node, node: Node) -> StepReport | None:
+        """Return the report of the step on the path to `tip` that was pending, or tried in vain, at a node.
+
+        None if no step is pending there: the run is complete.
+
+        Raises:
+            ContentDamagedError: A snapshot is missing or damaged.
+        """
+        for one in path_to(self._session, tip):
+            if node.node in (one.at.node, *(refused.node for refused in one.refused)):
+                return self._steps.step(run_context, one) if run_context.place(one.at) is not None else None
+        return None
+
     def gaps(self, run: RunId) -> tuple[GapReport, ...]:
         """Return the open gaps of a run.
 
@@ -199,6 +228,7 @@ class SessionReporter:
             run_context=run_context,
             blockers=refusal.blockers if refusal is not None else (),
             gaps=self._gaps(run_context),
+            facts=tuple(self._facts(run_context, tip)),
             context=tuple(self._context(run_context, path, pending)),
             ended=run.ended,
             began_on=self._began_on(run.run),
@@ -224,6 +254,19 @@ class SessionReporter:
             )
             for one in open_gaps(run_context.session, run_context.run.run)
         )
+
+    def _facts(self, run_context: RunContext, tip: Node) -> Iterator[FactReport]:
+        """Yield what is recorded of capabilities and deviations in a run, in log order."""
+        nodes = [one for one in self._session.nodes.values() if one.run == run_context.run.run]
+        on_path = {one.node for one in walk_up(self._session, tip)}
+        for node in sorted(nodes, key=lambda one: one.index):
+            facts = (*node.observed, *self._steps.divergences_of(node.node))
+            if facts:
+                tried = self._session.nodes[node.parent] if node.parent is not None else None
+                place = run_context.place(chain_head(self._session, tried)) if tried is not None else None
+                at, is_on_path = self._steps.time_of(node.node), node.node in on_path
+                for fact in facts:
+                    yield FactReport(fact=fact, node=node.node, step=place, at=at, is_on_path=is_on_path)
 
     def _verdicts(self, run_context: RunContext, path: Sequence[PathStep]) -> Iterator[VerdictReport]:
         """Yield the verdicts of the steps of a path, the latest first."""

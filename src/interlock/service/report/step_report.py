@@ -23,7 +23,7 @@ from interlock.record.payloads import (
     WorkRecorded,
 )
 from interlock.record.snapshot import Running
-from interlock.service.report.run_list import moment_of
+from interlock.service.clock import moment_of
 from interlock.service.run.attempts import answered_at, whole_notes
 from interlock.service.run.context import RunContext, StepLabel
 from interlock.service.run.history import History
@@ -141,6 +141,10 @@ class StepReader:
         self._times = _times(events)
         self._divergences = _divergences(events)
 
+    def divergences_of(self, node: NodeId) -> tuple[DivergenceRecorded, ...]:
+        """Return how the agent deviated in the attempt that made a node."""
+        return self._divergences.get(node, ())
+
     def time_of(self, node: NodeId) -> str | None:
         """Return the time at which a node was made, if it is recorded."""
         return self._times.get(node)
@@ -178,7 +182,7 @@ class StepReader:
             context=tuple(context_changes(run_context, path_step)) if successor is not None else (),
             gaps=successor.gaps if successor is not None else (),
             capabilities=successor.observed if successor is not None else (),
-            divergences=self._divergences.get(successor.node, ()) if successor is not None else (),
+            divergences=self.divergences_of(successor.node) if successor is not None else (),
             decisions=_decisions(successor) if successor is not None else (),
             verifies=task.verifies if task is not None else (),
             is_by_another=task is not None and task.by == "another",

@@ -16,8 +16,8 @@ from interlock.cli.session.chosen import (
     chosen_or_latest,
     chosen_session,
 )
+from interlock.cli.session.evidence.configured import known_keys, read_lifetime
 from interlock.cli.session.evidence.damage import Viewed, view_session
-from interlock.cli.session.evidence.known_keys import known_keys
 from interlock.cli.session.place import read_place
 from interlock.cli.store import answered_by_store, open_chosen_reader
 from interlock.kernel.budgets import ECHO_BYTES_MAX, STEPS_SHOWN
@@ -71,8 +71,9 @@ def run(options: argparse.Namespace) -> int:
         chosen, others = chosen_or_latest(store, Plans(store), options.session, here)
     viewed = account_of(store, chosen, steps_max=None if shows_all else STEPS_SHOWN, options=options, at=options.at)
     report = viewed.view if options.step is None else select_steps(viewed.view, options.step)
+    lifetime = read_lifetime(options, viewed.view.runs[0].run_context.session)
     if options.as_json:
-        say_json(viewed.with_damage(session_json(report, here.drift_of)))
+        say_json(viewed.with_damage({**session_json(report, here.drift_of), "lifetime": lifetime.to_json()}))
         return viewed.exit_code
     render_options = RenderOptions(
         newest_first=not shows_evidence,
@@ -82,6 +83,7 @@ def run(options: argparse.Namespace) -> int:
         shows_steps_only=options.step is not None,
         draw=drawn,
         drift_of=here.drift_of,
+        lifetime=lifetime.in_words(),
     )
     past = (Paragraph((f"As of event {report.events - 1}.",)),) if options.at is not None else ()
     page = (*viewed.banner, *past, *page_of(report, render_options))

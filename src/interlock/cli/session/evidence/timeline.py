@@ -9,8 +9,8 @@ from interlock.cli.render.phrases import ago, place_words
 from interlock.cli.render.terminal import as_text
 from interlock.cli.screen import StopError, flat, say, say_json
 from interlock.cli.session.chosen import SelectedSession, add_session_argument, chosen_session
+from interlock.cli.session.evidence.configured import known_keys
 from interlock.cli.session.evidence.damage import view_session
-from interlock.cli.session.evidence.known_keys import known_keys
 from interlock.cli.store import answered_by_store, open_chosen_reader
 from interlock.kernel.budgets import TIMELINE_ENTRIES
 from interlock.kernel.canonical import Json
