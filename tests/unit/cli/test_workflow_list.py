@@ -154,3 +154,17 @@ def test_looking_writes_nothing(project: Project) -> None:
     project.run("inspect", "team.fine", "--detail", "plan")
     project.run("plan", "team.fine")
     assert {path: path.stat().st_mtime_ns for path in Path().rglob("*")} == before
+
+
+@pytest.mark.inv("PLAN-10")
+def test_a_plan_shows_the_built_in_texts_and_the_parts_of_its_hash_if_asked(
+    project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    blocks = {"goal": "Do it.", "constraints": [[{"kind": "ref", "refId": "wr.refs.notes_first_durability"}]]}
+    write("refers", {"id": "a", "title": "A", "promptBlocks": blocks})
+    assert project.run("plan", "team.refers") == 0
+    assert "BUILT-IN TEXT" not in capsys.readouterr().out
+    assert project.run("plan", "team.refers", "--origins") == 0
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["a", "wr.refs.notes_first_durability"] in [row[:2] for row in rows]
+    assert {"plan", "inputs", "contracts"} <= {row[0] for row in rows if len(row) == 3 and row[2].startswith("sha256:")}

@@ -90,3 +90,5 @@ def test_a_workflow_names_the_routine_that_its_author_did_not_write_the_steps_of
     text = entered(Harness.in_memory(linear_workflow("team.ship", looking, "a"))).get("/workflows/team.ship").text
     assert "The plan as text" in text
     assert f", from {routine}" in text
+    assert f"<code>{routine}</code>" in text.split('id="origins"')[1].split("</details>")[0]
+    assert "<td>plan</td>" in text.split('id="parts"')[1].split("</details>")[0]

@@ -11,6 +11,7 @@ from interlock.kernel.ids import WorkflowHash
 from interlock.plan.check.plan_file import plan_document
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.outline import constraints_of, gate_after, input_lines, loop_words, outline_lines, profile_lines
+from interlock.plan.provenance import hash_parts, text_origins
 from interlock.plan.records import PlanNode, Task
 
 _HEADS = ("NODE", "KIND", "OWNER", "INPUT", "EVIDENCE", "IN LOOP", "FROM", "NEXT")
@@ -20,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     add_place_options(parser)
     parser.add_argument("workflow", metavar="ID|FILE", help="the id of a workflow, or the path of a workflow file")
-    add_prompts_option(parser)
+    add_plan_options(parser)
     add_json(parser)
 
 
@@ -34,19 +35,25 @@ def run(options: argparse.Namespace) -> int:
     if options.as_json:
         say_json(plan_document(pinned.workflow))
     else:
-        say_plan(pinned.workflow, pinned.workflow_hash, shows_prompts=options.shows_prompts)
+        say_plan(pinned.workflow, pinned.workflow_hash, options)
     return 0
 
 
-def add_prompts_option(parser: argparse.ArgumentParser) -> None:
-    """Add the option that prints prompts, too."""
+def add_plan_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that print more of a plan."""
     parser.add_argument(
         "--prompts", dest="shows_prompts", action="store_true", help="also the prompt of each step, part by part"
     )
+    parser.add_argument(
+        "--origins",
+        dest="shows_origins",
+        action="store_true",
+        help="also the built-in texts in the prompts, and the parts of the workflow that its hash covers",
+    )
 
 
-def say_plan(compiled: CompiledWorkflow, workflow_hash: WorkflowHash, *, shows_prompts: bool = False) -> None:
-    """Print a plan: its outline, its nodes and its loops; the prompts only if asked for."""
+def say_plan(compiled: CompiledWorkflow, workflow_hash: WorkflowHash, options: argparse.Namespace) -> None:
+    """Print a plan: its outline, its nodes and its loops; origins and prompts only if the options ask for them."""
     say(f"{compiled.name} ({compiled.workflow_id})\n{workflow_hash}, plan version {compiled.plan.v}\n")
     say("\n".join([*profile_lines(compiled), *input_lines(compiled), *outline_lines(compiled)]) + "\n")
     rows = (row for node in compiled.plan.nodes for row in _rows(compiled, node))
@@ -59,10 +66,26 @@ def say_plan(compiled: CompiledWorkflow, workflow_hash: WorkflowHash, *, shows_p
         say("")
         rows = ((loop.loop_id, loop_words(compiled, loop), loop.on_limit) for loop in compiled.plan.loops)
         say_table(("LOOP", "PASSES", "AT ITS LIMIT"), rows, ids=("LOOP",))
-    if shows_prompts:
+    if options.shows_origins:
+        _say_origins(compiled)
+    if options.shows_prompts:
         for node in compiled.plan.nodes:
             if node.task is not None:
                 say("\n".join(_prompt_lines(node.node_id, node.task)))
+
+
+def _say_origins(compiled: CompiledWorkflow) -> None:
+    texts = [
+        (origin.step_id, text.ref_id, str(text.byte_length), text.ref_content_hash)
+        for origin in text_origins(compiled)
+        for text in origin.built_in
+    ]
+    if texts:
+        say("")
+        say_table(("NODE", "BUILT-IN TEXT", "BYTES", "DIGEST"), texts, ids=("NODE", "BUILT-IN TEXT", "DIGEST"))
+    say("")
+    parts = ((one.name, str(one.bytes), one.digest) for one in hash_parts(compiled))
+    say_table(("PART OF THE HASH", "BYTES", "DIGEST"), parts, ids=("DIGEST",))
 
 
 def _prompt_lines(node_id: str, task: Task) -> Iterator[str]:

@@ -22,6 +22,7 @@ from interlock.kernel.console_budgets import (
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import NodeId, RunId, SessionId
 from interlock.plan.outline import outline_lines
+from interlock.plan.provenance import hash_parts, text_origins
 from interlock.record.payloads import CapabilityObserved
 from interlock.service.audit.damage import Damage
 from interlock.service.audit.explain import explain
@@ -239,6 +240,8 @@ class Pages:
             if isinstance(compiled, Pinnable)
             else None,
             "outline": outline_lines(compiled.workflow) if isinstance(compiled, Pinnable) else [],
+            "origins": list(text_origins(compiled.workflow)) if isinstance(compiled, Pinnable) else [],
+            "parts": list(hash_parts(compiled.workflow)) if isinstance(compiled, Pinnable) else [],
             "runs": runs,
         }
         return self.templates.page(request, "workflow.html", values)

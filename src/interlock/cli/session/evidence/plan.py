@@ -6,7 +6,7 @@ from interlock.cli.options import add_store_options
 from interlock.cli.screen import say, say_json
 from interlock.cli.session.chosen import add_session_argument, chosen_session, read_history
 from interlock.cli.store import answered_by_store, open_chosen_reader
-from interlock.cli.workflow.plan import add_prompts_option, say_plan
+from interlock.cli.workflow.plan import add_plan_options, say_plan
 from interlock.kernel.canonical import Json
 from interlock.plan.check.plan_file import plan_document
 from interlock.service.run.plans import Plans
@@ -16,7 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     add_store_options(parser)
     add_session_argument(parser)
-    add_prompts_option(parser)
+    add_plan_options(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -42,5 +42,5 @@ def run(options: argparse.Namespace) -> int:
     for number, (workflow_hash, workflow) in enumerate(pinned.items()):
         labels = ", ".join(session.label(run.run) for run in runs if run.workflow_hash == workflow_hash)
         say(f"{'' if number == 0 else chr(10)}Run {labels}")
-        say_plan(workflow, workflow_hash, shows_prompts=options.shows_prompts)
+        say_plan(workflow, workflow_hash, options)
     return 0
