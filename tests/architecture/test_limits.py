@@ -63,7 +63,6 @@ NO_LIMIT = {
     "record/base.py": {"SHORT": FORMAT},
     "record/bundle.py": {"_VERSION": FORMAT},
     "record/short_tokens.py": dict.fromkeys(["_VERSION", "_BODY_CHARS", "_MAC_BYTES", "_SESSION_BYTES"], FORMAT),
-    "service/report/lines.py": dict.fromkeys(["_SECOND", "_MINUTE", "_HOUR", "_DAY"], UNIT),
     "service/report/notes.py": {"_INDENT": FORMAT},
     "service/report/markdown.py": {"_FENCE_MIN": FORMAT},
     "service/run/context_limits.py": {"_WRITTEN_WITH_EXPONENT_FROM": FORMAT},
@@ -83,6 +82,13 @@ NO_LIMIT = {
         ["BOX_WIDTH", "LINE_HEIGHT", "_CHARS", "_PADDING", "_GAP", "_FRAME", "_HEAD", "_TEXT_GAP"], FORMAT
     ),
     "views/picture/svg.py": {"_TIP": FORMAT},
+    "views/picture/time_picture.py": dict.fromkeys(
+        [
+            *("_LABELS", "_TRACK", "_WORDS", "_HEAD", "_ROW", "_BAR", "_MARGIN", "_PAUSE", "_OPEN", "_LEAST"),
+            *("_TITLE_CHARS", "_TEXT_TRACK"),
+        ],
+        FORMAT,
+    ),
     "views/summary.py": {"SUMMARY_VERSION": FORMAT},
 }
 

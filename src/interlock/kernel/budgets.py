@@ -425,6 +425,10 @@ PICTURE_BRANCHES_MAX = 4
 """Branches beside one box of a picture; further ones are folded into one."""
 PICTURE_COLUMN_PX_MAX = 1_500
 """The height from which a picture continues in the next column."""
+IDLE_MS_MIN = 60_000
+"""A shorter time in which nothing was recorded is never squeezed in a picture: a person would not call it idle."""
+IDLE_TIMES_USUAL = 4
+"""A time without records is squeezed in a picture if it is so many times as long as the median of such times."""
 PICTURE_TEXT_LINES_MAX = 3
 """Lines of text in a box; the rest is cut."""
 UNFOLDED_CHARS_MAX = 100_000

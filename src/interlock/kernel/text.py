@@ -12,6 +12,8 @@ _STEERING = re.compile(
     r"\ud800-\udfff\U000e0000-\U000e007f]"
 )
 """Characters that move, colour, reorder or hide text in a terminal or for an agent, and lone surrogates."""
+_UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
+"""Milliseconds of each unit, and its name; the largest first."""
 
 
 def utf8_bytes(text: str) -> int:
@@ -78,3 +80,13 @@ def json_in_code(value: object, separators: tuple[str, str] = (", ", ": ")) -> s
     line = json.dumps(value, ensure_ascii=False, separators=separators)
     shown = _STEERING.sub(lambda found: json.dumps(found.group())[1:-1], line)
     return f"```json\n{shown}\n```"
+
+
+def duration_words(ms: int, units_max: int = 2) -> str:
+    """Return a duration in its largest units, such as `2 h 5 min`."""
+    counts, left = list[tuple[int, str]](), ms
+    for unit, name in _UNITS:
+        count, left = divmod(left, unit)
+        if count or counts:
+            counts.append((count, name))
+    return " ".join(f"{count} {name}" for count, name in counts[:units_max] if count) or "less than 1 s"

@@ -7,7 +7,8 @@ from tests.support.console import entered
 from tests.support.history import redone
 from tests.support.modes import NEVER_STOPS, with_artifacts
 
-from interlock.testing.harness import Harness, linear_workflow
+from interlock.store.memory.store import MemoryStore
+from interlock.testing.harness import CounterClock, Harness, linear_workflow
 
 ADVISED = {"recommendedAutonomy": "guided", "recommendedRiskPolicy": "balanced"}
 
@@ -92,3 +93,21 @@ def test_a_workflow_names_the_routine_that_its_author_did_not_write_the_steps_of
     assert f", from {routine}" in text
     assert f"<code>{routine}</code>" in text.split('id="origins"')[1].split("</details>")[0]
     assert "<td>plan</td>" in text.split('id="parts"')[1].split("</details>")[0]
+
+
+@pytest.mark.inv("CON-1")
+def test_a_run_shows_its_steps_over_time_and_each_row_leads_to_its_step() -> None:
+    clock = CounterClock()
+    harness = Harness.over(MemoryStore(), linear_workflow("team.ship", "a", "b"), clock=clock)
+    browser = entered(harness)
+    began = harness.start("team.ship")
+    where = harness.reference_of(began)
+    address = f"/sessions/{where.session}/runs/{where.run}"
+    assert "The steps over time" not in browser.get(address).text
+    clock.skip_ms(3_600_000)
+    harness.advance(began)
+    text = browser.get(address).text
+    times = text[text.index("<h2>Time</h2>") : text.index("<h2>Steps")]
+    assert ">1 h</text>" in times
+    assert times.count("<a href=") == 2
+    assert f'href="/sessions/{where.session}/nodes/{where.node}" data-node="{where.node}"' in times

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
 
+from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
@@ -32,7 +33,7 @@ from interlock.service.report.difference import compare_branches
 from interlock.service.report.lines import blocker_line, branch_line, fact_line, gap_line, verdict_line
 from interlock.service.report.run_list import ListFilter, Row, best_matches, newest_first, project_of, rows_of, texts_of
 from interlock.service.report.session_report import FactReport, RunReport, SessionReporter, draw_chart
-from interlock.service.report.step_report import StepReport
+from interlock.service.report.step_report import StepReport, time_bars
 from interlock.service.run.advice import advise_by_health
 from interlock.service.run.context import RunContext
 from interlock.service.run.summarize import PERSON_AWAITED
@@ -41,6 +42,7 @@ from interlock.store.ports.errors import ContentDamagedError
 from interlock.views.node_position import chain_head
 from interlock.views.picture.plan_picture import plan_chart
 from interlock.views.picture.svg import render_svg
+from interlock.views.picture.time_picture import shown_bars, time_svg
 from interlock.views.run_graph import GraphNode, newest_part, split_children
 from interlock.views.session import Node, Session
 from interlock.views.summary import RunStatus
@@ -289,6 +291,7 @@ def run_values(session: str, run: RunReport, damage: Damage | None) -> dict[str,
         "verdicts": [verdict_line(one) for one in run.verdicts if one.is_in_effect],
         "branches": [(one, branch_line(one)) for one in run.branches] if len(run.branches) > 1 else [],
         "picture": safe(render_svg(graph, is_embedded=True, link_of=lambda node: _node_address(session, node))),
+        "times": _times(session, run),
         "tree": _tree(run, newest, session),
         "is_cut": newest is not run.graph,
         "steps": [_step_row(session, step) for step in reversed(run.steps)],
@@ -299,6 +302,12 @@ def run_values(session: str, run: RunReport, damage: Damage | None) -> dict[str,
         "question": None,
         "reading": None,
     }
+
+
+def _times(session: str, run: RunReport) -> Markup | None:
+    """Return the shown steps over time as a picture; None if their times are not recorded."""
+    bars = shown_bars(time_bars(run.steps))
+    return safe(time_svg(bars, link_of=lambda node: _node_address(session, node))) if bars else None
 
 
 def _in_effect(facts: Sequence[FactReport]) -> list[FactReport]:

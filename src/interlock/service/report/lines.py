@@ -1,4 +1,4 @@
-"""Lines that several pages of a report share: a step, a blocker, a gap, the end of a run, a duration."""
+"""Lines that several pages of a report share: a step, a blocker, a gap, the end of a run."""
 
 from interlock.record.outcome import Blocker
 from interlock.record.payloads import CapabilityObserved, DivergenceRecorded, WorkRecorded
@@ -7,8 +7,6 @@ from interlock.service.report.session_report import Branch, GapReport, VerdictRe
 from interlock.service.report.step_report import Artifact
 from interlock.service.run.context import StepLabel
 from interlock.views.session import RunEnd
-
-_SECOND, _MINUTE, _HOUR, _DAY = 1_000, 60_000, 3_600_000, 86_400_000
 
 
 def step_name(place: StepLabel, before: str = "step ", after: str = ", ") -> Line:
@@ -91,17 +89,3 @@ def joined(texts: tuple[str, ...]) -> Line:
     for text in texts:
         parts += [", ", UntrustedText(text)] if parts else [UntrustedText(text)]
     return tuple(parts)
-
-
-def duration_words(ms: int) -> str:
-    """Return a duration in its two largest units, such as `2 h 5 min`."""
-    if ms < _SECOND:
-        return "less than 1 s"
-    units = ((_DAY, "d"), (_HOUR, "h"), (_MINUTE, "min"), (_SECOND, "s"))
-    counts = [(ms // unit if above is None else ms % above // unit, name) for above, (unit, name) in _with_above(units)]
-    first = next(at for at, (count, _) in enumerate(counts) if count)
-    return " ".join(f"{count} {name}" for count, name in counts[first : first + 2] if count)
-
-
-def _with_above(units: tuple[tuple[int, str], ...]) -> list[tuple[int | None, tuple[int, str]]]:
-    return list(zip([None, *(unit for unit, _ in units)], units, strict=False))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from interlock.kernel.budgets import RECORD_NOTES_BYTES_MAX
 from interlock.kernel.canonical import Json
-from interlock.kernel.text import one_line
+from interlock.kernel.text import duration_words, one_line
 from interlock.record.payloads import ObservationKey
 from interlock.record.world import APPROVAL, CHECK
 from interlock.service.report.document import (
@@ -39,7 +39,6 @@ from interlock.service.report.evidence_blocks import (
 )
 from interlock.service.report.lines import (
     branch_line,
-    duration_words,
     ended_line,
     fact_line,
     finding_line,
@@ -49,7 +48,8 @@ from interlock.service.report.lines import (
     work_line,
 )
 from interlock.service.report.session_report import RunReport, SessionReport, VerdictReport
-from interlock.service.report.step_report import StepReport, span_ms
+from interlock.service.report.step_report import StepReport, span_ms, time_bars
+from interlock.views.picture.time_picture import shown_bars, time_svg, time_text
 
 _RATING = "wr.assessment"
 _CHECKS = ("checks", "findings")
@@ -93,8 +93,16 @@ def _run(report: SessionReport, run: RunReport, options: ReviewOptions) -> Itera
     if len(run.branches) > 1:
         yield Bullets(tuple(branch_line(branch) for branch in run.branches))
     yield options.draw(run)
+    yield from _times(run)
     yield Heading(level=2, line=("Record",))
     yield Properties(tuple(_record(report, run)))
+
+
+def _times(run: RunReport) -> Iterator[Block]:
+    bars = shown_bars(time_bars(run.steps))
+    if bars:
+        yield Heading(level=2, line=("Time",))
+        yield Picture(svg=time_svg(bars), text=time_text(bars))
 
 
 _CHECKED = (

@@ -1,7 +1,7 @@
 """The report of one step: its task, the evidence of its attempts, and what the run recorded about it (EVD-1)."""
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -31,6 +31,7 @@ from interlock.store.ports.errors import ContentDamagedError
 from interlock.store.ports.reader import SessionReader
 from interlock.views.node_position import PathStep, advance_to, refusal_of
 from interlock.views.outside import Intent, Received, SigningKeys, has_unknown_key
+from interlock.views.picture.time_picture import TimeBar
 from interlock.views.recap import notes_of_attempt, notes_of_checkpoint
 from interlock.views.session import Node
 
@@ -259,6 +260,25 @@ def span_ms(since: str | None, until: str | None) -> int | None:
     """Return the time between two recorded times in milliseconds, at least 0; None if one is unknown."""
     first, last = moment_of(since), moment_of(until)
     return max(0, last - first) if first is not None and last is not None else None
+
+
+def time_bars(steps: Sequence[StepReport]) -> list[TimeBar]:
+    """Return the steps whose times are recorded as bars over time."""
+    bars = list[TimeBar]()
+    for step in steps:
+        since, until = moment_of(step.since), moment_of(step.at)
+        if since is not None:
+            refused = [at for at in (moment_of(one.at) for one in step.refused) if at is not None]
+            bars.append(
+                TimeBar(
+                    title=f"{step.place.number}. {step.place.title}",
+                    node=step.node,
+                    since=since,
+                    until=max(since, until) if until is not None else None,
+                    refused=tuple(refused),
+                )
+            )
+    return bars
 
 
 def _prompt(run_context: RunContext, node: Node, state: Running) -> str:
