@@ -94,10 +94,13 @@ Severity = Literal["error", "warning"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replacement:
-    """What corrects a fault: `write` instead of `found`, in the key at its path if it `is_key`, else in the value."""
+    """What corrects a fault: `write` instead of `found`, in the key at its path if it `is_key`, else in the value.
+
+    `found` and `write` are strings, or numbers as their digits. Without `write`, the member at the path is removed.
+    """
 
     found: str
-    write: str
+    write: str | None
     is_key: bool = False
 
 
@@ -151,9 +154,22 @@ def fault(
     )
 
 
-def warning(path: str, code: DiagnosticCode, message: str, fix: str) -> Diagnostic:
+def warning(
+    path: str, code: DiagnosticCode, message: str, fix: str, replacement: Replacement | None = None
+) -> Diagnostic:
     """Build a warning: a document with warnings can run."""
-    return replace(fault(path, code, message, fix), severity="warning")
+    return replace(fault(path, code, message, fix, replacement), severity="warning")
+
+
+def guessed_fix(name: str, known: Iterable[str], otherwise: str, *, before: str = "") -> tuple[str, Replacement | None]:
+    """Return the fix of an unknown name: the most similar known one, also as an edit; else the other words.
+
+    `before` is what precedes both names at their place.
+    """
+    guess = suggest_name(name, known)
+    if guess is None:
+        return otherwise, None
+    return f"Did you mean `{before}{guess}`?", Replacement(found=f"{before}{name}", write=f"{before}{guess}")
 
 
 def has_errors(diagnostics: Iterable[Diagnostic]) -> bool:

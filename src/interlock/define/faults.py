@@ -127,9 +127,14 @@ def _build_diagnostic(one: ErrorDetails, place: _Place, document: Mapping[str, J
     key = str(place.loc[-1]) if place.loc else ""
     if one["type"] == "extra_forbidden":
         guess = suggest_name(key, place.siblings)
-        fix = f"Did you mean `{guess}`?" if guess else "Remove the key."
-        renamed = Replacement(found=key, write=guess, is_key=True) if guess else None
-        return fault(path, "unknown_key", f"The key {key!r} is not known here.", fix, renamed)
+        present = find_value(document, place.loc[:-1])
+        is_twice = isinstance(present, Mapping) and guess in present
+        if guess is None:
+            fix = "Remove the key."
+        else:
+            fix = f"`{guess}` is there already. Remove the key." if is_twice else f"Did you mean `{guess}`?"
+        edit = Replacement(found=key, write=None if is_twice else guess, is_key=True)
+        return fault(path, "unknown_key", f"The key {key!r} is not known here.", fix, edit)
     value = key if place.is_key else find_value(document, place.loc)
     code, fix = _choose_code_and_fix(one, value)
     if place.is_key and code == "wrong_value":
@@ -151,9 +156,20 @@ def _build_diagnostic(one: ErrorDetails, place: _Place, document: Mapping[str, J
             path, code, f"Found {found} with {size}; the limit is {one.get('ctx', {}).get('max_length')}.", fix
         )
     message = one["msg"]
-    guess = _guess_literal(one, value)
+    guess = _guess_value(one, value)
     written = Replacement(found=str(value), write=guess, is_key=place.is_key) if guess else None
     return fault(path, code, f"Found {found}: {message[:1].lower()}{message[1:]}.", fix, written)
+
+
+def _guess_value(one: ErrorDetails, value: object) -> str | None:
+    """Return what the fix suggests to write instead; None if it suggests nothing in particular."""
+    limits = cast("Mapping[str, object]", one.get("ctx", {}))
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        nearest = limits.get("ge", limits.get("le"))
+        return None if nearest is None else str(nearest)
+    if one["type"] == "string_pattern_mismatch" and limits.get("pattern") == _SAFE_PATTERN:
+        return make_safe_id(str(value))
+    return _guess_literal(one, value)
 
 
 def _describe_size(value: object) -> str | None:

@@ -78,20 +78,49 @@ def test_a_workflow_is_broken_checked_as_one_types_repaired_saved_and_started(
     assert started["pending"]["title"] == "Step better"
 
 
-@pytest.mark.inv("CON-13")
-@pytest.mark.parametrize("before", ["Ship", "Ship 😀"])
-def test_each_fix_that_is_offered_is_an_edit_with_which_the_source_can_run(
-    workspace: Path, browser: Browser, before: str
-) -> None:
-    source = json.dumps({**SHIP, "name": before}, ensure_ascii=False).replace('"title": "Step b"', '"titel": "Step b"')
+def repaired_by_click(browser: Browser, source: str) -> str:
+    """Apply the one fix that the page offers, as the browser does."""
     checked = browser.post("/workflows/team.ship/check", {"source": source}).text
-    found = re.search(r'data-start="(\d+)" data-end="(\d+)" data-write="([^"]*)"', checked)
-    assert found is not None
+    (found,) = re.findall(r'data-start="(\d+)" data-end="(\d+)" data-write="([^"]*)"', checked)
     # Browsers count units of UTF-16.
     units = source.encode("utf-16-le")
-    start, end, write = 2 * int(found[1]), 2 * int(found[2]), html.unescape(found[3])
-    repaired = (units[:start] + write.encode("utf-16-le") + units[end:]).decode("utf-16-le")
-    assert "this source can run" in browser.post("/workflows/team.ship/check", {"source": repaired}).text
+    start, end, write = 2 * int(found[0]), 2 * int(found[1]), html.unescape(found[2])
+    return (units[:start] + write.encode("utf-16-le") + units[end:]).decode("utf-16-le")
+
+
+STEP = {"id": "a", "title": "A", "prompt": "Do a."}
+LOOK = {"name": "look", "definition": "Look at it."}
+FAST = {"kind": "condition_ref", "conditionId": "fats"}
+ROUTINE = "wr.templates.routine.context-gathering"
+CALL = {"templateId": ROUTINE.removesuffix("g")}
+GATHERED = {"id": "b", "type": "template", "title": "B"}
+PACED = {"key": "pace", "type": "string", "description": "How fast."}
+
+
+@pytest.mark.inv("CON-13")
+@pytest.mark.parametrize("before", ["Ship", "Ship 😀"])
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"id": "wr.ship"},
+        {"id": "ship"},
+        {"features": ["wr.features.subagent_guidence"]},
+        {"steps": [STEP | {"titel": 1}]},
+        {"steps": [{"id": "a", "titel": "A", "prompt": "Do a."}]},
+        {"steps": [STEP | {"extra": [{"x": 1}]}]},
+        {"steps": [STEP | {"outputContract": {"contractRef": "wr.contracts.verdit"}}]},
+        {"steps": [STEP | {"functionReferences": ["lok"]}], "functionDefinitions": [LOOK]},
+        {"steps": [STEP, STEP | {"id": "b", "when": FAST}], "conditions": {"fast": {"var": "pace", "equals": "f"}}},
+        {"steps": [GATHERED | {"templateCall": CALL}]},
+        {"steps": [GATHERED | {"templateCall": {"templateId": ROUTINE, "args": {"question": "What is it?"}}}]},
+    ],
+)
+def test_each_fix_that_is_offered_is_an_edit_with_which_the_source_can_run(
+    workspace: Path, browser: Browser, before: str, broken: dict[str, object]
+) -> None:
+    source = json.dumps({**SHIP, "name": before, "inputs": [PACED]} | broken, ensure_ascii=False)
+    checked = browser.post("/workflows/team.ship/check", {"source": repaired_by_click(browser, source)}).text
+    assert "this source can run" in checked
     assert "data-write" not in browser.get("/workflows/wr.quick_task/edit").text
     assert json.loads(saved_file(workspace).read_text()) == SHIP
 

@@ -3,13 +3,14 @@
 import json
 
 import pytest
+import yaml
 
 from interlock.define.diagnostics import Diagnostic, Replacement, fault
 from interlock.define.source.edits import text_edits
 from interlock.define.source.text_form import TextFormat
 
 
-def wrong(path: str, found: str, write: str, *, is_key: bool) -> Diagnostic:
+def wrong(path: str, found: str, write: str | None, *, is_key: bool) -> Diagnostic:
     return fault(path, "unknown_key", "", "", Replacement(found=found, write=write, is_key=is_key))
 
 
@@ -45,10 +46,53 @@ def test_a_correction_replaces_exactly_what_was_found(
     assert corrected(text, form, diagnostic) == expected
 
 
+EXTRA = wrong("steps[0].extra", "extra", None, is_key=True)
+FEW = wrong("steps[0].most", "0", "1", is_key=False)
+
+
+@pytest.mark.inv("CON-13")
+@pytest.mark.parametrize(
+    ("form", "text", "diagnostic", "expected"),
+    [
+        ("json", '{"steps": [{"extra": [1, {}], "a": 2}]}', EXTRA, '{"steps": [{"a": 2}]}'),
+        ("json", '{"steps": [{\n  "a": 2,\n  "extra": "x,"\n}]}', EXTRA, '{"steps": [{\n  "a": 2\n}]}'),
+        ("json", '{"steps": [{ "extra": 1 }]}', EXTRA, '{"steps": [{ }]}'),
+        ("yaml", "steps:\n  - a: 1\n    extra: x # y\n    b: 2\n", EXTRA, "steps:\n  - a: 1\n    b: 2\n"),
+        ("yaml", "steps:\n  - a: 1\n    extra:\n    - x\n    - y\n  - c: 3\n", EXTRA, "steps:\n  - a: 1\n  - c: 3\n"),
+        (
+            "yaml",
+            "steps:\n  - a: 1\n    extra: |\n      x\n\n      y\n\n\nz: 1\n",
+            EXTRA,
+            "steps:\n  - a: 1\n\n\nz: 1\n",
+        ),
+        ("yaml", "steps:\n  - a: 1\n    extra: [1, 2]", EXTRA, "steps:\n  - a: 1\n"),
+        ("json", '{"steps": [{"most": 0}]}', FEW, '{"steps": [{"most": 1}]}'),
+        ("yaml", "steps:\n  - most: 0 # none\n", FEW, "steps:\n  - most: 1 # none\n"),
+    ],
+)
+def test_a_key_is_removed_with_its_value_and_a_number_is_replaced(
+    form: TextFormat, text: str, diagnostic: Diagnostic, expected: str
+) -> None:
+    edited = corrected(text, form, diagnostic)
+    assert edited is not None
+    assert edited == expected
+    assert (json.loads if form == "json" else yaml.safe_load)(edited) is not None
+
+
 @pytest.mark.inv("CON-13")
 @pytest.mark.parametrize(
     ("form", "text", "diagnostic"),
     [
+        ("yaml", "steps:\n  - extra: 1\n    a: 2\n", EXTRA),
+        ("yaml", 'steps:\n  - a: 1\n    extra: "x\n  y"\n', EXTRA),
+        ("yaml", "steps:\n  - a: 1\n    extra: [1,\n  2]\n", EXTRA),
+        ("yaml", "steps:\n  - a: 1\n    extra: &b 1\nz: *b\n", EXTRA),
+        ("yaml", "steps:\n  - a: 1\n    extra:\n      c: &b 1\nz: *b\n", EXTRA),
+        ("yaml", "steps:\n  - a: 1\n    'extra': 1\n", EXTRA),
+        ("yaml", "steps:\n  - {a: 1, extra: 1}\n", EXTRA),
+        ("json", '{"steps": [{"most": 0.5}]}', FEW),
+        ("json", '{"steps": [{"most": 01}]}', FEW),
+        ("json", '{"steps": [{"most": "0"}]}', wrong("steps[0].most", "1", "2", is_key=False)),
         ("json", '{"steps": [{"title": 1}]}', TITEL),
         ("json", '{"steps": []}', TITEL),
         ("json", '{"steps": [', TITEL),
@@ -59,7 +103,7 @@ def test_a_correction_replaces_exactly_what_was_found(
         ("yaml", "steps:\n  - risk: >-\n      lo\n", LOW),
         ("yaml", "steps: [{risk: lo, b: 1}]\n", LOW),
         ("yaml", "steps:\n  - titel: x\n", wrong("steps[0].titel", "titel", "a: b", is_key=True)),
-        ("json", '{"steps": [{"titel": 1}]}', fault("steps[0].titel", "unknown_key", "", "Remove the key.")),
+        ("json", '{"steps": [{"titel": 1}]}', fault("steps[0].titel", "missing_key", "", "Add the key.")),
     ],
 )
 def test_what_is_not_certain_is_left_to_the_author(form: TextFormat, text: str, diagnostic: Diagnostic) -> None:

@@ -81,9 +81,11 @@ def test_a_mistyped_key_is_compared_with_the_keys_known_at_its_place_at_any_dept
         ({"shown": {**DOG, "trick": 1}}, "shown.trick", "tricks"),
         ({"shown": [DOG, {**DOG, "trick": 1}]}, "shown[1].trick", "tricks"),
     ]
-    for document, path, meant in cases:
+    for document, path, similar in cases:
         (found,) = faults(**document)
-        assert (found.path, found.code, found.fix) == (path, "unknown_key", f"Did you mean `{meant}`?")
+        is_twice = similar == "tricks"
+        fix = f"`{similar}` is there already. Remove the key." if is_twice else f"Did you mean `{similar}`?"
+        assert (found.path, found.code, found.fix) == (path, "unknown_key", fix)
 
 
 def test_a_key_that_resembles_nothing_is_to_be_removed() -> None:

@@ -109,7 +109,11 @@ FILES: dict[str, tuple[bytes, str, str]] = {
         "x.json",
         "steps[0].when.conditionId",
     ),
-    "unknown_template": (steps(call("wr.templates.routine.none")), "x.json", "steps[0].templateCall"),
+    "unknown_template": (
+        steps(call("wr.templates.routine.none")),
+        "x.json",
+        "steps[0].templateCall.templateId",
+    ),
     "unknown_feature": (steps(step(), features=["wr.features.none"]), "x.json", "features[0]"),
     "unknown_reference": (
         steps(step(prompt=None, promptBlocks={"goal": [{"kind": "ref", "refId": "wr.refs.none"}]})),

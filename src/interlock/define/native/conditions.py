@@ -7,7 +7,7 @@ from typing import cast
 from interlock.decide.condition import AllOf, AnyOf, Compare, Condition, LoopControl, Not, reads_loop_control
 from interlock.decide.criteria import Contains, Criteria, EveryOf, Length, Matches, NoneOf, SomeOf
 from interlock.decide.value import Choose, Given, Operation, Read, Value
-from interlock.define.diagnostics import Diagnostic, fault, suggest_name
+from interlock.define.diagnostics import Diagnostic, fault, guessed_fix
 from interlock.define.document import Guard
 from interlock.define.faults import check_length
 from interlock.define.native.condition_forms import ComputeForm, ConditionForm, CriteriaForm
@@ -106,9 +106,10 @@ class ConditionLowering:
             return LoopControl(op="loop_control", loop_id=loop_id, when_absent="missing")
         name = form.condition_id
         if name is None or name not in self.named:
-            guess = suggest_name(name or "", self.named)
-            fix = f"Did you mean `{guess}`?" if guess else "Define it in `conditions`."
-            return self._report(f"{at}.conditionId", f"There is no condition {name!r}.", fix, unknown=True)
+            guess = guessed_fix(name or "", self.named, "Define it in `conditions`.")
+            message = f"There is no condition {name!r}."
+            self.faults.append(fault(f"{at}.conditionId", "unknown_condition", message, *guess))
+            return _PLACEHOLDER
         if name in above or len(above) >= CHOICE_DEPTH_MAX:
             return self._report(at, f"The condition {name!r} refers to itself.", "Write it out.")
         # Faults inside the definition are reported at its place; loop control depends on where it is used.
@@ -157,8 +158,8 @@ class ConditionLowering:
             self.faults.append(fault(at, "too_many", message, "Use fewer conditions, or conditions with fewer parts."))
         return _PLACEHOLDER
 
-    def _report(self, at: str, message: str, fix: str, *, unknown: bool = False) -> Condition:
-        self.faults.append(fault(at, "unknown_condition" if unknown else "wrong_value", message, fix))
+    def _report(self, at: str, message: str, fix: str) -> Condition:
+        self.faults.append(fault(at, "wrong_value", message, fix))
         return _PLACEHOLDER
 
     def lower_criteria(self, forms: CriteriaForm | tuple[CriteriaForm, ...], at: str) -> Criteria:

@@ -10,6 +10,24 @@ from interlock.define.source.positions import Position, find_positions
 from interlock.define.source.text_form import TextFormat
 
 _AFTER_KEY = re.compile(r"[ \t]*:[ \t]+")
+_AFTER_NAME = re.compile(r"\s*:\s*")
+_COMMA_AFTER = re.compile(r"\s*,\s*")
+_NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
+_PLAIN = re.compile(r"[A-Za-z][\w.-]*")
+"""A word that YAML and people read alike without quotes."""
+_ENDS_JSON = re.compile(r"\s*[,}\]]")
+_ENDS_KEY = re.compile(r"[ \t]*:(\s|$)")
+_ENDS_PLAIN = re.compile(r"[ \t]*($|\n|#)")
+_OWN_LINE = re.compile(
+    r"""
+    (?P<key>[A-Za-z][\w.-]*):
+    (?: [ \t]+ (?: "[^"\\\n]*" | '[^'\n]*' | \[[^]\n]*\] | \{[^}\n]*\} | [^"'\[{\s][^\n]* ) )?
+    [ \t]* (?:\#[^\n]*)? (?:\n|$)
+    """,
+    re.VERBOSE,
+)
+"""The first line of a member in YAML, of which a quoted text or a list in brackets ends on the line."""
+_ANCHOR = re.compile(r"\s[&*][A-Za-z]")
 _decode_value = json.JSONDecoder().raw_decode
 
 
@@ -48,10 +66,11 @@ def _offset(begins: list[int], position: Position) -> int:
 
 
 def _edit_at(text: str, text_format: TextFormat, at: int, wanted: Replacement) -> TextEdit | None:
-    if wanted.is_key:
-        return _replaced(text, text_format, at, wanted)
+    if wanted.write is None:
+        return _removed(text, text_format, at, wanted.found)
     # The position of a member is that of its key, and that of an item is its value.
-    return _replaced(text, text_format, _value_at(text, text_format, at), wanted)
+    begin = at if wanted.is_key else _value_at(text, text_format, at)
+    return _replaced(text, text_format, begin, wanted)
 
 
 def _value_at(text: str, text_format: TextFormat, at: int) -> int:
@@ -62,20 +81,61 @@ def _value_at(text: str, text_format: TextFormat, at: int) -> int:
         end = plain.end() if plain is not None else None
     if end is None:
         return at
-    after = (_AFTER_KEY if text_format == "yaml" else re.compile(r"\s*:\s*")).match(text, end)
+    after = (_AFTER_KEY if text_format == "yaml" else _AFTER_NAME).match(text, end)
     return after.end() if after is not None else at
 
 
 def _replaced(text: str, text_format: TextFormat, at: int, wanted: Replacement) -> TextEdit | None:
+    found, write, end = wanted.found, wanted.write, _string_end(text, at)
+    assert write is not None, "what is removed is not replaced"
+    if end is not None and json.loads(text[at:end]) == found:
+        return TextEdit(start=at, end=end, write=json.dumps(write, ensure_ascii=False))
+    if not text.startswith(found, at):
+        return None
+    end = at + len(found)
+    is_number = _NUMBER.fullmatch(found) and _NUMBER.fullmatch(write) and not wanted.is_key
+    if text_format == "json":
+        is_exact = is_number and _ENDS_JSON.match(text, end)
+    else:
+        is_plain = is_number or (_PLAIN.fullmatch(found) and _PLAIN.fullmatch(write))
+        is_exact = is_plain and (_ENDS_KEY if wanted.is_key else _ENDS_PLAIN).match(text, end)
+    return TextEdit(start=at, end=end, write=write) if is_exact else None
+
+
+def _removed(text: str, text_format: TextFormat, at: int, key: str) -> TextEdit | None:
+    """Return the edit that removes a member, whose key is at a position, with its value and one comma or its lines."""
+    return (_removed_json if text_format == "json" else _removed_yaml)(text, at, key)
+
+
+def _removed_json(text: str, at: int, key: str) -> TextEdit | None:
     end = _string_end(text, at)
-    if end is not None and json.loads(text[at:end]) == wanted.found:
-        return TextEdit(start=at, end=end, write=json.dumps(wanted.write, ensure_ascii=False))
-    end = at + len(wanted.found)
-    is_plain = re.fullmatch(r"[A-Za-z][\w.-]*", wanted.found) and re.fullmatch(r"[A-Za-z][\w.-]*", wanted.write)
-    ends_here = re.compile(r"[ \t]*:(\s|$)" if wanted.is_key else r"[ \t]*($|\n|#)").match(text, end)
-    if text_format == "yaml" and is_plain and text.startswith(wanted.found, at) and ends_here:
-        return TextEdit(start=at, end=end, write=wanted.write)
-    return None
+    if end is None or json.loads(text[at:end]) != key or (after := _AFTER_NAME.match(text, end)) is None:
+        return None
+    _, end = _decode_value(text, after.end())
+    if (comma := _COMMA_AFTER.match(text, end)) is not None:
+        # The next member takes its place.
+        return TextEdit(start=at, end=comma.end(), write="")
+    begin = len(text[:at].rstrip())
+    if text[begin - 1] == ",":
+        return TextEdit(start=begin - 1, end=end, write="")
+    return TextEdit(start=begin, end=end, write="")
+
+
+def _removed_yaml(text: str, at: int, key: str) -> TextEdit | None:
+    """See `_removed`. Only a member on lines of its own is removed: the first of a list item shares its line."""
+    begin = text.rfind("\n", 0, at) + 1
+    indent = text[begin:at]
+    first = _OWN_LINE.match(text, at)
+    if indent.strip(" ") or first is None or first["key"] != key:
+        return None
+    end = here = first.end()
+    for line in text[here:].splitlines(keepends=True):
+        here += len(line)
+        if line.strip():
+            if not line.startswith((f"{indent} ", f"{indent}- ")):
+                break
+            end = here
+    return None if _ANCHOR.search(text, at, end) else TextEdit(start=begin, end=end, write="")
 
 
 def _string_end(text: str, at: int) -> int | None:

@@ -7,7 +7,7 @@ from itertools import islice
 from interlock.decide.condition import LoopControl, iter_comparisons
 from interlock.decide.criteria import Contains, Criteria, EveryOf, NoneOf
 from interlock.define import document as doc
-from interlock.define.diagnostics import Diagnostic, fault, suggest_name, warning
+from interlock.define.diagnostics import Diagnostic, fault, guessed_fix, warning
 from interlock.define.parts import Assessment
 from interlock.kernel.workflow_budgets import (
     CRITERIA_COMPARED_MAX,
@@ -48,18 +48,13 @@ def check_document(document: doc.WorkflowDocument) -> Iterator[Diagnostic]:
         yield from unanswerable_reads(document)
 
 
-def _suggest(name: str, known: Iterable[str], otherwise: str) -> str:
-    guess = suggest_name(name, known)
-    return f"Did you mean `{guess}`?" if guess else otherwise
-
-
 def _features(document: doc.WorkflowDocument) -> Iterator[Diagnostic]:
     seen: set[str] = set()
     for use in document.features:
         feature = FEATURES.get(use.feature_id)
         if feature is None:
-            fix = _suggest(use.feature_id, FEATURES, f"Use one of {', '.join(sorted(FEATURES))}.")
-            yield fault(use.at, "unknown_feature", f"There is no feature {use.feature_id!r}.", fix)
+            guess = guessed_fix(use.feature_id, FEATURES, f"Use one of {', '.join(sorted(FEATURES))}.")
+            yield fault(use.at, "unknown_feature", f"There is no feature {use.feature_id!r}.", *guess)
             continue
         if use.feature_id in seen:
             yield fault(
@@ -105,9 +100,9 @@ def _functions(document: doc.WorkflowDocument, steps: list[doc.Step]) -> Iterato
         for number, name in enumerate(step.functions if isinstance(step, doc.AgentStep) else ()):
             if name not in known:
                 report = fault if document.requires_declared_keys else warning
-                fix = _suggest(name, known, "Define it in `functionDefinitions`.")
+                guess = guessed_fix(name, known, "Define it in `functionDefinitions`.")
                 message = f"There is no function {name!r}."
-                yield report(f"{step.at}.functionReferences[{number}]", "unknown_function", message, fix)
+                yield report(f"{step.at}.functionReferences[{number}]", "unknown_function", message, *guess)
 
 
 def _evidence(document: doc.WorkflowDocument, steps: list[doc.Step]) -> Iterator[Diagnostic]:
@@ -121,14 +116,14 @@ def _evidence(document: doc.WorkflowDocument, steps: list[doc.Step]) -> Iterator
         ref = wanted.contract_ref
         if ref is not None and (ref not in PACKS or PACKS[ref].kind is None):
             offered = sorted(name for name, pack in PACKS.items() if pack.kind is not None)
-            fix = _suggest(ref, offered, f"Use one of {', '.join(offered)}.")
+            guess = guessed_fix(ref, offered, f"Use one of {', '.join(offered)}.")
             message = f"There is no contract {ref!r} for artifacts."
-            yield fault(f"{step.at}.outputContract.contractRef", "unknown_contract_ref", message, fix)
+            yield fault(f"{step.at}.outputContract.contractRef", "unknown_contract_ref", message, *guess)
         for number, name in enumerate(wanted.assessments):
             if name not in ratings:
-                fix = _suggest(name, ratings, "Define it in `assessments`.")
+                guess = guessed_fix(name, ratings, "Define it in `assessments`.")
                 at = f"{step.at}.assessmentRefs[{number}]"
-                yield fault(at, "unknown_assessment", f"There is no assessment {name!r}.", fix)
+                yield fault(at, "unknown_assessment", f"There is no assessment {name!r}.", *guess)
         asked_here = {name: ratings[name] for name in wanted.assessments if name in ratings}
         yield from _consequences(step, asked_here)
         yield from _check_levels(step, asked_here)
@@ -152,15 +147,15 @@ def _consequences(step: doc.AgentStep, ratings: dict[str, Assessment]) -> Iterat
         seen.add((one.level, one.assessment_id))
         named = [ratings[one.assessment_id]] if one.assessment_id in ratings else list(ratings.values())
         if one.assessment_id is not None and one.assessment_id not in ratings:
-            fix = _suggest(one.assessment_id, ratings, "Name one of the step's `assessmentRefs`.")
+            guess = guessed_fix(one.assessment_id, ratings, "Name one of the step's `assessmentRefs`.")
             message = f"The step does not ask for the assessment {one.assessment_id!r}."
-            yield fault(f"{one.at}.when.forAssessment", "unknown_assessment", message, fix)
+            yield fault(f"{one.at}.when.forAssessment", "unknown_assessment", message, *guess)
             continue
         levels = sorted({level for rating in named for level in _levels(rating)})
         if one.level.strip().lower() not in {level.strip().lower() for level in levels}:
-            fix = _suggest(one.level, levels, f"Use one of {', '.join(levels) or 'the levels of an assessment'}.")
+            guess = guessed_fix(one.level, levels, f"Use one of {', '.join(levels) or 'the levels of an assessment'}.")
             message = f"No dimension has the level {one.level!r}."
-            yield fault(f"{one.at}.when.anyEqualsLevel", "unknown_level", message, fix)
+            yield fault(f"{one.at}.when.anyEqualsLevel", "unknown_level", message, *guess)
 
 
 def _check_levels(step: doc.AgentStep, ratings: dict[str, Assessment]) -> Iterator[Diagnostic]:
@@ -245,8 +240,8 @@ def _keys(document: doc.WorkflowDocument, steps: list[doc.Step]) -> Iterator[Dia
             key = path.partition(".")[0]
             # A path that begins with a dot is reported elsewhere.
             if key.strip() and key not in known:
-                fix = _suggest(key, known, "Declare it in `inputs`, or in `produces` of an earlier step.")
-                yield fault(at, "undeclared_key", f"The key {key!r} is not declared.", fix)
+                guess = guessed_fix(key, known, "Declare it in `inputs`, or in `produces` of an earlier step.")
+                yield fault(at, "undeclared_key", f"The key {key!r} is not declared.", *guess)
 
 
 def _check_loop_condition(guard: doc.Guard, firm: set[str], produced: set[str]) -> Iterator[Diagnostic]:
@@ -263,10 +258,10 @@ def _check_loop_condition(guard: doc.Guard, firm: set[str], produced: set[str]) 
 def _undeclared(guard: doc.Guard, known: set[str], otherwise: str, passed: Iterable[str] = ()) -> Iterator[Diagnostic]:
     for key in dict.fromkeys(term.key for term in iter_comparisons(guard.condition)):
         if key.strip() and key not in known and key not in passed:
-            fix = _suggest(key, known, otherwise)
+            guess = guessed_fix(key, known, otherwise)
             yield fault(
                 guard.at,
                 "undeclared_key",
                 f"The condition reads the key {key!r}, which is not declared.",
-                fix,
+                *guess,
             )

@@ -1,9 +1,10 @@
 """Checks what steps send outside and what they wait for: reserved kinds, mirrored keys, fields of events."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from interlock.define import document as doc
-from interlock.define.diagnostics import Diagnostic, fault, suggest_name
+from interlock.define.diagnostics import Diagnostic, fault, guessed_fix
 from interlock.define.parts import INPUTS, AwaitEvent, ContextInput, EmitAction
 
 SHOWN_PARTS = frozenset({"notes", "artifact", "check"})
@@ -74,9 +75,8 @@ def _proofs(step: doc.AgentStep, declared: Mapping[str, ContextInput]) -> Iterat
             message = f"{path!r} is no input, so an agent could change the command that proves its own work."
             yield fault(f"{at}.from", "wrong_value", message, "Write `inputs.` and the key of an input.")
         elif key not in declared:
-            guess = suggest_name(key, declared)
-            fix = f"Did you mean `{INPUTS}{guess}`?" if guess else "Declare it in `inputs`."
-            yield fault(f"{at}.from", "undeclared_key", f"There is no input {key!r}.", fix)
+            guess = guessed_fix(key, declared, "Declare it in `inputs`.", before=INPUTS)
+            yield fault(f"{at}.from", "undeclared_key", f"There is no input {key!r}.", *guess)
         elif declared[key].type != "string":
             message = f"The input {key!r} is no string."
             yield fault(f"{at}.from", "wrong_type", message, "Name an input of type `string`.")
@@ -91,13 +91,12 @@ def _mirrored(
     action: EmitAction, key: str, name: str, at: str, declared: Mapping[str, ContextInput]
 ) -> Iterator[Diagnostic]:
     if name not in action.fields:
-        guess = suggest_name(name, action.fields)
-        fix = f"Did you mean `{guess}`?" if guess else "Name one of its `fields`."
-        yield fault(at, "undeclared_key", f"The intent has no field {name!r}.", fix)
+        guess = guessed_fix(name, action.fields, "Name one of its `fields`.")
+        yield fault(at, "undeclared_key", f"The intent has no field {name!r}.", *guess)
     if key not in declared:
-        guess = suggest_name(key, declared)
-        fix = f"Did you mean `{guess}`?" if guess else "Declare it in `inputs`."
-        yield fault(at, "undeclared_key", f"The key {key!r} is not declared.", fix)
+        fix, edit = guessed_fix(key, declared, "Declare it in `inputs`.")
+        renamed = replace(edit, is_key=True) if edit is not None else None
+        yield fault(at, "undeclared_key", f"The key {key!r} is not declared.", fix, renamed)
 
 
 def _shown(
@@ -114,11 +113,9 @@ def _shown(
         # A step of a routine is not known before the routine is unfolded.
         if wanted in known or (is_part and "--" in wanted):
             continue
-        guess = suggest_name(wanted, known)
-        fix = (
-            f"Did you mean `{guess}`?" if guess else "Name `notes.<step>`, `artifact.<step>`, `check.<step>` or a key."
-        )
-        yield fault(f"{step.at}.show[{number}]", "undeclared_key", f"There is no {path!r} to show.", fix)
+        otherwise = "Name `notes.<step>`, `artifact.<step>`, `check.<step>` or a key."
+        guess = guessed_fix(wanted, known, otherwise, before=f"{root}." if is_part else "")
+        yield fault(f"{step.at}.show[{number}]", "undeclared_key", f"There is no {path!r} to show.", *guess)
 
 
 def _produced(step: doc.Step) -> tuple[str, ...]:

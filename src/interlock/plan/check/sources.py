@@ -7,7 +7,7 @@ from interlock.decide.condition import Compare, Condition, Not
 from interlock.decide.evaluate import EVENT
 from interlock.decide.value import Given, Value
 from interlock.define import document as doc
-from interlock.define.diagnostics import Diagnostic, fault, suggest_name
+from interlock.define.diagnostics import Diagnostic, fault, guessed_fix
 from interlock.define.parts import Assessment, AwaitEvent
 from interlock.kernel.canonical import Json
 from interlock.plan.builtins.packs import PACKS
@@ -56,8 +56,8 @@ def _check_event(awaits: AwaitEvent, members: list[str], at: str) -> Iterator[Di
     if len(members) == 1 and members[0] in known:
         return
     named = ", ".join(f"`{EVENT}.{one}`" for one in known)
-    fix = _suggest(members[0] if members else "", known, f"{EVENT}.", f"Read one of {named}.")
-    yield fault(at, "undeclared_key", f"The event `{awaits.event}` has no field {'.'.join(members)!r}.", fix)
+    guess = guessed_fix(".".join(members), known, f"Read one of {named}.", before=f"{EVENT}.")
+    yield fault(at, "undeclared_key", f"The event `{awaits.event}` has no field {'.'.join(members)!r}.", *guess)
 
 
 def _undeclared(key: str, at: str, kinds: Kinds) -> Diagnostic:
@@ -75,8 +75,8 @@ def _undeclared(key: str, at: str, kinds: Kinds) -> Diagnostic:
         fix = "Read it in the step of `type: await` that waits for the event, and set a declared key to it."
         return fault(at, "undeclared_key", "The step waits for no event.", fix)
     otherwise = "Declare it in `inputs`, or in `produces` of this step or an earlier one."
-    fix = _suggest(key, [*kinds, "artifact", "assessments"], "", otherwise)
-    return fault(at, "undeclared_key", f"The key {key!r} is not declared.", fix)
+    guess = guessed_fix(key, [*kinds, "artifact", "assessments"], otherwise)
+    return fault(at, "undeclared_key", f"The key {key!r} is not declared.", *guess)
 
 
 def _check_artifact(wanted: doc.EvidenceRequirements, members: list[str], at: str) -> Iterator[Diagnostic]:
@@ -99,8 +99,8 @@ def _check_artifact(wanted: doc.EvidenceRequirements, members: list[str], at: st
         if member not in inner:
             # An object without known members may contain any; one with known members is closed here.
             if inner:
-                fix = _suggest(member, inner, f"{before}.", f"Use one of {', '.join(sorted(inner))}.")
-                yield fault(at, "undeclared_key", f"The contract `{ref}` has no field `{here}`.", fix)
+                guess = guessed_fix(member, inner, f"Use one of {', '.join(sorted(inner))}.", before=f"{before}.")
+                yield fault(at, "undeclared_key", f"The contract `{ref}` has no field `{here}`.", *guess)
             return
         if member not in cast("Iterable[str]", schema.get("required") or ()):
             message = f"`{here}` may be left out of the artifact, {_NEEDS_VALUE}."
@@ -118,15 +118,15 @@ def _check_rating(
     rating = ratings.get(name)
     if name not in wanted.assessments:
         asked = ", ".join(f"`assessments.{one}`" for one in wanted.assessments)
-        fix = _suggest(name, wanted.assessments, "assessments.", f"The step asks for {asked}.")
-        yield fault(at, "unknown_assessment", f"The step does not ask for the assessment {name!r}.", fix)
+        guess = guessed_fix(name, wanted.assessments, f"The step asks for {asked}.", before="assessments.")
+        yield fault(at, "unknown_assessment", f"The step does not ask for the assessment {name!r}.", *guess)
     elif rating is not None and inside:
         dimensions = {dimension.id: dimension for dimension in rating.dimensions}
         dimension = dimensions.get(inside[0])
         here = f"assessments.{name}."
         if dimension is None:
-            fix = _suggest(inside[0], dimensions, here, f"Its dimensions are {', '.join(dimensions)}.")
-            yield fault(at, "unknown_assessment", f"The assessment {name!r} has no dimension {inside[0]!r}.", fix)
+            guess = guessed_fix(inside[0], dimensions, f"Its dimensions are {', '.join(dimensions)}.", before=here)
+            yield fault(at, "unknown_assessment", f"The assessment {name!r} has no dimension {inside[0]!r}.", *guess)
         elif len(inside) > 1:
             message = f"`{here}{inside[0]}` is a level and has no members."
             yield fault(at, "wrong_type", message, f"Read `{here}{inside[0]}` itself.")
@@ -135,11 +135,6 @@ def _check_rating(
             yield fault(
                 at, "wrong_value", message, f"Remove `required: false` of {inside[0]!r}, or read another dimension."
             )
-
-
-def _suggest(name: str, known: Iterable[str], before: str, otherwise: str) -> str:
-    guess = suggest_name(name, known)
-    return f"Did you mean `{before}{guess}`?" if guess else otherwise
 
 
 def _removed_and_read(steps: Iterable[doc.Step]) -> Iterator[Diagnostic]:

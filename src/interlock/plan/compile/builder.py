@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from interlock.decide.condition import Condition
 from interlock.define import document as doc
-from interlock.define.diagnostics import Diagnostic, fault, suggest_name, warning
+from interlock.define.diagnostics import Diagnostic, Replacement, fault, guessed_fix, warning
 from interlock.define.parts import Assessment, drop_defaults
 from interlock.kernel.text import utf8_bytes
 from interlock.kernel.workflow_budgets import (
@@ -233,9 +233,9 @@ class Builder:
         routine = self.routines.get(template)
         at = f"{step.at}.templateCall"
         if routine is None:
-            guess = suggest_name(template, self.routines)
-            fix = f"Did you mean `{guess}`?" if guess else f"Use one of {', '.join(sorted(self.routines))}."
-            self.faults.append(fault(at, "unknown_template", f"There is no routine {template!r}.", fix))
+            guess = guessed_fix(template, self.routines, f"Use one of {', '.join(sorted(self.routines))}.")
+            named = f"{at}.slotId" if isinstance(step.template, doc.BindingPart) else f"{at}.templateId"
+            self.faults.append(fault(named, "unknown_template", f"There is no routine {template!r}.", *guess))
             return entries
         missing = sorted(routine.args - step.args.keys())
         if missing:
@@ -246,7 +246,9 @@ class Builder:
         if unknown:
             message = f"The routine {template!r} takes no argument {unknown[0]!r}."
             known = ", ".join(sorted(routine.args)) or "none"
-            self.faults.append(warning(f"{at}.args", "unknown_key", message, f"It takes: {known}."))
+            removed = Replacement(found=unknown[0], write=None, is_key=True)
+            place = f"{at}.args.{unknown[0]}"
+            self.faults.append(warning(place, "unknown_key", message, f"Remove it. It takes: {known}.", removed))
         before = self._origin
         self._origin = plan.Provenance(source="template_injected", origin_id=template)
         for inner in unfolded(routine, step):

@@ -6,7 +6,15 @@ from dataclasses import dataclass, replace
 from itertools import chain, islice
 
 from interlock.define import document as doc
-from interlock.define.diagnostics import Diagnostic, DiagnosticCode, Diagnostics, fault, has_errors, warning
+from interlock.define.diagnostics import (
+    Diagnostic,
+    DiagnosticCode,
+    Diagnostics,
+    Replacement,
+    fault,
+    has_errors,
+    warning,
+)
 from interlock.define.parts import drop_defaults
 from interlock.define.recovery import is_step_id
 from interlock.define.workflow_ids import classify_id, is_reserved, suggest_id
@@ -104,11 +112,14 @@ def _is_unsure(found: Diagnostic, reported: Diagnostics) -> bool:
 def placement_diagnostics(workflow_id: str, source_kind: SourceKind) -> Diagnostics:
     """Check a workflow id in its source: the reserved namespace is an error, no namespace a warning (SRC-2, SRC-3)."""
     suggestion = suggest_id(workflow_id, source_kind)
+    renamed = Replacement(found=workflow_id, write=suggestion)
     if source_kind != "bundled" and is_reserved(workflow_id):
         message = f"{workflow_id!r} is in `wr.*`, which is reserved for Interlock's own workflows."
-        return (fault("id", "reserved_namespace", message, f"Rename the workflow, for example to `{suggestion}`."),)
+        fix = f"Rename the workflow, for example to `{suggestion}`."
+        return (fault("id", "reserved_namespace", message, fix, renamed),)
     if classify_id(workflow_id) == "legacy":
-        return (warning("id", "legacy_id", f"{workflow_id!r} has no namespace.", f"Rename it to `{suggestion}`."),)
+        message = f"{workflow_id!r} has no namespace."
+        return (warning("id", "legacy_id", message, f"Rename it to `{suggestion}`.", renamed),)
     return ()
 
 

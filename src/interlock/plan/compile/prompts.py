@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from interlock.define import document as doc
-from interlock.define.diagnostics import Diagnostic, fault, suggest_name
+from interlock.define.diagnostics import Diagnostic, fault, guessed_fix
 from interlock.define.parts import ExtensionPoint
 from interlock.kernel.canonical import Json, digest_of_bytes
 from interlock.kernel.text import utf8_bytes
@@ -47,9 +47,8 @@ class Prompts:
         """Return the text that a slot is bound to: the project's, else the default of the slot."""
         slot = self.slots.get(part.slot_id)
         if slot is None:
-            guess = suggest_name(part.slot_id, self.slots)
-            fix = f"Did you mean `{guess}`?" if guess else "Define the slot in `extensionPoints`."
-            self.faults.append(fault(part.at, "unknown_slot", f"There is no slot {part.slot_id!r}.", fix))
+            guess = guessed_fix(part.slot_id, self.slots, "Define the slot in `extensionPoints`.")
+            self.faults.append(fault(part.at, "unknown_slot", f"There is no slot {part.slot_id!r}.", *guess))
             return ""
         return self.bindings.get(part.slot_id, slot.default)
 
@@ -95,10 +94,9 @@ class Prompts:
             case doc.SnippetPart():
                 snippet = SNIPPETS.get(part.ref_id)
                 if snippet is None:
-                    guess = suggest_name(part.ref_id, SNIPPETS)
-                    fix = f"Did you mean `{guess}`?" if guess else f"Use one of {', '.join(sorted(SNIPPETS))}."
+                    guess = guessed_fix(part.ref_id, SNIPPETS, f"Use one of {', '.join(sorted(SNIPPETS))}.")
                     message = f"There is no reference {part.ref_id!r}."
-                    self.faults.append(fault(part.at, "unknown_reference", message, fix))
+                    self.faults.append(fault(part.at, "unknown_reference", message, *guess))
                     return ""
                 _account(injections, part.ref_id, snippet.text)
                 return snippet.text
