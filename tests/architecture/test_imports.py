@@ -168,6 +168,7 @@ def test_what_others_may_have_put_in_a_place_is_read_by_one_function() -> None:
         "cli/upkeep/place.py",
         "drive/tools/workspace.py",
         "server/app.py",
+        "server/apps/extension.py",
         "server/transport/descriptors.py",
         "store/local/files.py",
         "store/local/locks.py",

@@ -125,7 +125,7 @@ def test_three_agents_and_a_script_complete_the_work_and_one_goal_is_met_and_one
         assert {goal["goal"] for goal in status["goals"]} == {"not_assessed"}
         assert len(person.command("contract", "assess", session)["runs"]) == 3
         assert work(one, "Uptime Monitor Assessment") == ["only"]
-        with Server(data, project, declared=["interlock/system"]) as ci:
+        with Server(data, project, declared={"interlock/system": {}}) as ci:
             smoke = run_smoke_tests(ci)
         assert work(three, "Survey Collection") == ["only"]
         assert len(person.command("contract", "assess", session)["runs"]) == 2

@@ -13,6 +13,9 @@ from pathlib import Path
 
 import pytest
 from tests.e2e.test_stdio_transport import ENVELOPE, ERAS, HELLO, PATIENCE_S, Json, Served, call, in_era, serving
+from tests.support.server import SHOWS_PAGES, Server, workspace_in
+
+from interlock.testing.harness import Era
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="only there a start has a front")
 
@@ -116,3 +119,15 @@ def test_a_faulty_configuration_answers_nothing(tmp_path: Path) -> None:
         front.server.send({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO})
         assert front.server.process.wait(PATIENCE_S) == 2
         assert front.server.answers.rest() == b""
+
+
+@pytest.mark.inv("FRONT-1", "CHAT-1")
+@pytest.mark.parametrize("era", ["auto", "legacy"])
+def test_only_a_host_that_shows_pages_receives_the_tools_of_the_page(tmp_path: Path, era: Era) -> None:
+    workspace = workspace_in(tmp_path)
+    with (
+        Server(tmp_path / "data", workspace, era) as client,
+        Server(tmp_path / "data", workspace, era, declared=SHOWS_PAGES) as host,
+    ):
+        usual, all_of_them = ([tool.name for tool in one.ask("list_tools").tools] for one in (client, host))
+        assert all_of_them == [*usual, "show_run", "answer_question"]

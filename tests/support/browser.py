@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
-from playwright.sync_api import BrowserContext, ConsoleMessage, Page, expect, sync_playwright
+from playwright.sync_api import BrowserContext, ConsoleMessage, Frame, Page, expect, sync_playwright
 
 ROOT = Path(__file__).parents[2]
 INSTALLED = Path(os.environ.get("INTERLOCK_BROWSER") or ROOT / ".browser").absolute()
@@ -73,13 +73,14 @@ class Watched:
         if message.type == "error" and "Failed to load resource" not in message.text:
             self.wrong.append(message.text)
 
-    def findings(self) -> list[str]:
-        """Return the serious and critical findings of axe on the page as it is now, in both themes."""
-        self.page.evaluate((INSTALLED / AXE).read_text(encoding="utf-8"))
+    def findings(self, frame: Frame | None = None) -> list[str]:
+        """Return the serious and critical findings of axe on the page, or in a frame of it, in both themes."""
+        tested = frame or self.page
+        tested.evaluate((INSTALLED / AXE).read_text(encoding="utf-8"))
         found: list[str] = []
         for theme in THEMES:
             self.page.emulate_media(color_scheme=theme)
-            result: dict[str, Any] = self.page.evaluate("(rules) => axe.run(document, rules)", AXE_RULES[theme])
+            result: dict[str, Any] = tested.evaluate("(rules) => axe.run(document, rules)", AXE_RULES[theme])
             grave = [one for one in result["violations"] if one["impact"] in ("serious", "critical")]
             found += [f"{theme}: {one['id']}: {one['nodes'][0]['html']}" for one in grave]
         return found

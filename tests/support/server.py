@@ -13,11 +13,11 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 from mcp import Client, StdioServerParameters
@@ -40,6 +40,11 @@ if is_mortal:
 os.execv(sys.executable, [sys.executable, *command])
 """
 TRACE = "decision_trace_appended"
+Declared: TypeAlias = Mapping[str, dict[str, Any]]
+"""The extensions that a client declares, with their settings."""
+NOTHING: Declared = {}
+SHOWS_PAGES: Declared = {"io.modelcontextprotocol/ui": {"mimeTypes": ["text/html;profile=mcp-app"]}}
+"""What a host declares that shows pages in the chat."""
 NUMBERS = itertools.count()
 CALL_SECONDS_MAX = 300
 """How long a test waits for an answer: far longer than any call takes on a machine with much else to do."""
@@ -59,10 +64,10 @@ class Served:
     """A server and a client that is connected to it. Every answer is checked for what holds of all."""
 
     def __init__(
-        self, server: StdioServerParameters | LowLevelServer[Any], era: Era, declared: Sequence[str] = ()
+        self, server: StdioServerParameters | LowLevelServer[Any], era: Era, declared: Declared = NOTHING
     ) -> None:
         self.era = era
-        self._extensions = [advertise(name) for name in declared]
+        self._extensions = [advertise(name, settings) for name, settings in declared.items()]
         self._server = server
         self._exits = ExitStack()
         self._portal: BlockingPortal | None = None
@@ -136,7 +141,7 @@ class Server(Served):
         *,
         is_mortal: bool = False,
         environment: Mapping[str, str] | None = None,
-        declared: Sequence[str] = (),
+        declared: Declared = NOTHING,
     ) -> None:
         self.data_dir = data_dir
         self._pid_file = workspace.parent / f"server-{next(NUMBERS)}.pid"
@@ -178,9 +183,9 @@ class InMemory(Served):
         return [[entry["kind"] for entry in entries] for entries in traces]
 
 
-def serving(harness: Harness, era: Era = "auto") -> Served:
+def serving(harness: Harness, era: Era = "auto", declared: Declared = NOTHING) -> Served:
     """Return the real server over a harness's ports, in memory, to be entered."""
-    return Served(build_server(harness.ports, None), era)
+    return Served(build_server(harness.ports, None), era, declared)
 
 
 def step_of(answer: ToolResult) -> str | None:
@@ -281,10 +286,12 @@ def until(holds: Callable[[], bool]) -> None:
 def tree(root: Path) -> dict[str, tuple[int, ...] | bytes]:
     found: dict[str, tuple[int, ...] | bytes] = {}
     for path in sorted([root, *root.rglob("*")]):
-        stat = path.stat()
-        found[f"{path} times"] = (stat.st_mtime_ns, stat.st_ctime_ns, stat.st_size, stat.st_ino)
-        if path.is_file():
-            found[str(path)] = path.read_bytes()
+        # A temporary file may be gone by now: then it is not in the tree.
+        with suppress(FileNotFoundError):
+            stat = path.stat()
+            found[f"{path} times"] = (stat.st_mtime_ns, stat.st_ctime_ns, stat.st_size, stat.st_ino)
+            if path.is_file():
+                found[str(path)] = path.read_bytes()
     return found
 
 

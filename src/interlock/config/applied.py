@@ -34,6 +34,7 @@ def applied_keys(settings: Settings) -> tuple[AppliedKey, ...]:
         "preferences.autonomy": config.baseline.autonomy,
         "preferences.risk_policy": config.baseline.risk_policy,
         "gates.claims": config.gates_claims,
+        "gates.apps": config.gates_apps,
         "evidence.artifact_bytes_max": config.artifact_bytes_max,
         "observations.repo_root": config.keeps_repo_root,
         "proofs.mode": config.proofs,

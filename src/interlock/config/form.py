@@ -22,7 +22,7 @@ from interlock.config.model import Config, ConfigFault
 from interlock.define.diagnostics import Diagnostic
 from interlock.define.faults import diagnose_validation_error, find_value
 from interlock.define.schemas import flat_schema
-from interlock.engine.gates import GateClaims
+from interlock.engine.gates import AppAnswers, GateClaims
 from interlock.engine.outside import SourceKey
 from interlock.kernel.budgets import (
     ARTIFACT_BYTES_MAX,
@@ -86,6 +86,10 @@ class GatesForm(_Form):
     claims: Annotated[GateClaims, _SAFE] = Field(
         default="when_client_cannot_ask",
         description="when an agent's own statement that a person confirmed is accepted; it is marked as a claim",
+    )
+    apps: Annotated[AppAnswers, _SAFE] = Field(
+        default="as_claims",
+        description="when an answer from the page that a chat shows is accepted; it is recorded as claimed",
     )
 
 
@@ -310,6 +314,7 @@ def _config(form: ConfigForm) -> Config:
         preset=preferences.preset,
         baseline=Preferences(autonomy=autonomy, risk_policy=preferences.risk_policy or PRESETS[preferences.preset]),
         gates_claims=form.gates.claims,
+        gates_apps=form.gates.apps,
         artifact_bytes_max=form.evidence.artifact_bytes_max,
         keeps_repo_root=form.observations.repo_root,
         proofs=form.proofs.mode,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from interlock.channels.channel import ChannelConfig
 from interlock.channels.check import CheckConfig
-from interlock.engine.gates import GateClaims
+from interlock.engine.gates import AppAnswers, GateClaims
 from interlock.engine.outside import SourceKey
 from interlock.engine.published import Published
 from interlock.kernel.budgets import ARTIFACT_BYTES_MAX, RETENTION_DAYS
@@ -21,6 +21,7 @@ class Config:
     preset: Autonomy = "guided"
     baseline: Preferences = BASELINE
     gates_claims: GateClaims = "when_client_cannot_ask"
+    gates_apps: AppAnswers = "as_claims"
     artifact_bytes_max: int = ARTIFACT_BYTES_MAX
     keeps_repo_root: bool = False
     proofs: ProofMode = "enforce"

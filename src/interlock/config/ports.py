@@ -67,6 +67,7 @@ def local_ports(settings: Settings, *, is_server: bool = False) -> Ports:
         catalog=Catalog(workflow_sources(settings)),
         baseline=settings.config.baseline,
         gates_claims=settings.config.gates_claims,
+        gates_apps=settings.config.gates_apps,
         artifact_bytes_max=settings.config.artifact_bytes_max,
         keeps_repo_root=settings.config.keeps_repo_root,
         config_hash=applied_config_hash(settings),

@@ -17,6 +17,8 @@ from interlock.record.payloads import UserReason
 
 GateClaims = Literal["when_client_cannot_ask", "always", "never"]
 """When an agent's own statement that a person confirmed is accepted (GATE-6)."""
+AppAnswers = Literal["as_claims", "always", "never"]
+"""When an answer from a page in a chat is accepted; `as_claims`: when a claim is (CHAT-2)."""
 
 WITHOUT_ANSWER = frozenset({"needs_user_secret_or_token", "needs_user_approval"})
 """Reasons that a yes settles: a secret is never asked for in words, it is put where it belongs."""
@@ -113,16 +115,22 @@ class Answered(Published):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApprovalContext:
-    """How a person can be asked: by the client or not, which claims of agents count, the reply to this attempt."""
+    """How a person can be asked: by the client or not, which claims and pages count, the reply to this attempt."""
 
     client_can: bool = False
     claims: GateClaims = "when_client_cannot_ask"
     reply: Reply | None = None
+    apps: AppAnswers = "as_claims"
 
     @property
     def takes_claims(self) -> bool:
         """Say whether an agent's claim is enough."""
         return self.claims == "always" or (self.claims == "when_client_cannot_ask" and not self.client_can)
+
+    @property
+    def takes_app_answers(self) -> bool:
+        """Say whether an answer from a page in a chat is accepted (CHAT-2)."""
+        return self.apps == "always" or (self.apps == "as_claims" and self.takes_claims)
 
     @property
     def needs_claim(self) -> bool:

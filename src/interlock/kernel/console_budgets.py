@@ -49,6 +49,10 @@ CONSOLE_CONTRACTS_READ_MAX = 500
 CONSOLE_FIELDS_MAX = 8
 """Fields of one form. No form has more."""
 
+# The page in a chat (CHAT-1).
+APP_NODES_SHOWN = 40
+"""Nodes of the picture in a chat, those around the preferred tip: it is small, and its host keeps it with the chat."""
+
 # Live updates (CON-7).
 CONSOLE_POLL_S = 0.5
 """The pause between two looks whether a session changed: a page shows an event within a second."""

@@ -12,8 +12,8 @@ Assurance = Literal["claimed", "observed", "signed", "executed"]
 """How well a fact from outside is known, the weakest first: an agent says so, a command saw it, a source signed it, or
 Interlock itself ran it."""
 ASSURANCES: tuple[Assurance, ...] = ("claimed", "observed", "signed", "executed")
-Via = Literal["elicitation", "console", "command", "hook", "channel", "check", "claim", "clock"]
-"""How a fact reached the log. `clock`: the server noticed that a time has passed."""
+Via = Literal["elicitation", "console", "app", "command", "hook", "channel", "check", "claim", "clock"]
+"""How a fact reached the log. `app`: the page of Interlock in a chat. `clock`: the server noticed that time passed."""
 OutsideKind = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]*(\.[a-z0-9_-]+)+$", max_length=EVENT_TEXT_CHARS_MAX)]
 """The kind of an event or an intent: `namespace.name`."""
 FieldName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_-]*$", max_length=EVENT_TEXT_CHARS_MAX)]

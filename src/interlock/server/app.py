@@ -12,6 +12,7 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 
 from interlock.kernel.budgets import CACHE_HINT_MS
+from interlock.server.apps.extension import EXTENSION, shows_pages, tools_with_page
 from interlock.server.calls import Calls
 from interlock.server.completions import Completions
 from interlock.server.prompts import Prompts
@@ -23,6 +24,8 @@ from interlock.version import VERSION
 
 _CACHED = CacheHint(CACHE_HINT_MS, "public")
 """The cache hint for lists that do not change while a server runs."""
+_CACHED_FOR_CLIENT = CacheHint(CACHE_HINT_MS, "private")
+"""The cache hint for the tools: a host that shows pages receives more of them (CHAT-1)."""
 
 _TOOLS = Path(__file__).parent / "published" / "tools.json"
 
@@ -32,6 +35,8 @@ _CONSTANT: tuple[CacheableMethod, ...] = (
     "resources/templates/list",
     "server/discover",
 )
+
+_HINTS: dict[CacheableMethod, CacheHint] = {**dict.fromkeys(_CONSTANT, _CACHED), "tools/list": _CACHED_FOR_CLIENT}
 
 
 @cache
@@ -47,16 +52,17 @@ def build_server(ports: Ports, workspace: Path | None, tools: Sequence[types.Too
     resources, prompts = Resources(ports, workspace), Prompts(ports, workspace)
 
     async def list_tools(
-        _context: ServerRequestContext[Any, Any], _params: types.PaginatedRequestParams | None
+        context: ServerRequestContext[Any, Any], _params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=list(tools) if tools is not None else _published_tools())
+        listed = list(tools) if tools is not None else _published_tools()
+        return types.ListToolsResult(tools=tools_with_page(listed) if shows_pages(context) else listed)
 
-    return Server(
+    server = Server[Any](
         "interlock",
         version=VERSION,
         title="Interlock",
         instructions=INSTRUCTIONS,
-        cache_hints=dict.fromkeys(_CONSTANT, _CACHED),
+        cache_hints=_HINTS,
         on_list_tools=list_tools,
         on_call_tool=calls.call,
         on_list_resources=resources.list_resources,
@@ -69,3 +75,5 @@ def build_server(ports: Ports, workspace: Path | None, tools: Sequence[types.Too
         on_get_prompt=prompts.get_prompt,
         on_completion=Completions(ports, workspace).complete,
     )
+    server.extensions = {EXTENSION: {}}
+    return server

@@ -34,9 +34,10 @@ from interlock.kernel.errors import ErrorCode, Refusal, RetryKind
 from interlock.kernel.ids import SessionId
 from interlock.kernel.text import one_line
 from interlock.record.events import Actor
+from interlock.server.apps.extension import shows_pages
 from interlock.server.arguments import parse_arguments
 from interlock.server.corrected import with_corrected_call
-from interlock.server.elicitation.ask import Elicitation, can_ask, claims_of, client_kind
+from interlock.server.elicitation.ask import Elicitation, apps_of, can_ask, claims_of, client_kind
 from interlock.server.progress import STILL_WORKING, Activity, report_progress_while
 from interlock.server.tools import tool_named
 from interlock.server.tools.contract import Call, Caller, Outcome, Tool
@@ -68,7 +69,7 @@ class Calls:
             MCPError: There is no such tool.
         """
         tool = tool_named(params.name)
-        if tool is None:
+        if tool is None or (tool.is_for_pages and not shows_pages(context)):
             raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name}")
         try:
             async with report_progress_while(context) as activity:
@@ -90,7 +91,11 @@ class Calls:
         caller = Caller(
             workspace=self._workspace,
             actor=_actor(context),
-            asking=ApprovalContext(client_can=can_ask(context), claims=claims_of(context, self._ports.gates_claims)),
+            asking=ApprovalContext(
+                client_can=can_ask(context),
+                claims=claims_of(context, self._ports.gates_claims),
+                apps=apps_of(context, self._ports.gates_apps),
+            ),
             artifact_bytes_max=self._ports.artifact_bytes_max,
         )
         with self._ports.read.trace.span("parse"):

@@ -31,6 +31,7 @@ from interlock.kernel.errors import Refusal
 from interlock.kernel.ids import ID_BODY_PATTERN, SessionId
 from interlock.kernel.text import one_line
 from interlock.record.errors import UnknownVersionError
+from interlock.server.apps.extension import PAGE_LINK, page_resource, read_page, shows_pages
 from interlock.server.read_only import run_read
 from interlock.service.failures import refusal_of
 from interlock.service.ports import Ports
@@ -115,9 +116,10 @@ class Resources:
         self._ports = ports
         self._workspace = workspace
 
-    async def list_resources(self, _context: Context, _params: ListParams) -> types.ListResourcesResult:
-        """Answer `resources/list`: the catalogue, the latest sessions, the plan of each workflow."""
-        return types.ListResourcesResult(resources=await run_read(self._listed))
+    async def list_resources(self, context: Context, _params: ListParams) -> types.ListResourcesResult:
+        """Answer `resources/list`: the catalogue, the latest sessions, the plans, the page in a chat."""
+        page = [page_resource()] if shows_pages(context) else []
+        return types.ListResourcesResult(resources=[*await run_read(self._listed), *page])
 
     async def list_templates(self, _context: Context, _params: ListParams) -> types.ListResourceTemplatesResult:
         """Answer `resources/templates/list`."""
@@ -146,6 +148,8 @@ class Resources:
             MCPError: There is no such resource, or the disk failed.
         """
         uri = str(params.uri)
+        if uri == PAGE_LINK:
+            return types.ReadResourceResult(contents=[await run_read(read_page)])
         text = await run_read(partial(self._text, uri))
         if isinstance(text, Refusal):
             raise MCPError(types.INVALID_PARAMS, f"{text.message} {text.suggestion}", data={"uri": uri})

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 from interlock.channels.channel import ChannelSource
 from interlock.channels.check import CheckFault, PlacedCheck
-from interlock.engine.gates import GateClaims
+from interlock.engine.gates import AppAnswers, GateClaims
 from interlock.engine.outside import SourceKey
 from interlock.kernel.budgets import ARTIFACT_BYTES_MAX, SUMMARY_RUNS_MAX
 from interlock.kernel.ids import Digest, NodeId, RunId, SessionId
@@ -256,6 +256,7 @@ class Ports(AppendPorts):
     catalog: "Catalog"
     baseline: Preferences = BASELINE
     gates_claims: GateClaims = "when_client_cannot_ask"
+    gates_apps: AppAnswers = "as_claims"
     artifact_bytes_max: int = ARTIFACT_BYTES_MAX
     keeps_repo_root: bool = False
     outbox: Outbox = field(default_factory=NoOutbox)

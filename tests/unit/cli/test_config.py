@@ -36,12 +36,13 @@ def test_show_tells_value_origin_and_mark_of_every_key_and_the_hash(
     assert lines[0] == str(file)
     rows = [line.split("  ") for line in lines[1:]]
     cells = [[cell.strip() for cell in row if cell.strip()] for row in rows]
-    assert cells[:11] == [
+    assert cells[:12] == [
         ["key", "value", "from", "a change"],
         ["preferences.preset", "full_auto_stop_on_user_deps", "config file", "runtime-safe"],
         ["preferences.autonomy", "full_auto_stop_on_user_deps", "config file", "runtime-safe"],
         ["preferences.risk_policy", "balanced", "config file", "runtime-safe"],
         ["gates.claims", "when_client_cannot_ask", "default", "runtime-safe"],
+        ["gates.apps", "as_claims", "default", "runtime-safe"],
         ["evidence.artifact_bytes_max", "1000000", "default", "runtime-safe"],
         ["observations.repo_root", "false", "default", "runtime-safe"],
         ["proofs.mode", "enforce", "default", "runtime-safe"],
@@ -49,9 +50,9 @@ def test_show_tells_value_origin_and_mark_of_every_key_and_the_hash(
         ["workflows.user_dir", "/own", "environment", "restart-required"],
         ["retention.days", "90", "default", "runtime-safe"],
     ]
-    assert [row[0] for row in cells[11:14]] == ["channels", "sources", "checks"]
-    assert lines[15].startswith("appliedConfigHash sha256:")
-    assert lines[16] == "Values apply when a server starts; those of retention apply when `interlock gc` runs."
+    assert [row[0] for row in cells[12:15]] == ["channels", "sources", "checks"]
+    assert lines[16].startswith("appliedConfigHash sha256:")
+    assert lines[17] == "Values apply when a server starts; those of retention apply when `interlock gc` runs."
 
 
 def test_show_as_json_says_the_same(data: Path, capsys: pytest.CaptureFixture[str]) -> None:

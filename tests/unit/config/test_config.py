@@ -38,6 +38,7 @@ autonomy = "guided"
 risk_policy = "aggressive"
 [gates]
 claims = "always"
+apps = "never"
 [evidence]
 artifact_bytes_max = 2_000_000
 [observations]
@@ -133,6 +134,7 @@ def test_every_key_takes_hold_and_is_known_to_be_said() -> None:
         preset="full_auto_never_stop",
         baseline=Preferences(autonomy="guided", risk_policy="aggressive"),
         gates_claims="always",
+        gates_apps="never",
         artifact_bytes_max=2_000_000,
         keeps_repo_root=True,
         proofs="shadow",
@@ -469,6 +471,7 @@ def test_every_key_is_told_with_its_value_and_where_it_comes_from(tmp_path: Path
         ("preferences.autonomy", "full_auto_stop_on_user_deps", "config file"),
         ("preferences.risk_policy", "balanced", "config file"),
         ("gates.claims", "when_client_cannot_ask", "default"),
+        ("gates.apps", "as_claims", "default"),
         ("evidence.artifact_bytes_max", ARTIFACT_BYTES_MAX, "default"),
         ("observations.repo_root", False, "default"),
         ("proofs.mode", "enforce", "default"),

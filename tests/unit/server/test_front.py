@@ -118,6 +118,19 @@ def test_without_a_handshake_every_request_needs_its_envelope() -> None:
     assert prepared.answer(line("tools/list", {"_meta": ENVELOPE})) is not None
 
 
+@pytest.mark.inv("FRONT-1", "CHAT-1")
+def test_the_tools_of_a_host_that_shows_pages_are_left_to_the_server() -> None:
+    pages = {"extensions": {"io.modelcontextprotocol/ui": {"mimeTypes": ["text/html;profile=mcp-app"]}}}
+    modern = ENVELOPE | {"io.modelcontextprotocol/clientCapabilities": pages}
+    prepared = Prepared()
+    assert prepared.answer(line("server/discover", {"_meta": modern})) is not None
+    assert prepared.answer(line("tools/list", {"_meta": modern})) is None
+    prepared = Prepared()
+    assert prepared.answer(line("initialize", HELLO | {"capabilities": pages})) is not None
+    assert prepared.answer(line("tools/list")) is None
+    assert prepared.answer(line("prompts/list")) is not None
+
+
 @pytest.mark.parametrize(
     ("words", "options"),
     [

@@ -16,7 +16,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
-from interlock.engine.gates import GateClaims, Question, Reply
+from interlock.engine.gates import AppAnswers, GateClaims, Question, Reply
 from interlock.kernel.budgets import CLIENT_NAME_BYTES_MAX, CLOCK_SKEW_MS_MAX, ECHO_BYTES_MAX, QUESTION_VALID_MS
 from interlock.kernel.text import one_line
 from interlock.server.elicitation.form import build_form, cancelled_reply, reply_of
@@ -51,6 +51,11 @@ def can_ask(context: Context) -> bool:
 
 def claims_of(context: Context, allowed: GateClaims) -> GateClaims:
     """Return whether a claim of this client may open a gate: never if it speaks for no person (DRIVE-12)."""
+    return "never" if _declares(context, NO_PERSON) or _declares(context, SYSTEM) else allowed
+
+
+def apps_of(context: Context, allowed: AppAnswers) -> AppAnswers:
+    """Return whether a page of this client may open a gate: never if it speaks for no person (CHAT-2)."""
     return "never" if _declares(context, NO_PERSON) or _declares(context, SYSTEM) else allowed
 
 

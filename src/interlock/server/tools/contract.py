@@ -110,6 +110,8 @@ class Tool:
     hints: Hints
     is_always_loaded: bool = False
     """Whether a client that loads tools on demand loads this one at once: for the two tools that begin the work."""
+    is_for_pages: bool = False
+    """Whether only the page in a chat may call it, and no model."""
 
     @property
     def argument_names(self) -> Mapping[str, str]:
@@ -134,6 +136,8 @@ class Tool:
         }
         if self.is_always_loaded:
             published["_meta"] = {"anthropic/alwaysLoad": True}
+        if self.is_for_pages:
+            published["_meta"] = {"ui": {"visibility": ["app"]}}
         return published
 
 

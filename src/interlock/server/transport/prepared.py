@@ -20,6 +20,8 @@ _PREFIX = "io.modelcontextprotocol/"
 _VERSION, _INFO, _CAPABILITIES = (
     f"{_PREFIX}{name}" for name in ("protocolVersion", "clientInfo", "clientCapabilities")
 )
+_PAGES = f"{_PREFIX}ui"
+"""The extension by which a client declares that it shows pages."""
 _SILENT = frozenset({"notifications/initialized", "notifications/cancelled"})
 """Notifications that alter no prepared answer."""
 
@@ -33,6 +35,7 @@ class Prepared:
         self._results: list[str] = published["results"]
         self._versions: dict[str, dict[str, int]] = published["versions"]
         self._version: str | None = None
+        self._shows_pages = False
 
     def answer(self, line: bytes) -> "tuple[int | str, bytes] | None":
         """Return the id and the answer of a request; an empty answer for a message that gets none; else None.
@@ -52,7 +55,8 @@ class Prepared:
         version = self._version_of(method, params)
         results = self._versions.get(version or "", {})
         identity = message["id"]
-        if method not in results or not _is_plain_id(identity):
+        self._shows_pages = self._shows_pages or _declares_pages(params)
+        if method not in results or not _is_plain_id(identity) or (self._shows_pages and method == "tools/list"):
             return None
         self._version = version
         text = f'{{"jsonrpc":"2.0","id":{json.dumps(identity)},"result":{self._results[results[method]]}}}\n'
@@ -123,6 +127,14 @@ def _is_hello(params: "Object") -> bool:
         and _are_capabilities(params["capabilities"])
         and _is_info(params["clientInfo"])
     )
+
+
+def _declares_pages(params: "Object") -> bool:
+    """Say whether the client shows pages: then its list of tools is another one."""
+    found: object = params
+    for name in ("capabilities", "extensions") if "capabilities" in params else ("_meta", _CAPABILITIES, "extensions"):
+        found = found.get(name) if _is_object(found) else None
+    return _is_object(found) and _PAGES in found
 
 
 def _is_info(value: object) -> bool:

@@ -123,7 +123,7 @@ def _answer_refusal(
             f"Write `--choice` with {' or '.join(possible[:NAMED_MAX])}.",
         )
     if lacks_note(approval, choice, given.note):
-        return _refused(run_context, "A rejection needs a note", "Write why with `--note`.")
+        return _refused(run_context, "A rejection needs a note", "Write why in the note (`--note`).")
     return None
 
 

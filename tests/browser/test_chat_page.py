@@ -1,0 +1,90 @@
+"""The page in a chat, in the frame of a host in Chromium, with a real server over stdio behind that host."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Frame, expect
+from tests.support.approvals import asking
+from tests.support.browser import Watched, chromium, require_browser
+from tests.support.server import SHOWS_PAGES, Served, Server, checked, events_in, step_of, workspace_in
+
+from interlock.server.apps.extension import PAGE_LINK
+
+HOST = Path(__file__).with_name("chat_host.html")
+POLICY = (
+    '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; '
+    "script-src 'unsafe-inline'; style-src 'unsafe-inline'\">"
+)
+"""What a host allows a page that names no servers."""
+ASKING = asking(show=["notes.a", "goal"], note="required", assurance="claimed")
+HOSTILE = '</pre><img src="x" onerror="top.said.push(1)"><script>top.said.push(1)</script>'
+
+
+def opened(host: Watched, served: Served, answer: dict[str, Any]) -> Frame:
+    """Show the page as a host does after a call of a tool: the page in a frame, then the result of the call."""
+
+    def call(tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        found = checked(tool, served.soon(tool, arguments).result(60))
+        return {"structuredContent": dict(found.structure), "isError": found.is_error, "content": []}
+
+    (page,) = served.ask("read_resource", PAGE_LINK).contents
+    host.page.expose_function("callTool", call)
+    host.page.goto(HOST.as_uri())
+    text = page.text.replace("<head>", "<head>" + POLICY)
+    host.page.evaluate("([text, result]) => openPage(text, result)", [text, {"structuredContent": answer}])
+    expect(host.page.frame_locator("iframe").get_by_role("status")).to_contain_text("The run waits")
+    return host.page.frames[1]
+
+
+@pytest.mark.inv("CHAT-1", "CHAT-2")
+def test_a_person_reads_the_question_in_the_chat_answers_by_keyboard_and_the_agent_goes_on(tmp_path: Path) -> None:
+    require_browser()
+    data, workspace = tmp_path / "data", workspace_in(tmp_path, asking=ASKING)
+    with Server(data, workspace, declared=SHOWS_PAGES) as agent, chromium() as browser:
+        first = agent.start("test.flow", goal=f"Ship {HOSTILE} now")
+        waiting = agent.advance(first, f"The plan. {HOSTILE}")
+        host = Watched(browser.new_page())
+        frame = opened(host, agent, dict(waiting.structure))
+        page = host.page.frame_locator("iframe")
+        expect(page.get_by_role("heading", name="Agree the plan")).to_be_visible()
+        expect(page.locator("#picture svg")).to_be_visible()
+        expect(page.locator("pre", has_text="The plan. </pre><img")).to_be_visible()
+        assert page.locator("img").count() == 0
+        # A rejection without a note is refused where the person reads it, and the question stays open.
+        page.get_by_role("button", name="reject").press("Enter")
+        expect(page.get_by_role("status")).to_contain_text("A rejection needs a note")
+        page.get_by_label("Note").fill("Small, please.")
+        page.get_by_role("button", name="approve").press("Enter")
+        expect(page.get_by_role("status")).to_contain_text("the run continues")
+        expect(page.get_by_role("heading", name="Agree the plan")).to_be_hidden()
+        title = page.get_by_role("heading", level=1).inner_text()
+        assert host.page.evaluate("said") == [f'I answered "approve" in the page of {title}. Go on with this run.']
+        assert step_of(agent.advance(waiting, None)) == "b"
+        assert frame.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+        assert host.wrong == []
+    [answer] = [one["data"] for one in events_in(data, first) if one["kind"] == "event_received"]
+    assert (answer["via"], answer["assurance"], answer["fields"]["note"]) == ("app", "claimed", "Small, please.")
+
+
+@pytest.mark.inv("CHAT-1")
+def test_the_page_in_a_chat_has_no_grave_finding_in_either_theme_and_recovers(tmp_path: Path) -> None:
+    require_browser()
+    workspace = workspace_in(tmp_path, asking=ASKING)
+    with Server(tmp_path / "data", workspace, declared=SHOWS_PAGES) as agent, chromium() as browser:
+        waiting = agent.advance(agent.start("test.flow"), "The plan.")
+        host = Watched(browser.new_page())
+        frame = opened(host, agent, dict(waiting.structure))
+        assert host.findings(frame) == []
+        scheme = "getComputedStyle(document.documentElement).colorScheme"
+        host.page.evaluate("changeTheme('dark')")
+        frame.wait_for_function(f"{scheme} === 'dark'")
+        # A server that does not answer is named, and the person may ask again.
+        host.page.evaluate("fail(true)")
+        page, refresh = host.page.frame_locator("iframe"), "Show the run as it is now"
+        page.get_by_role("button", name=refresh).click()
+        expect(page.get_by_role("status")).to_contain_text("The server is gone")
+        host.page.evaluate("fail(false)")
+        page.get_by_role("button", name=refresh).click()
+        expect(page.get_by_role("status")).to_contain_text("The run waits")
+        assert host.wrong == []
