@@ -14,7 +14,7 @@ EXTENSION = "io.modelcontextprotocol/ui"
 PAGE_LINK = "ui://interlock/run.html"
 _MIME_TYPE = "text/html;profile=mcp-app"
 _SHOWN_WITH = frozenset({"start_workflow", "continue_workflow"})
-"""The tools whose answers the page accompanies: those of a run that goes on."""
+"""The tools whose answers the page accompanies: those of a run that continues."""
 _DRAWN: dict[str, Any] = {"ui": {"resourceUri": PAGE_LINK}, "ui/resourceUri": PAGE_LINK}
 """What names the page of a tool. Some hosts read only the second form."""
 

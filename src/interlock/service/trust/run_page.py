@@ -22,7 +22,7 @@ from interlock.views.run_graph import newest_part, run_graph
 from interlock.views.status import run_status
 
 BY_APP = Arrival(via="app", assurance="claimed")
-"""A page in a chat says so. The host sees all that the page sees, so nobody can prove that it was the person."""
+"""A page in a chat says so. The host sees all that the page sees, so no one can prove that it was the person."""
 
 
 class ShownPart(Published):
