@@ -8,6 +8,7 @@ from typing import Any, cast
 import pytest
 from tests.support.approvals import READING, asking, given, replying
 from tests.support.ends import ended_by_command
+from tests.support.flow import Document
 from tests.support.history import damage, redone
 from tests.support.modes import NEVER_STOPS, events_of, gaps_in, session_of, status_of
 from tests.support.outside import a_source, with_sources
@@ -17,6 +18,7 @@ from interlock.engine.gates import ApprovalContext
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.service.outside.signatures import SigningKey
 from interlock.service.run.summaries import Summaries
+from interlock.service.trust import approve
 from interlock.service.trust.approve import ApprovalReport
 from interlock.service.trust.inbox import InboxItem, inbox_of
 from interlock.store.memory.store import MemoryStore
@@ -90,6 +92,28 @@ def test_a_question_is_decided_once_and_the_second_answer_names_the_first() -> N
     assert isinstance(refusal, Refusal)
     assert "'approve', observed, by command line" in refusal.message
     assert len(answers(harness, first)) == 1
+
+
+@pytest.mark.inv("APPR-2")
+@pytest.mark.parametrize("workflow", [asking(), READING])
+def test_an_answer_between_the_record_of_another_and_the_advance_with_it_is_refused_and_the_run_continues(
+    monkeypatch: pytest.MonkeyPatch, workflow: Document
+) -> None:
+    """The process that recorded an answer may be killed before the run advances."""
+    harness = Harness.in_memory(workflow)
+    start, waiting = at_the_question(harness)
+
+    def ended(*_: object) -> bool:
+        return False
+
+    with monkeypatch.context() as killed:
+        killed.setattr(approve, "advance_waiting", ended)
+        assert not isinstance(given(harness, start), Refusal)
+    refused = given(harness, start, is_approved=False, note="No.")
+    assert isinstance(refused, Refusal)
+    assert "the last answer was 'approve'" in refused.message
+    assert [one.fields["choice"] for one in answers(harness, start)] == ["approve"]
+    assert harness.advance(waiting, None)["pending"]["stepId"] == "b"
 
 
 @pytest.mark.inv("APPR-3")

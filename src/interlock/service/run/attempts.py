@@ -103,6 +103,12 @@ def awaited_event(run_context: RunContext, node: Node) -> AwaitedEvent | None:
     return AwaitedEvent(event_id=found.event_id, fields=fields, is_expired=is_expired, is_met=is_met and is_decided)
 
 
+def deciding_event(run_context: RunContext, node: Node) -> AwaitedEvent | None:
+    """Return the event with which the waiting step of a node advances, if it is there; a rejection may not do."""
+    event = awaited_event(run_context, node) if run_context.pending(node) is not None else None
+    return event if event is not None and (event.is_met or node.preferences.never_stops) else None
+
+
 def unknown_signer(run_context: RunContext, node: Node) -> Signed | None:
     """Return the signature for whose key alone the step of a node still waits: it is not configured here (WORLD-10)."""
     awaits = pending_task(run_context, node).awaits

@@ -50,6 +50,7 @@ from interlock.service.run.attempts import (
     answered_at,
     attempt_on,
     awaited_event,
+    deciding_event,
     ending_of,
     retry_node,
     whole_notes,
@@ -215,8 +216,7 @@ def _receive_answer(ports: Ports, lock: SessionLock, call: _Call, run_context: R
     """Record a person's answer that came with the call, if the step waits for one; None if there is none (APPR-2)."""
     node = run_context.session.nodes[call.target.node.node]
     approval = open_approval(ports.read.reader, run_context, node)
-    event = awaited_event(run_context, node) if approval is not None else None
-    if approval is None or (event is not None and (event.is_met or node.preferences.never_stops)):
+    if approval is None or deciding_event(run_context, node) is not None:
         return None
     if approval.expires_ms is not None and ports.clock.unix_ms() >= approval.expires_ms:
         return None

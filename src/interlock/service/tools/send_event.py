@@ -20,7 +20,7 @@ from interlock.service.outside.receive import (
     record_event,
 )
 from interlock.service.ports import Ports
-from interlock.service.run.attempts import awaited_event
+from interlock.service.run.attempts import deciding_event
 from interlock.service.run.context import RunContext, load_run_context
 from interlock.service.tools.advance import advance, record_expiry
 from interlock.service.tools.end_run import refuse_ended
@@ -118,9 +118,7 @@ def advance_waiting(ports: Ports, run_context: RunContext, actor: Actor) -> bool
     tip = run_context.run.tip
     assert tip is not None, "a run has a root"
     node = run_context.session.nodes[tip]
-    pending = run_context.pending(node)
-    event = awaited_event(run_context, node) if pending is not None else None
-    if event is None or not (event.is_met or node.preferences.never_stops):
+    if deciding_event(run_context, node) is None:
         return False
     target = Target(run_context=run_context, node=node, attempt=ack_attempt(tip))
     advance(ports, target, Request(), actor)

@@ -1,6 +1,6 @@
 """Answers the question that a run waits for, as a command does it, and lets the run continue (APPR-2)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from interlock.engine.outside import SentEvent
 from interlock.kernel.budgets import ECHO_BYTES_MAX, NAMED_MAX
@@ -13,6 +13,7 @@ from interlock.service.outside.approvals import OpenApproval, approval_record, l
 from interlock.service.outside.receive import Arrival, record_event
 from interlock.service.outside.signatures import SigningKey, sign_event, verified
 from interlock.service.ports import Ports
+from interlock.service.run.attempts import deciding_event
 from interlock.service.run.context import RunContext, load_run_context
 from interlock.service.tools.end_run import refuse_ended
 from interlock.service.tools.send_event import advance_waiting
@@ -57,38 +58,47 @@ def answer_approval(
     with ports.hold(session_id) as lock:
         session = lock.session
         assert session is not None, "the run was found in it"
-        run_context = load_run_context(session, session.runs[run_id], ports.read.plans)
+        loaded = load_run_context(session, session.runs[run_id], ports.read.plans)
+        run_context = replace(loaded, signing_keys=ports.signing_keys)
         tip = run_context.run.tip
         assert tip is not None, "a run has a root"
         approval = open_approval(ports.read.reader, run_context, session.nodes[tip])
         refusal = refuse_ended(run_context)
         if refusal is not None or approval is None:
             return refusal or _nothing_open(run_context)
-        if given.asked not in (None, (approval.node.node, approval.digest())):
-            found = "The question that was shown is not open; another one is"
-            return _refused(run_context, found, "Open the question again and answer what it shows now.")
-        if given.mark not in (None, approval.mark):
-            found = f"What it shows is not what was shown as {one_line(given.mark, ECHO_BYTES_MAX)!r}"
-            return _refused(run_context, found, "`interlock inbox` prints the question as it is now, with its command.")
-        choice = given.choice or approval.ask.choices[0 if given.is_approved else 1]
-        refusal = _answer_refusal(ports, run_context, approval, choice, given)
-        if refusal is not None:
-            return refusal
-        answer = approval_record(run_context, approval, choice, given.note, how)
-        if given.key is not None:
-            answer = _signed(ports, run_context, (answer, approval.node.node), given.key)
-        if isinstance(answer, Refusal):
-            return answer
-        recorded = record_event(ports, lock, run_context, (answer, approval.node.node), actor)
-        if isinstance(recorded, Refusal):
-            return recorded
-        run_context = run_context.at(recorded)
-    return ApprovalReport(
-        label=run_context.view().label,
-        demanded=approval.assurance,
-        answer=answer,
-        is_advanced=advance_waiting(ports, run_context, actor),
-    )
+        answer = None
+        if deciding_event(run_context, session.nodes[tip]) is None:
+            answer = _checked_answer(ports, run_context, approval, given, how)
+            if isinstance(answer, Refusal):
+                return answer
+            recorded = record_event(ports, lock, run_context, (answer, approval.node.node), actor)
+            if isinstance(recorded, Refusal):
+                return recorded
+            run_context = run_context.at(recorded)
+    # Whoever recorded a deciding answer may have ended before the run advanced with it.
+    is_advanced = advance_waiting(ports, run_context, actor)
+    if answer is None:
+        return _nothing_open(run_context)
+    label, demanded = run_context.view().label, approval.assurance
+    return ApprovalReport(label=label, demanded=demanded, answer=answer, is_advanced=is_advanced)
+
+
+def _checked_answer(
+    ports: Ports, run_context: RunContext, approval: OpenApproval, given: GivenAnswer, how: Arrival
+) -> EventReceived | Refusal:
+    """Return the record of an answer to an open question, signed if it has a key; or why it does not count."""
+    if given.asked not in (None, (approval.node.node, approval.digest())):
+        found = "The question that was shown is not open; another one is"
+        return _refused(run_context, found, "Open the question again and answer what it shows now.")
+    if given.mark not in (None, approval.mark):
+        found = f"What it shows is not what was shown as {one_line(given.mark, ECHO_BYTES_MAX)!r}"
+        return _refused(run_context, found, "`interlock inbox` prints the question as it is now, with its command.")
+    choice = given.choice or approval.ask.choices[0 if given.is_approved else 1]
+    refusal = _answer_refusal(ports, run_context, approval, choice, given)
+    if refusal is not None:
+        return refusal
+    answer = approval_record(run_context, approval, choice, given.note, how)
+    return answer if given.key is None else _signed(ports, run_context, (answer, approval.node.node), given.key)
 
 
 def _signed(
