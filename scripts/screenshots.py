@@ -7,9 +7,12 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
-from playwright.sync_api import BrowserContext, ViewportSize, sync_playwright  # noqa: E402 — below the path
+from playwright.sync_api import BrowserContext, Page, ViewportSize, sync_playwright  # noqa: E402 — below the path
+from tests.support.approvals import asking  # noqa: E402 — below the path
 from tests.support.browser import ARGUMENTS, THEMES, console_process, free_port, require_browser  # noqa: E402
+from tests.support.chat_host import open_chat_page  # noqa: E402
 from tests.support.console_data import Shown, fill  # noqa: E402
+from tests.support.server import SHOWS_PAGES, Server, workspace_in  # noqa: E402
 
 from interlock.service.clock import SystemClock  # noqa: E402
 
@@ -31,6 +34,7 @@ def main() -> int:
         with console_process(shown.data_dir, shown.workspace, port) as link:
             context = browser.new_context(viewport=SIZE, device_scale_factor=SCALE)
             names = take_pictures(context, shown, link, f"http://127.0.0.1:{port}")
+        names.append(take_chat_page(context, Path(made)))
         browser.close()
     sections = [f"## {name[:1].upper()}{name[1:]}\n\n{_images(name)}\n" for name in names]
     text = "# Pages of the console\n\n`make screenshots` takes these pictures of a made-up data directory.\n\n"
@@ -52,10 +56,28 @@ def take_pictures(context: BrowserContext, shown: Shown, link: str, origin: str)
     pages["comparison"] = str(page.locator('a[href^="/compare?"]').first.get_attribute("href"))
     for name, address in pages.items():
         page.goto(f"{origin}{address}")
-        for theme in THEMES:
-            page.emulate_media(color_scheme=theme)
-            page.screenshot(path=PICTURES / f"{_file(name)}-{theme}.jpg", type="jpeg", quality=QUALITY)
+        _take(page, name)
     return list(pages)
+
+
+def take_chat_page(context: BrowserContext, made: Path) -> str:
+    """Write the pictures of the page in a chat, and return its name."""
+    name, workspace = (
+        "page in a chat",
+        workspace_in(made / "chat", asking=asking(show=["notes.a"], assurance="claimed")),
+    )
+    with Server(made / "chat-data", workspace, declared=SHOWS_PAGES) as agent:
+        waiting = agent.advance(agent.start("test.flow"), "Change one file, and test it.")
+        page = context.new_page()
+        open_chat_page(page, agent, dict(waiting.structure))
+        _take(page, name)
+    return name
+
+
+def _take(page: Page, name: str) -> None:
+    for theme in THEMES:
+        page.emulate_media(color_scheme=theme)
+        page.screenshot(path=PICTURES / f"{_file(name)}-{theme}.jpg", type="jpeg", quality=QUALITY)
 
 
 def _file(name: str) -> str:

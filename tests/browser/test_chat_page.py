@@ -1,40 +1,16 @@
 """The page in a chat, in the frame of a host in Chromium, with a real server over stdio that the host calls."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
-from playwright.sync_api import Frame, expect
+from playwright.sync_api import expect
 from tests.support.approvals import asking
 from tests.support.browser import Watched, chromium, require_browser
-from tests.support.server import SHOWS_PAGES, Served, Server, checked, events_in, step_of, workspace_in
+from tests.support.chat_host import open_chat_page
+from tests.support.server import SHOWS_PAGES, Server, events_in, step_of, workspace_in
 
-from interlock.server.apps.extension import PAGE_LINK
-
-HOST = Path(__file__).with_name("chat_host.html")
-POLICY = (
-    '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; '
-    "script-src 'unsafe-inline'; style-src 'unsafe-inline'\">"
-)
-"""What a host allows a page that names no servers."""
 ASKING = asking(show=["notes.a", "goal"], note="required", assurance="claimed")
 HOSTILE = '</pre><img src="x" onerror="top.said.push(1)"><script>top.said.push(1)</script>'
-
-
-def opened(host: Watched, served: Served, answer: dict[str, Any]) -> Frame:
-    """Show the page as a host does after a call of a tool: the page in a frame, then the result of the call."""
-
-    def call(tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        found = checked(tool, served.soon(tool, arguments).result(60))
-        return {"structuredContent": dict(found.structure), "isError": found.is_error, "content": []}
-
-    (page,) = served.ask("read_resource", PAGE_LINK).contents
-    host.page.expose_function("callTool", call)
-    host.page.goto(HOST.as_uri())
-    text = page.text.replace("<head>", "<head>" + POLICY)
-    host.page.evaluate("([text, result]) => openPage(text, result)", [text, {"structuredContent": answer}])
-    expect(host.page.frame_locator("iframe").get_by_role("status")).to_contain_text("The run waits")
-    return host.page.frames[1]
 
 
 @pytest.mark.inv("CHAT-1", "CHAT-2")
@@ -45,7 +21,7 @@ def test_a_person_reads_the_question_in_the_chat_answers_by_keyboard_and_the_age
         first = agent.start("test.flow", goal=f"Ship {HOSTILE} now")
         waiting = agent.advance(first, f"The plan. {HOSTILE}")
         host = Watched(browser.new_page())
-        frame = opened(host, agent, dict(waiting.structure))
+        frame = open_chat_page(host.page, agent, dict(waiting.structure))
         page = host.page.frame_locator("iframe")
         expect(page.get_by_role("heading", name="Agree the plan")).to_be_visible()
         expect(page.locator("#picture svg")).to_be_visible()
@@ -74,7 +50,7 @@ def test_the_page_in_a_chat_has_no_grave_finding_in_either_theme_and_recovers(tm
     with Server(tmp_path / "data", workspace, declared=SHOWS_PAGES) as agent, chromium() as browser:
         waiting = agent.advance(agent.start("test.flow"), "The plan.")
         host = Watched(browser.new_page())
-        frame = opened(host, agent, dict(waiting.structure))
+        frame = open_chat_page(host.page, agent, dict(waiting.structure))
         assert host.findings(frame) == []
         scheme = "getComputedStyle(document.documentElement).colorScheme"
         host.page.evaluate("changeTheme('dark')")
