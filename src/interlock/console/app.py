@@ -1,7 +1,6 @@
 """The application of the console: its addresses, and what it answers when something fails."""
 
 import logging
-from pathlib import Path
 from threading import Event
 
 from starlette.applications import Starlette
@@ -9,7 +8,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import FileResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ExceptionHandler
 
@@ -26,13 +25,12 @@ from interlock.console.pages.inbox import Inbox
 from interlock.console.pages.runs import Pages
 from interlock.console.pages.settings import SettingsPage
 from interlock.console.reading import RefusedPageError, Sources
+from interlock.console.rendering.static_files import static_file
 from interlock.console.rendering.templates import Templates
 from interlock.kernel.console_budgets import CONSOLE_TARGET_BYTES_MAX
 from interlock.service.failures import EXPECTED_ERRORS, command_refusal
 
 _log = logging.getLogger(__name__)
-_STATIC = Path(__file__).parent / "static"
-_FILES = {"console.css": "text/css", "console.js": "text/javascript"}
 
 
 def build_app(
@@ -54,7 +52,7 @@ def build_app(
         Route("/", pages.now, name="now"),
         Route("/enter", enter.exchange, methods=["POST"]),
         Route("/live", Watcher(sources, ending or Event()).stream),
-        Route("/static/{name}", _static),
+        Route("/static/{name}", static_file),
         Route("/inbox", inbox.listed),
         Route("/inbox/checks", inbox.allow, methods=["POST"]),
         Route(f"{intent}/deliver", inbox.deliver, methods=["POST"]),
@@ -126,10 +124,3 @@ class _Entrance:
     def _admit(self, secret: str) -> str | None:
         ring = self._decisions.ports.read.key_ring.keys(fresh=True)
         return self._access.admit(secret, ring.keys()) if ring is not None else None
-
-
-def _static(request: Request) -> Response:
-    name: str = request.path_params["name"]
-    if name not in _FILES:
-        raise HTTPException(404)
-    return FileResponse(_STATIC / name, media_type=_FILES[name])

@@ -31,8 +31,9 @@ _FIXED_HEADERS: Mapping[str, str] = {
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
-    "cache-control": "no-store",
 }
+_NOT_KEPT = (b"cache-control", b"no-store")
+"""What every answer says that does not say itself how long it may be kept: only the script and the style do."""
 
 _Refused = tuple[int, str, str]
 """A status, what was found, and what to do instead."""
@@ -180,6 +181,8 @@ def _with_headers(send: Send, nonce: str) -> Send:
         if message["type"] == "http.response.start":
             kept = [pair for pair in message.get("headers", []) if pair[0].decode().lower() not in _FIXED_HEADERS]
             fixed = {**_FIXED_HEADERS, "content-security-policy": content_policy(nonce)}
+            if all(name.lower() != _NOT_KEPT[0] for name, _ in kept):
+                kept.append(_NOT_KEPT)
             message = {**message, "headers": [*kept, *((name.encode(), fixed[name].encode()) for name in fixed)]}
         await send(message)
 

@@ -8,6 +8,7 @@ from tests.support.console import HOST, LINK, ORIGIN, PORT, Browser, console_of,
 from tests.support.history import MovingClock
 
 from interlock.console.access import make_link
+from interlock.console.rendering.static_files import address_of
 from interlock.kernel.console_budgets import CONSOLE_BODY_BYTES_MAX, CONSOLE_BROWSERS_MAX, CONSOLE_LINK_MS
 from interlock.testing.harness import FIXED_KEYS, Harness, linear_workflow
 
@@ -179,6 +180,16 @@ def test_a_path_leads_to_no_file_and_to_no_page_but_those_of_the_table(browser: 
     assert is_refused(answer), answer.text
     assert "Traceback" not in answer.text
     assert "set-cookie" not in answer.headers
+
+
+@pytest.mark.inv("CON-11")
+def test_only_a_file_that_is_asked_for_by_its_content_is_kept_by_a_browser(browser: Browser) -> None:
+    found = {name: browser.send("GET", address_of(name), OWN) for name in ("console.js", "console.css")}
+    assert [answer.status_code for answer in found.values()] == [200, 200]
+    assert {answer.headers["cache-control"] for answer in found.values()} == {"private, max-age=31536000, immutable"}
+    for other in ("/static/console.js?v=", "/static/console.js?v=0123456789abcdef", f"{address_of('console.js')}&v=1"):
+        answer = browser.send("GET", other, OWN)
+        assert (answer.status_code, answer.headers["cache-control"]) == (200, "no-store")
 
 
 @pytest.mark.inv("CON-3")

@@ -10,6 +10,7 @@ from tests.support.flow import declared
 from tests.support.history import HOSTILE, redone
 
 from interlock.console.rendering.markdown import notes_html
+from interlock.console.rendering.static_files import address_of
 from interlock.testing.harness import Harness, linear_workflow
 
 ALLOWED = {
@@ -110,7 +111,7 @@ def faults(page: str, *, is_whole: bool = True) -> list[str]:
         found += [name for name in attributes if name.startswith("on") or name in ("style", "srcdoc", "formaction")]
         found += [f"{tag} {name}" for name in ("src", "href", "action") if not is_own(tag, attributes.get(name, ""))]
     files = [attributes.get("src") for tag, attributes in parser.found if tag == "script"]
-    return found if not is_whole or files == ["/static/console.js"] else [*found, f"scripts {files}"]
+    return found if not is_whole or files == [address_of("console.js")] else [*found, f"scripts {files}"]
 
 
 def is_own(tag: str, address: str | None) -> bool:

@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from interlock.console.rendering.markdown import notes_html
+from interlock.console.rendering.static_files import address_of
 from interlock.kernel.text import flat, printable
 from interlock.service.report.document import Block, Line
 from interlock.service.report.html import blocks_html, line_html
@@ -31,6 +32,7 @@ class Templates:
             "notes": _notes,
             "flat": _flat,
             "printable": printable,
+            "address": address_of,
         }
 
     def page(self, request: Request, template: str, values: Mapping[str, Any], status: int = 200) -> Response:
