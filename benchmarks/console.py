@@ -13,8 +13,8 @@ from benchmarks.table import Figure, at_most, told
 from interlock.store.local.store import LocalStore
 from interlock.testing.harness import Harness
 
-SESSIONS, STEPS = 10_000, 12_000
-"""The long run has about 98,000 events: a loop with about 1,000 passes."""
+SESSIONS, STEPS = 10_000, 24_900
+"""The long run has more than 100,000 events: a loop with 996 passes."""
 QUICK_SHARE = 20
 PAGE_MS_MAX = 300
 LIVE_MS_MAX = 1_000

@@ -39,7 +39,7 @@ _PARTS = ("login form", "search index", "billing export", "release notes", "cach
 _VERBS = ("Repair", "Extend", "Review", "Measure", "Rewrite")
 
 
-_LOOP_STEPS = 13
+_LOOP_STEPS = 25
 """Steps of a loop: with 1,000 passes, which are the limit, more than any benchmark needs."""
 Workflow: TypeAlias = Callable[[str, int], dict[str, Json]]
 
@@ -134,9 +134,9 @@ def _ports(data_dir: Path, workflow: Workflow, advances: int, clock: SteppingClo
 
 
 def _looped(workflow_id: str, steps: int) -> dict[str, Json]:
-    """Return a workflow of a loop with so many steps in all its passes, rounded up to whole passes."""
+    """Return a workflow of a loop with at least a pass more than so many steps."""
     made = linear_workflow(workflow_id, _LOOP_STEPS)
-    passes = -(-steps // _LOOP_STEPS)
+    passes = -(-steps // _LOOP_STEPS) + 1
     loop: dict[str, Json] = {"type": "loop", "loopId": "again", "title": "Again", "body": made["steps"]}
     return {**made, "steps": [{**loop, "maxIterations": passes, "for": {"count": passes}}]}
 
