@@ -41,8 +41,9 @@ class Fill:
 def separate(outline: Mapping[str, Outline]) -> tuple[dict[str, Json], tuple[Fill, ...]]:
     """Split an outline into the fixed arguments and the blanks, in their order.
 
-    An object or list that holds only blanks is left out of the arguments. A fixed value next to a blank, in an item
-    of a list, is listed with its one choice, too: a caller that writes such an item anew does not lose it.
+    An object or list that holds only blanks is left out of the arguments. So is an item of a list that has a blank of
+    its own: its fixed values are listed with their one choice, because a caller that finds half an item sends it as
+    it is.
     """
     fills: list[Fill] = []
     fixed = {name: kept for name, value in outline.items() if (kept := _separate(value, name, fills)) is not _OPEN}
@@ -89,17 +90,18 @@ def _separate(value: Outline, path: str, fills: list[Fill], *, is_item: bool = F
         fills.append(Fill(path=path, blank=value))
         return _OPEN
     if isinstance(value, Mapping):
-        lists_fixed = is_item and any(isinstance(member, Blank) for member in value.values())
+        is_blank_item = is_item and any(isinstance(member, Blank) for member in value.values())
         kept: dict[str, object] = {}
         for key, member in value.items():
-            if lists_fixed and isinstance(member, JsonScalar):
-                fills.append(Fill(path=f"{path}.{key}", blank=Blank(choices=(member,))))
+            if is_blank_item and isinstance(member, JsonScalar):
+                member = Blank(choices=(member,))  # noqa: PLW2901 — listed instead of kept
             fixed = _separate(member, f"{path}.{key}", fills)
             if fixed is not _OPEN:
                 kept[key] = fixed
         return kept if kept or not value else _OPEN
     if isinstance(value, Sequence) and not isinstance(value, str):
         items = [_separate(item, f"{path}[{at}]", fills, is_item=True) for at, item in enumerate(value)]
-        kept_items = [item for item in items if item is not _OPEN]
-        return kept_items if kept_items or not items else _OPEN
+        count = max((at for at, item in enumerate(items, 1) if item is not _OPEN), default=0)
+        # An open item before a fixed one keeps its place.
+        return [{} if item is _OPEN else item for item in items[:count]] if count or not items else _OPEN
     return value

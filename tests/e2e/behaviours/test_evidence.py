@@ -78,8 +78,8 @@ def test_an_artifact_that_does_not_do_is_told_with_what_came_and_an_example_that
     assert blockers_of(refused) == [(code, CONTROL)]
     (blocker,) = refused["blockers"]
     assert found in blocker["message"]
-    (fixed,) = refused["nextCall"]["arguments"]["output"]["artifacts"]
-    assert fixed == {"kind": "wr.loop_control", "loopId": "l"}
+    fixed = [one for one in refused["nextCall"]["fill"] if len(one.get("choices", ())) == 1]
+    assert [one["choices"] for one in fixed] == [["wr.loop_control"], ["l"]]
     assert "kind: wr.loop_control, decision: continue | stop" in blocker["suggestedFix"]
     assert step_of(served.follow(refused)) == "z"
 

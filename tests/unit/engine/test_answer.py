@@ -291,7 +291,6 @@ VERDICT = {"path": "output.artifacts[0].verdict", "what": "your verdict", "choic
 CAUSE = {"path": "context.cause", "what": "why it broke"}
 SIZE = {"path": "context.size", "what": "how large", "shape": "number"}
 NOTES = {"path": "output.notesMarkdown"}
-ARTIFACT = {"output": {"artifacts": [{"kind": "wr.verdict"}]}}
 
 
 @pytest.mark.inv("ANS-1", "ANS-2")
@@ -309,7 +308,7 @@ def test_a_pass_of_a_loop_stands_in_both_channels_and_on_the_first_line() -> Non
 def test_the_next_call_of_a_step_with_typed_evidence_holds_what_is_fixed_and_fill_names_the_rest() -> None:
     facts = replace(ADVANCE, step=TYPED)
     call = structure_of(facts)["nextCall"]
-    assert call["arguments"] == {"ackToken": "ack.here", "run": "ab12", **ARTIFACT}
+    assert call["arguments"] == {"ackToken": "ack.here", "run": "ab12"}
     assert call["fill"] == [KIND, VERDICT, CAUSE, SIZE]
     text = render_answer(facts).text
     assert call_in(render_answer(facts)) == call["arguments"]
@@ -332,21 +331,21 @@ def test_the_text_shows_one_token_and_a_complete_run_none() -> None:
 
 @pytest.mark.inv("ANS-3")
 @pytest.mark.parametrize(
-    ("blockers", "fixed", "fill"),
+    ("blockers", "fill"),
     [
-        ([missing_notes("Build it")], {}, [NOTES]),
-        ([missing_key("Build it", "size")], {}, [SIZE]),
-        ([missing_artifact("wr.contracts.x", "wr.verdict", [], [OUTLINE])], ARTIFACT, [KIND, VERDICT]),
-        ([missing_notes("Build it"), missing_key("Build it", "cause")], {}, [NOTES, CAUSE]),
+        ([missing_notes("Build it")], [NOTES]),
+        ([missing_key("Build it", "size")], [SIZE]),
+        ([missing_artifact("wr.contracts.x", "wr.verdict", [], [OUTLINE])], [KIND, VERDICT]),
+        ([missing_notes("Build it"), missing_key("Build it", "cause")], [NOTES, CAUSE]),
     ],
 )
 def test_the_call_after_a_refusal_holds_what_it_was_refused_for_and_nothing_else(
-    blockers: list[Violation], fixed: dict[str, Any], fill: list[dict[str, Any]]
+    blockers: list[Violation], fill: list[dict[str, Any]]
 ) -> None:
     step = replace(TYPED, needs_notes=True)
     report = build_report([one.blocker() for one in blockers])
     call = structure_of(replace(ADVANCE, step=step, blockers=report))["nextCall"]
-    assert call["arguments"] == {"ackToken": "ack.here", "run": "ab12", **fixed}
+    assert call["arguments"] == {"ackToken": "ack.here", "run": "ab12"}
     assert call["fill"] == fill
 
 

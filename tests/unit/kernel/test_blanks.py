@@ -45,16 +45,25 @@ def test_the_fixed_arguments_and_the_blanks_are_the_whole_call(outline: dict[str
 
 
 @pytest.mark.inv("ANS-22")
-def test_a_fixed_value_beside_a_blank_in_an_item_of_a_list_is_listed_too() -> None:
+def test_an_item_of_a_list_with_a_blank_is_listed_as_a_whole() -> None:
+    """A model of 1.5 billion parameters sent a shown item with its kind alone as it was, in every call."""
     outline: dict[str, Outline] = {
         "run": "ab12",
         "output": {"artifacts": [{"kind": "wr.note", "text": "fixed"}, {"kind": "wr.verdict", "verdict": VERDICT}]},
         "tags": ["a"],
     }
     fixed, fills = separate(outline)
-    artifacts = [{"kind": "wr.note", "text": "fixed"}, {"kind": "wr.verdict"}]
+    artifacts = [{"kind": "wr.note", "text": "fixed"}]
     assert fixed == {"run": "ab12", "output": {"artifacts": artifacts}, "tags": ["a"]}
     assert [(one.path, one.blank) for one in fills] == [
         ("output.artifacts[1].kind", Blank(choices=("wr.verdict",))),
         ("output.artifacts[1].verdict", VERDICT),
     ]
+
+
+@pytest.mark.inv("ANS-22")
+def test_an_open_item_before_a_fixed_one_keeps_its_place() -> None:
+    outline: dict[str, Outline] = {"artifacts": [{"kind": "wr.verdict", "verdict": VERDICT}, {"kind": "wr.note"}]}
+    fixed, fills = separate(outline)
+    assert fixed == {"artifacts": [{}, {"kind": "wr.note"}]}
+    assert [one.path for one in fills] == ["artifacts[0].kind", "artifacts[0].verdict"]

@@ -46,8 +46,8 @@ def test_a_claim_opens_a_gate_exactly_where_the_policy_accepts_it(claims: str, *
     client = asking(harness, client_can=can_ask, claims=claims)
     is_accepted = ACCEPTED[claims, can_ask]
     waiting = client.advance(first)
-    shown = waiting["nextCall"]["arguments"].get("output", {}).get("artifacts", [])
-    assert [one["kind"] for one in shown] == (["wr.confirmation"] if is_accepted else [])
+    shown = [one["choices"] for one in waiting["nextCall"]["fill"] if one["path"] == "output.artifacts[0].kind"]
+    assert shown == ([["wr.confirmation"]] if is_accepted else [])
     answer = client.advance(first, output=with_artifacts(claim()))
     assert answer["kind"] == ("ok" if is_accepted else "blocked")
     assert answer["nextIntent"] == ("perform_pending_then_continue" if is_accepted else "await_user_confirmation")

@@ -85,9 +85,9 @@ def test_a_member_of_the_artifact_that_does_not_fit_is_to_be_sent_again_with_the
     assert told["pointer"] == {"kind": "context_key", "key": "artifact.verdict"}
     assert told["details"] == {"key": "copy", "found": '"minor"', "wanted": 'one of ["clean"]'}
     assert "the artifact in `output.artifacts` again, with a correct 'verdict'" in told["suggestedFix"]
-    arguments = refused["nextCall"]["arguments"]
-    assert "context" not in arguments
-    assert [artifact["kind"] for artifact in arguments["output"]["artifacts"]] == ["wr.review_verdict"]
+    paths = [blank["path"] for blank in refused["nextCall"]["fill"]]
+    assert not any(path.startswith("context") for path in paths)
+    assert {"path": "output.artifacts[0].kind", "choices": ["wr.review_verdict"]} in refused["nextCall"]["fill"]
     again = harness.advance(
         refused, None, output={"artifacts": [{**REVIEW, "verdict": "clean", "findings": list[Json]()}]}
     )

@@ -93,7 +93,7 @@ def test_a_rating_stands_for_the_earlier_one_whether_either_names_the_only_asses
 def test_the_call_after_a_refusal_asks_for_what_is_missing_and_for_nothing_else(make: Maker) -> None:
     harness = make(WANTING, step("b"))
     first = harness.start("test.flow")
-    assert set(first["nextCall"]["arguments"]) == {"ackToken", "run", "output"}
+    assert set(first["nextCall"]["arguments"]) == {"ackToken", "run"}
     paths = [blank["path"] for blank in first["nextCall"]["fill"]]
     fields = [f"output.artifacts[0].{name}" for name in ("kind", "confidence", "verdict", "findings", "summary")]
     assert paths == ["output.notesMarkdown", *fields, "context.cause"]
@@ -230,7 +230,8 @@ def test_a_loop_that_is_used_up_is_told_and_told_again_on_replay(make: Maker) ->
 def test_a_loop_under_loop_control_goes_on_and_ends_by_the_artifact_that_the_answer_shows(make: Maker) -> None:
     harness = make(loop("l", deciding("d"), **{"while": {"kind": "loop_control"}}), step("c"))
     first = harness.start("test.flow")
-    (shown,) = first["nextCall"]["arguments"]["output"]["artifacts"]
+    blanks = {blank["path"].rpartition(".")[2]: blank for blank in first["nextCall"]["fill"]}
+    shown = {name: blank["choices"][0] for name, blank in blanks.items() if len(blank.get("choices", ())) == 1}
     assert shown == {"kind": "wr.loop_control", "loopId": "l"}
     shown |= {"decision": "stop", "summary": "Done."}
     again = harness.advance(first, None, output={"artifacts": [shown | {"decision": "continue"}]})
