@@ -1,10 +1,10 @@
 """Builds the MCP server: one low-level server for both protocol eras (SRV-4)."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from mcp import types
 from mcp.server.caching import CacheableMethod, CacheHint
@@ -14,13 +14,18 @@ from mcp.server.lowlevel import Server
 from interlock.kernel.budgets import CACHE_HINT_MS
 from interlock.server.apps.extension import EXTENSION, shows_pages, tools_with_page
 from interlock.server.calls import Calls
-from interlock.server.completions import Completions
-from interlock.server.prompts import Prompts
-from interlock.server.resources import Resources
 from interlock.server.subscriptions import Subscriptions
 from interlock.server.tools import INSTRUCTIONS
 from interlock.service.ports import Ports
 from interlock.version import VERSION
+
+if TYPE_CHECKING:
+    from interlock.server.completions import Completions
+    from interlock.server.prompts import Prompts
+    from interlock.server.resources import Resources
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 _CACHED = CacheHint(CACHE_HINT_MS, "public")
 """The cache hint for lists that do not change while a server runs."""
@@ -49,7 +54,7 @@ def build_server(ports: Ports, workspace: Path | None, tools: Sequence[types.Too
     """Return the MCP server over these ports. `tools` replaces the published list of tools, to publish a new one."""
     subscriptions = Subscriptions()
     calls = Calls(ports, workspace, on_changed=subscriptions.notify)
-    resources, prompts = Resources(ports, workspace), Prompts(ports, workspace)
+    resources, prompts, completions = _for_people(ports, workspace)
 
     async def list_tools(
         context: ServerRequestContext[Any, Any], _params: types.PaginatedRequestParams | None
@@ -65,15 +70,50 @@ def build_server(ports: Ports, workspace: Path | None, tools: Sequence[types.Too
         cache_hints=_HINTS,
         on_list_tools=list_tools,
         on_call_tool=calls.call,
-        on_list_resources=resources.list_resources,
-        on_list_resource_templates=resources.list_templates,
-        on_read_resource=resources.read_resource,
+        on_list_resources=_deferred(lambda: resources().list_resources),
+        on_list_resource_templates=_deferred(lambda: resources().list_templates),
+        on_read_resource=_deferred(lambda: resources().read_resource),
         on_subscribe_resource=subscriptions.subscribe,
         on_unsubscribe_resource=subscriptions.unsubscribe,
         on_subscriptions_listen=subscriptions.listen,
-        on_list_prompts=prompts.list_prompts,
-        on_get_prompt=prompts.get_prompt,
-        on_completion=Completions(ports, workspace).complete,
+        on_list_prompts=_deferred(lambda: prompts().list_prompts),
+        on_get_prompt=_deferred(lambda: prompts().get_prompt),
+        on_completion=_deferred(lambda: completions().complete),
     )
     server.extensions = {EXTENSION: {}}
     return server
+
+
+def _for_people(
+    ports: Ports, workspace: Path | None
+) -> "tuple[Callable[[], Resources], Callable[[], Prompts], Callable[[], Completions]]":
+    """Return what makes the features for people. Each is imported when it is first used: the first call waits less."""
+
+    @cache
+    def resources() -> "Resources":
+        from interlock.server.resources import Resources  # noqa: PLC0415 — see above
+
+        return Resources(ports, workspace)
+
+    @cache
+    def prompts() -> "Prompts":
+        from interlock.server.prompts import Prompts  # noqa: PLC0415 — see above
+
+        return Prompts(ports, workspace)
+
+    @cache
+    def completions() -> "Completions":
+        from interlock.server.completions import Completions  # noqa: PLC0415 — see above
+
+        return Completions(ports, workspace)
+
+    return resources, prompts, completions
+
+
+def _deferred(find: Callable[[], Callable[_P, Awaitable[_R]]]) -> Callable[_P, Awaitable[_R]]:
+    """Return a handler that is found when it is first called."""
+
+    async def handle(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        return await find()(*args, **kwargs)
+
+    return handle

@@ -8,7 +8,7 @@ from typing import Any
 from mcp import types
 from mcp.server.context import ServerRequestContext
 
-from interlock.server.tools import PAGE_TOOLS
+from interlock.server.tools import page_tools
 
 EXTENSION = "io.modelcontextprotocol/ui"
 PAGE_LINK = "ui://interlock/run.html"
@@ -37,7 +37,7 @@ def _with_page(tool: types.Tool) -> types.Tool:
 
 @cache
 def _page_tools() -> tuple[types.Tool, ...]:
-    return tuple(types.Tool.model_validate(tool.to_json()) for tool in PAGE_TOOLS)
+    return tuple(types.Tool.model_validate(tool.to_json()) for tool in page_tools())
 
 
 def page_resource() -> types.Resource:

@@ -1,13 +1,13 @@
 """The tools, one module each, and the instructions that a client receives with them."""
 
-from interlock.server.tools.answer_question import ANSWER_QUESTION
+from functools import cache
+
 from interlock.server.tools.checkpoint_workflow import CHECKPOINT_WORKFLOW
 from interlock.server.tools.continue_workflow import CONTINUE_WORKFLOW
 from interlock.server.tools.contract import Tool
 from interlock.server.tools.inspect_workflow import INSPECT_WORKFLOW
 from interlock.server.tools.list_workflows import LIST_WORKFLOWS
 from interlock.server.tools.resume_session import RESUME_SESSION
-from interlock.server.tools.show_run import SHOW_RUN
 from interlock.server.tools.start_workflow import START_WORKFLOW
 
 TOOLS: tuple[Tool, ...] = (
@@ -18,9 +18,6 @@ TOOLS: tuple[Tool, ...] = (
     CHECKPOINT_WORKFLOW,
     RESUME_SESSION,
 )
-
-PAGE_TOOLS: tuple[Tool, ...] = (SHOW_RUN, ANSWER_QUESTION)
-"""The tools of the page in a chat: listed for hosts that show one, and kept from models by them (CHAT-1)."""
 
 INSTRUCTIONS = (
     "Interlock runs workflows step by step and records each one, so that work survives a crash, a new chat or a change"
@@ -35,6 +32,19 @@ INSTRUCTIONS = (
 )
 
 
+@cache
+def page_tools() -> tuple[Tool, ...]:
+    """Return the tools of the page in a chat: listed for hosts that show one, and kept from models by them (CHAT-1).
+
+    Most clients show no page, so what these tools need is imported when one of them is asked for.
+    """
+    from interlock.server.tools.answer_question import ANSWER_QUESTION  # noqa: PLC0415 — see above
+    from interlock.server.tools.show_run import SHOW_RUN  # noqa: PLC0415 — see above
+
+    return SHOW_RUN, ANSWER_QUESTION
+
+
 def tool_named(name: str) -> Tool | None:
     """Return the tool with this name, or None."""
-    return next((tool for tool in (*TOOLS, *PAGE_TOOLS) if tool.name == name), None)
+    found = next((tool for tool in TOOLS if tool.name == name), None)
+    return found or next((tool for tool in page_tools() if tool.name == name), None)
