@@ -86,7 +86,10 @@ def build_app(
         (*EXPECTED_ERRORS, RefusedPageError, HTTPException, Exception), fail
     )
     guard = Middleware(Guard, access=access, templates=templates)
-    return Starlette(routes=routes, middleware=[guard], exception_handlers=handlers)
+    app = Starlette(routes=routes, middleware=[guard], exception_handlers=handlers)
+    # A path that no page has is not found: no answer sends a browser to an address that a request wrote.
+    app.router.redirect_slashes = False
+    return app
 
 
 def _failed(templates: Templates, request: Request, error: Exception) -> Response:

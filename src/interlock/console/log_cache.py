@@ -1,21 +1,25 @@
-"""What is kept of the logs until they change: their versions, and the reports that took long (CON-6, CON-7)."""
+"""What is kept of the logs until they change: their versions, and the views that took long (CON-6, CON-7)."""
 
 import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
-from interlock.kernel.console_budgets import CONSOLE_REPORTS_KEPT, CONSOLE_SLOW_LOOK_S, CONSOLE_SLOW_S, CONSOLE_WAIT_S
+from interlock.kernel.console_budgets import (
+    CONSOLE_ENDED_S,
+    CONSOLE_REPORTS_KEPT,
+    CONSOLE_SLOW_LOOK_S,
+    CONSOLE_SLOW_S,
+    CONSOLE_WAIT_S,
+)
 from interlock.kernel.ids import SessionId
-from interlock.service.audit.damage import Viewed
-from interlock.service.report.session_report import SessionReport
 from interlock.store.ports.reader import LogVersion, SessionReader
 
 _LOOK_SHARE = 10
 """A look takes at most one part of so many of the time: a large data directory is looked at less often."""
 
-ReportKey = tuple[str, str, tuple[int, int]]
-"""A session, a run, and how many of its steps are shown."""
+_View = TypeVar("_View")
 
 
 class RecentVersions:
@@ -69,13 +73,15 @@ class RecentVersions:
 
 @dataclass(slots=True)
 class Reading:
-    """A report that is being made. `events` is how many events were verified; None until the whole log is."""
+    """A view that is being made. `events` is how many events were verified; None until the whole log is."""
 
     version: LogVersion | None
     began_s: float = field(default_factory=time.monotonic)
     events: int | None = None
-    found: Viewed[SessionReport] | Exception | None = None
+    found: Any = None
+    """The view, or the error that making it raised. Its type is that of the call that began it."""
     ended: threading.Event = field(default_factory=threading.Event)
+    ended_s: float = 0.0
 
     @property
     def seconds(self) -> int:
@@ -83,33 +89,38 @@ class Reading:
         return int(time.monotonic() - self.began_s)
 
 
-Make = Callable[[ReportKey, Reading], Viewed[SessionReport]]
+ViewKey = tuple[str, ...]
+"""A session, and what of it is shown: calls with the same key make the same view."""
 
 
-class RunReports:
-    """Makes reports in their own threads, and keeps those that took long until their log changes.
+class Readings:
+    """Makes views in their own threads, and keeps those that took long until their log changes.
 
     So a page of a long run appears at once, and shows the progress.
     """
 
-    def __init__(self, versions: RecentVersions, make: Make) -> None:
-        self._versions, self._make = versions, make
+    def __init__(self, versions: RecentVersions) -> None:
+        self._versions = versions
         self._mutex = threading.Lock()
-        self._kept: dict[ReportKey, tuple[LogVersion | None, Viewed[SessionReport]]] = {}
-        self._readings: dict[ReportKey, Reading] = {}
+        self._kept: dict[ViewKey, tuple[LogVersion | None, Any]] = {}
+        self._readings: dict[ViewKey, Reading] = {}
 
-    def report(self, key: ReportKey) -> tuple[Viewed[SessionReport] | None, Reading | None]:
-        """Return a report, and what is still being read. With a reading, the report is an earlier one, or None.
+    def view(
+        self, key: ViewKey, make: Callable[[Reading], _View], *, is_kept: bool = True
+    ) -> tuple[_View | None, Reading | None]:
+        """Return a view, and what is still being read. With a reading, the view is an earlier one, or None.
+
+        Without `is_kept` the view is made again for each page: it says what holds now, not what the log contains.
 
         Raises:
             RefusedPageError, SessionUnhealthyError, ContentDamagedError, StoreFailureError: Whatever making it raised.
         """
-        # The version is read before the log, so a report is never kept as newer than it is.
+        # The version is read before the log, so a view is never kept as newer than it is.
         version = self._versions.read().get(SessionId(key[0]))
         kept = self._kept.get(key)
         if kept is not None and version is not None and kept[0] == version:
             return kept[1], None
-        reading = self._reading(key, version)
+        reading = self._reading(key, version, make, is_kept=is_kept)
         if not reading.ended.wait(CONSOLE_WAIT_S):
             return kept[1] if kept is not None else None, reading
         with self._mutex:
@@ -117,39 +128,49 @@ class RunReports:
                 del self._readings[key]
         if isinstance(reading.found, Exception):
             raise reading.found
-        assert reading.found is not None, "it has ended"
         return reading.found, None
 
-    def _reading(self, key: ReportKey, version: LogVersion | None) -> Reading:
-        """Return the reading of a report that is under way, or begin one."""
+    def _reading(
+        self, key: ViewKey, version: LogVersion | None, make: Callable[[Reading], _View], *, is_kept: bool
+    ) -> Reading:
+        """Return the reading of a view that is under way, or begin one."""
         with self._mutex:
             under_way = self._readings.get(key)
-            if under_way is not None and (under_way.version == version or not under_way.ended.is_set()):
+            if under_way is not None and _is_usable(under_way, version, is_kept=is_kept):
                 return under_way
             reading = self._readings[key] = Reading(version)
             for name in [name for name, one in self._readings.items() if one.ended.is_set()]:
                 del self._readings[name]
             is_one_too_many = len(self._readings) > CONSOLE_REPORTS_KEPT
+        arguments = (key, reading, make, is_kept)
         if is_one_too_many:
-            self._run(key, reading)
+            self._run(*arguments)
         else:
             # A daemon: the process ends without it, as it writes nothing.
-            threading.Thread(target=self._run, args=(key, reading), daemon=True).start()
+            threading.Thread(target=self._run, args=arguments, daemon=True).start()
         return reading
 
-    def _run(self, key: ReportKey, reading: Reading) -> None:
+    def _run(self, key: ViewKey, reading: Reading, make: Callable[[Reading], _View], is_kept: bool) -> None:  # noqa: FBT001 — a thread takes its arguments in order
         try:
-            reading.found = found = self._make(key, reading)
-            if time.monotonic() - reading.began_s > CONSOLE_SLOW_S:
+            reading.found = found = make(reading)
+            if is_kept and time.monotonic() - reading.began_s > CONSOLE_SLOW_S:
                 self._keep(key, reading.version, found)
         except Exception as error:  # noqa: BLE001 — the request that waits for it raises it
             reading.found = error
         finally:
+            reading.ended_s = time.monotonic()
             reading.ended.set()
 
-    def _keep(self, key: ReportKey, version: LogVersion | None, found: Viewed[SessionReport]) -> None:
+    def _keep(self, key: ViewKey, version: LogVersion | None, found: object) -> None:
         with self._mutex:
             self._kept.pop(key, None)
             self._kept[key] = (version, found)
             while len(self._kept) > CONSOLE_REPORTS_KEPT:
                 del self._kept[next(iter(self._kept))]
+
+
+def _is_usable(reading: Reading, version: LogVersion | None, *, is_kept: bool) -> bool:
+    """Say whether a page may show what a reading finds: it is under way, of this version, or ended just now."""
+    if not reading.ended.is_set() or (is_kept and reading.version == version):
+        return True
+    return not is_kept and time.monotonic() - reading.ended_s < CONSOLE_ENDED_S

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import TypeVar
 
 from interlock.console.followed import FollowedHistories
-from interlock.console.log_cache import Reading, RecentVersions, ReportKey, RunReports
+from interlock.console.log_cache import Reading, Readings, RecentVersions, ViewKey
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import Digest, NodeId, RunId, SessionId
 from interlock.service.audit.damage import Viewed
+from interlock.service.audit.proof import Proof, prove_session
 from interlock.service.clock import Clock
 from interlock.service.report.run_list import is_source_visible
 from interlock.service.report.session_report import SessionReport, SessionReporter
@@ -51,7 +52,7 @@ class Sources:
     plans: Plans = field(init=False)
     versions: RecentVersions = field(init=False)
     _summaries: Summaries = field(default_factory=Summaries, init=False)
-    _reports: RunReports = field(init=False)
+    _readings: Readings = field(init=False)
     _histories: FollowedHistories = field(init=False)
     _mutex: threading.Lock = field(default_factory=threading.Lock, init=False)
 
@@ -59,7 +60,7 @@ class Sources:
         object.__setattr__(self, "plans", Plans(self.store))
         object.__setattr__(self, "_histories", FollowedHistories(self.store, self.plans))
         object.__setattr__(self, "versions", RecentVersions(self.store))
-        object.__setattr__(self, "_reports", RunReports(self.versions, self._make_report))
+        object.__setattr__(self, "_readings", Readings(self.versions))
 
     def listing(self) -> Listing:
         """Return all sessions; those that have not changed are not read again.
@@ -101,13 +102,9 @@ class Sources:
             RefusedPageError: There is no such run.
             SessionUnhealthyError, ContentDamagedError, StoreFailureError: See `service.failures`.
         """
-        return self._reports.report((session, run, steps))
-
-    def _make_report(self, key: ReportKey, reading: Reading) -> Viewed[SessionReport]:
-        session, run, (shown, after) = key
+        shown, after = steps
 
         def make(history: History) -> SessionReport:
-            reading.events = history.session.next_index
             if run not in history.session.runs:
                 raise RefusedPageError(missing(f"run {run}", session), 404)
             reporter = SessionReporter(self.store, self.plans, history, self.keys)
@@ -115,7 +112,35 @@ class Sources:
             (one,) = report.runs
             return replace(report, runs=(replace(one, steps=one.steps[: max(0, len(one.steps) - after)]),))
 
-        return self.view_session(session, make)
+        return self.view_or_progress((session, "run", run, *map(str, steps)), make)
+
+    def view_or_progress(
+        self, key: ViewKey, make: Callable[[History], _View]
+    ) -> tuple[Viewed[_View] | None, Reading | None]:
+        """Make a view of the session that a key begins with. If it takes long: an earlier one, and what is being read.
+
+        Raises:
+            RefusedPageError, SessionUnhealthyError, ContentDamagedError, StoreFailureError: See `view_session`.
+        """
+
+        def making(reading: Reading) -> Viewed[_View]:
+            def make_counted(history: History) -> _View:
+                reading.events = history.session.next_index
+                return make(history)
+
+            return self.view_session(key[0], make_counted)
+
+        return self._readings.view(key, making)
+
+    def proof(self, session: SessionId) -> tuple[Proof | None, Reading | None]:
+        """Compute every recorded decision of a session again, now; what is being read, if it takes long.
+
+        Raises:
+            StoreFailureError: The disk failed.
+        """
+        return self._readings.view(
+            (session, "proof"), lambda _: prove_session(self.store, self.plans, session), is_kept=False
+        )
 
     def branch(self, session: str, node: str) -> Viewed[tuple[SessionReporter, RunContext, Node]]:
         """Return what reports the branch to a node.
@@ -124,17 +149,21 @@ class Sources:
             RefusedPageError: The session has no such node.
             SessionUnhealthyError, ContentDamagedError, StoreFailureError: See `service.failures`.
         """
+        return self.view_session(session, lambda history: self.branch_in(history, session, node))
 
-        def make(history: History) -> tuple[SessionReporter, RunContext, Node]:
-            found = history.session.nodes.get(NodeId(node))
-            if found is None:
-                raise RefusedPageError(missing(f"node {node}", session), 404)
-            if found.kind == "checkpoint" and found.parent is not None:
-                found = history.session.nodes[found.parent]
-            run_context = load_run_context(history.session, history.session.runs[found.run], self.plans)
-            return SessionReporter(self.store, self.plans, history, self.keys), run_context, found
+    def branch_in(self, history: History, session: str, node: str) -> tuple[SessionReporter, RunContext, Node]:
+        """Return what reports the branch to a node of a history.
 
-        return self.view_session(session, make)
+        Raises:
+            RefusedPageError: The session has no such node.
+        """
+        found = history.session.nodes.get(NodeId(node))
+        if found is None:
+            raise RefusedPageError(missing(f"node {node}", session), 404)
+        if found.kind == "checkpoint" and found.parent is not None:
+            found = history.session.nodes[found.parent]
+        run_context = load_run_context(history.session, history.session.runs[found.run], self.plans)
+        return SessionReporter(self.store, self.plans, history, self.keys), run_context, found
 
 
 def missing(what: str, session: str) -> Refusal:

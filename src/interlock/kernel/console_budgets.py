@@ -31,8 +31,10 @@ CONSOLE_SLOW_S = 0.2
 """A report of a run that takes longer is kept until the log changes: to make it again is not free."""
 CONSOLE_SLOW_LOOK_S = 0.1
 """A page uses versions of all logs that were read before only if to read them takes longer: thousands of sessions."""
-CONSOLE_WAIT_S = 0.1
-"""How long a page waits for its report before it shows the progress: a person sees a page within 0.3 seconds."""
+CONSOLE_WAIT_S = 0.05
+"""How long a page waits for its view before it shows the progress: a person sees a page within 0.3 seconds."""
+CONSOLE_ENDED_S = 10.0
+"""How long a finished proof waits for the page that asks for it: far longer than such a page waits to ask again."""
 CONSOLE_REPORTS_KEPT = 8
 """Reports of long runs that are kept: the pages that one person has open."""
 CONSOLE_HISTORIES_KEPT = 2

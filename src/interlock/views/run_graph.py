@@ -1,7 +1,7 @@
 """A run as a graph, with its preferred tip (READ-3)."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from interlock.kernel.ids import NodeId, RunId, fork_attempt, node_of_attempt
 from interlock.views.session import Node, Session
@@ -63,6 +63,22 @@ def newest_part(graph: GraphNode, nodes_max: int) -> GraphNode:
     while (above := parents.get(found.node.node)) is not None and sizes[above.node.node] <= nodes_max:
         found = above
     return found
+
+
+def preferred_branch(graph: GraphNode) -> GraphNode:
+    """Return the nodes from a node to the preferred tip, without other branches; the graph itself has no such tip."""
+    order, path = list(walk(graph)), list[GraphNode]()
+    parents = {child.node.node: here for here in order for child in here.children}
+    here = next((one for one in order if one.is_tip), None)
+    if here is None:
+        return graph
+    while here is not None:
+        path.append(here)
+        here = parents.get(here.node.node)
+    branch = replace(path[0], children=())
+    for above in path[1:]:
+        branch = replace(above, children=(branch,))
+    return branch
 
 
 def split_children(here: GraphNode) -> tuple[GraphNode | None, list[GraphNode]]:

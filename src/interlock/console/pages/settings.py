@@ -1,7 +1,6 @@
 """The configuration as it is written and as it applies, keys, clients, and what a collection would delete (CON-12)."""
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from starlette.requests import Request
@@ -55,7 +54,7 @@ class SettingsPage:
             "desired_hash": None if isinstance(desired, str) else applied_config_hash(desired),
             "keys": self.maintenance.keys(),
             "clients": self.maintenance.clients(),
-            "collection": _collection(self.maintenance.collection()) if is_collecting else None,
+            "collection": self.maintenance.collection() if is_collecting else None,
         }
         return self.templates.page(request, "settings.html", values)
 
@@ -73,10 +72,6 @@ def setting_rows(applied: Settings, desired: Settings) -> list[SettingRow]:
         )
         for one in applied_keys(desired)
     ]
-
-
-def _collection(found: Mapping[str, Json]) -> list[tuple[str, str]]:
-    return [(name, _text(value)) for name, value in found.items()]
 
 
 def _text(value: Json) -> str:

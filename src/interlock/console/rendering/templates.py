@@ -1,11 +1,12 @@
 """The templates of all pages: every value is escaped, unless a renderer of Interlock made it safe."""
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
@@ -33,6 +34,8 @@ class Templates:
             "flat": _flat,
             "printable": printable,
             "address": address_of,
+            "coded": _coded,
+            "spelled": _spelled,
         }
 
     def page(self, request: Request, template: str, values: Mapping[str, Any], status: int = 200) -> Response:
@@ -41,11 +44,19 @@ class Templates:
             "nonce": request.state.nonce,
             "token": getattr(request.state, "token", None),
             "live": "",
+            "path": request.url.path,
             "version": VERSION,
         }
         body = self._environment.get_template(template).render({**shared, **values})
         # A lone surrogate is a character that no encoding has.
         return HTMLResponse(body.encode("utf-8", "backslashreplace"), status)
+
+    def reading(self, request: Request, title: str, reading: object, live: str = "") -> Response:
+        """Return a page that says how far a view is, and asks for it until it is made.
+
+        `live` is the session of which the view then shows changes.
+        """
+        return self.page(request, "reading.html", {"title": title, "reading": reading, "live": live})
 
     def message(self, request: Request, status: int, found: str, fix: str) -> Response:
         """Return a page that says what was found and what to do."""
@@ -71,3 +82,15 @@ def _notes(text: str) -> Markup:
 
 def _flat(text: str | None) -> str:
     return flat(text) if text is not None else ""
+
+
+def _coded(text: str) -> Markup:
+    """Return a sentence of Interlock with its commands as code. Text of others never comes here."""
+    parts = str(escape(flat(text))).split("`")
+    return safe("".join(f"<code>{part}</code>" if number % 2 else part for number, part in enumerate(parts)))
+
+
+def _spelled(name: str) -> str:
+    """Return the name of a field in words: `ageDays` is "Age days"."""
+    words = re.sub(r"(?<=[a-z])([A-Z])", lambda found: f" {found[1].lower()}", name).replace("_", " ")
+    return words[:1].upper() + words[1:]

@@ -5,11 +5,11 @@
 
   const ago = (time) => {
     const at = Date.parse(time.dateTime), past = (Date.now() - at) / 1000;
-    if (Number.isNaN(at) || past < -60) return;
+    if (Number.isNaN(at)) return;
     const units = [[86400, "day"], [3600, "hour"], [60, "minute"]];
-    const [size, unit] = units.find(([seconds]) => past >= seconds) || [0, ""];
+    const [size, unit] = units.find(([seconds]) => Math.abs(past) >= seconds) || [0, ""];
     time.title = time.dateTime;
-    time.textContent = size ? new Intl.RelativeTimeFormat("en", { numeric: "auto" }).format(-Math.floor(past / size), unit) : "just now";
+    time.textContent = size ? new Intl.RelativeTimeFormat("en", { numeric: "auto" }).format(-Math.trunc(past / size), unit) : "just now";
   };
   const times = () => document.querySelectorAll("time[datetime]").forEach(ago);
 
@@ -18,9 +18,18 @@
     document.querySelectorAll(".picture a[data-node]").forEach((box) => box.classList.toggle("chosen", box.dataset.node === node));
   };
 
+  // The newest part of a long run is at the end of its picture and of its list.
+  const scrollToTip = () => {
+    const tip = document.querySelector("[data-tip]");
+    if (tip) document.querySelectorAll(".beside .picture").forEach((part) => {
+      const box = [...part.querySelectorAll("a[data-node]")].find((one) => one.dataset.node === tip.dataset.node);
+      if (box) part.scrollTop += box.getBoundingClientRect().top - part.getBoundingClientRect().top - part.clientHeight / 2;
+    });
+  };
+
   // A box of the picture selects the step on the same page, if it is shown there; else the link leads to its own page.
   document.addEventListener("click", (event) => {
-    const box = event.target instanceof Element && event.target.closest(".picture a[data-node]");
+    const box = event.target instanceof Element && event.target.closest(".picture svg a[data-node]");
     if (!box || event.metaKey || event.ctrlKey || !document.getElementById(box.dataset.node)) return;
     event.preventDefault();
     location.hash = box.dataset.node;
@@ -61,16 +70,56 @@
     rendered = fresh.innerHTML;
     document.title = page.title;
     const open = [...shown.querySelectorAll("details")].map((one) => one.open);
+    const scrolled = [...shown.querySelectorAll(".picture")].map((one) => one.scrollTop);
+    const steps = shown.querySelector("#steps[data-more]"), fresher = fresh.querySelector("#steps");
+    // Older steps that were loaded stay: a person reads them.
+    if (steps && fresher) { fresher.replaceWith(steps); newer(steps); }
     const focused = document.activeElement && document.activeElement.getAttribute("href");
     const held = document.createElement("div");
     held.id = "live";
     held.append(...fresh.childNodes);
     held.querySelectorAll("details").forEach((one, at) => { one.open = one.open || Boolean(open[at]); });
     shown.replaceWith(held);
+    if (scrolled.length) held.querySelectorAll(".picture").forEach((one, at) => { one.scrollTop = scrolled[at] || 0; });
+    else scrollToTip();
     if (focused) [...held.querySelectorAll("a[href]")].find((one) => one.getAttribute("href") === focused)?.focus();
     times();
     select();
     wait();
+    observe();
+  };
+
+  // Older steps are loaded as one scrolls. A bounded number stays in the page, and a link leads to the newest.
+  const STEPS_MAX = 100;
+  const newer = (steps) => {
+    if (steps.querySelector("#newer")) return;
+    const link = Object.assign(document.createElement("a"), { id: "newer", className: "button", href: location.pathname, textContent: "Newest steps" });
+    steps.querySelector("h2").after(link);
+  };
+  const older = async (link) => {
+    const steps = document.getElementById("steps"), more = document.getElementById("older");
+    const page = new DOMParser().parseFromString(await (await fetch(link.href)).text(), "text/html");
+    const articles = page.querySelectorAll("#steps article"), next = page.querySelector("#older");
+    if (!articles.length || !steps.isConnected) return;
+    steps.dataset.more = "yes";
+    more.before(...articles);
+    if (next) link.href = next.querySelector("a").getAttribute("href");
+    else more.remove();
+    const all = steps.querySelectorAll("article");
+    if (all.length > STEPS_MAX) { newer(steps); [...all].slice(0, all.length - STEPS_MAX).forEach((one) => one.remove()); }
+    times();
+  };
+  let loadingOlder = false;
+  const seen = new IntersectionObserver((entries) => {
+    const link = document.querySelector("#older a");
+    if (!link || loadingOlder || !entries.some((one) => one.isIntersecting)) return;
+    loadingOlder = true;
+    older(link).catch(() => {}).finally(() => { loadingOlder = false; observe(); });
+  }, { rootMargin: "200px" });
+  const observe = () => {
+    seen.disconnect();
+    const more = document.getElementById("older");
+    if (more) seen.observe(more);
   };
 
   // A form decides something: it is sent with the token of its page, and the answer takes the place of the content.
@@ -147,7 +196,7 @@
   const wait = () => {
     if (waiting || !document.querySelector("[data-reading]")) return;
     waiting = true;
-    setTimeout(() => refresh().finally(() => { waiting = false; wait(); }), 500);
+    setTimeout(() => refresh().finally(() => { waiting = false; wait(); }), 400);
   };
 
   let stream = null;
@@ -170,7 +219,9 @@
   if (document.querySelector("[data-enter]")) enter();
   times();
   select();
+  scrollToTip();
   wait();
+  observe();
   live();
   window.addEventListener("hashchange", () => (document.querySelector("[data-enter]") ? enter() : select()));
   document.addEventListener("visibilitychange", () => { if (!document.hidden && stream === null) refresh(); live(); });

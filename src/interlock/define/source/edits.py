@@ -28,6 +28,9 @@ _OWN_LINE = re.compile(
 )
 """The first line of a member in YAML, of which a quoted text or a list in brackets ends on the line."""
 _ANCHOR = re.compile(r"\s[&*][A-Za-z]")
+_DERIVED_FROM = {"id": "title", "title": "id", "name": "id"}
+"""A member that is missing, and the one beside it that its value is derived from. All else is the author's choice."""
+_WORDS = re.compile(r"[a-z0-9]+")
 _decode_value = json.JSONDecoder().raw_decode
 
 
@@ -47,14 +50,60 @@ def text_edits(text: str, text_format: TextFormat, diagnostics: Iterable[Diagnos
     left to its author.
     """
     listed = list(diagnostics)
-    at = find_positions(text.encode("utf-8", "surrogatepass"), text_format, [one.path for one in listed])
+    siblings = {one.path: sibling for one in listed if (sibling := _sibling_of(one, listed)) is not None}
+    places = [*(one.path for one in listed), *siblings.values()]
+    at = find_positions(text.encode("utf-8", "surrogatepass"), text_format, places)
     begins = _line_begins(text)
-    return [
-        _edit_at(text, text_format, _offset(begins, at[one.path]), one.replacement)
-        if one.replacement is not None and one.path in at
-        else None
-        for one in listed
-    ]
+    edits: list[TextEdit | None] = []
+    for one in listed:
+        if one.replacement is not None and one.path in at:
+            edits.append(_edit_at(text, text_format, _offset(begins, at[one.path]), one.replacement))
+        elif one.path in siblings and siblings[one.path] in at:
+            place = _offset(begins, at[siblings[one.path]])
+            edits.append(_added(text, text_format, place, (_key_of(one.path), _key_of(siblings[one.path]))))
+        else:
+            edits.append(None)
+    return edits
+
+
+def _key_of(path: str) -> str:
+    return path.rpartition(".")[2]
+
+
+def _sibling_of(one: Diagnostic, listed: Iterable[Diagnostic]) -> str | None:
+    """Return the path of the member that a missing one can be derived from; None if there is none.
+
+    A key that is there with another spelling is renamed instead.
+    """
+    parent, dot, key = one.path.rpartition(".")
+    if one.code != "missing_key" or key not in _DERIVED_FROM:
+        return None
+    renamed = (other.replacement.write for other in listed if other.replacement and other.replacement.is_key)
+    return None if key in renamed else f"{parent}{dot}{_DERIVED_FROM[key]}"
+
+
+def _added(text: str, text_format: TextFormat, at: int, keys: tuple[str, str]) -> TextEdit | None:
+    """Return the edit that adds a member before the one from which its value is derived; a name is made of an id."""
+    key, sibling = keys
+    named = re.compile(rf"""["']?{sibling}["']?\s*:\s*(?P<value>"[^"\\\n]*"|[\w .-]+)""").match(text, at)
+    if named is None or (text_format == "json" and not named["value"].startswith('"')):
+        return None
+    value = _derived(key, named["value"].strip('" '))
+    if value is None:
+        return None
+    before = text[text.rfind("\n", 0, at) + 1 : at]
+    is_block = text_format == "yaml" and not before.strip(" -")
+    if is_block:
+        return TextEdit(start=at, end=at, write=f"{key}: {json.dumps(value, ensure_ascii=False)}\n{' ' * len(before)}")
+    name = json.dumps(key) if text_format == "json" else key
+    return TextEdit(start=at, end=at, write=f"{name}: {json.dumps(value, ensure_ascii=False)}, ")
+
+
+def _derived(key: str, value: str) -> str | None:
+    if key == "id":
+        return "-".join(_WORDS.findall(value.lower())) or None
+    words = " ".join(re.findall(r"\w+", value.rpartition(".")[2].replace("_", " ")))
+    return words[:1].upper() + words[1:] or None
 
 
 def _line_begins(text: str) -> list[int]:

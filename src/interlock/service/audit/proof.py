@@ -1,0 +1,102 @@
+"""Proves a session: what differs, how much was examined, and whether each run conforms to its plan (VERIFY-1)."""
+
+from collections import Counter
+from dataclasses import dataclass
+
+from interlock.engine.published import Published
+from interlock.kernel.ids import SessionId
+from interlock.record.content import collect_references
+from interlock.record.events import AdvanceRecordedEvent, EventReceivedEvent
+from interlock.service.audit.verify import Mismatch, unfinished_note, verify_session
+from interlock.service.run.context import load_run_context
+from interlock.service.run.lifecycle import read_lifecycle
+from interlock.service.run.plans import Plans
+from interlock.store.ports.errors import ContentDamagedError, SessionUnhealthyError
+from interlock.store.ports.reader import SessionReader
+from interlock.views.lifecycle.conformance import faults_of
+
+
+class Examined(Published):
+    """How much of a session `verify_session` examines."""
+
+    appends: int
+    events: int
+    decisions: int
+    contents: int
+    signatures: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunConformance:
+    """Whether the lifecycle of a run's preferred branch is a possible history of its plan; None: it is not complete."""
+
+    label: str
+    run: str
+    faults: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proof:
+    """What differs in a session, how much was examined, and the conformance of each run.
+
+    `examined` is None, and there is no conformance, if the log cannot be read.
+    """
+
+    mismatches: tuple[Mismatch, ...]
+    examined: Examined | None
+    conformance: tuple[RunConformance, ...]
+    note: str | None
+
+
+def prove_session(store: SessionReader, plans: Plans, session: SessionId) -> Proof:
+    """Verify a session as `verify_session` does, and say what that covered.
+
+    Raises:
+        StoreFailureError: The disk failed.
+    """
+    return Proof(
+        mismatches=verify_session(store, plans, session),
+        examined=examine(store, session),
+        conformance=_conformance(store, plans, session),
+        note=unfinished_note(store, session),
+    )
+
+
+def examine(reader: SessionReader, session: SessionId) -> Examined | None:
+    """Count what `verify_session` examines of a session; None if its log cannot be read.
+
+    Raises:
+        StoreFailureError: The disk failed.
+    """
+    try:
+        appends = reader.history(session)
+    except SessionUnhealthyError:
+        return None
+    events = [event for append in appends for event in append]
+    kinds = Counter(type(event) for event in events)
+    found = collect_references(events)
+    return Examined(
+        appends=len(appends),
+        events=len(events),
+        decisions=kinds[AdvanceRecordedEvent],
+        contents=len(found.snapshots) + len(found.workflows) + len(found.artifacts),
+        signatures=sum(isinstance(one, EventReceivedEvent) and one.data.signed is not None for one in events),
+    )
+
+
+def _conformance(store: SessionReader, plans: Plans, session: SessionId) -> tuple[RunConformance, ...]:
+    try:
+        loaded = store.load(session)
+        if loaded is None:
+            return ()
+        found: list[RunConformance] = []
+        for run in loaded.runs.values():
+            context = load_run_context(loaded, run, plans)
+            assert run.tip is not None, "a run begins with its root"
+            lifecycle = read_lifecycle(store, context, loaded.nodes[run.tip])
+            events = (event.to_json() for event in lifecycle.events)
+            faults = None if lifecycle.partial else len(faults_of(events, context.workflow.plan))
+            found.append(RunConformance(label=loaded.label(run.run), run=run.run, faults=faults))
+        return tuple(found)
+    except (SessionUnhealthyError, ContentDamagedError):
+        return ()

@@ -1,0 +1,50 @@
+"""The page of a long run in Chromium: its newest part first, the older steps as one scrolls, and no more than fit."""
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+from tests.support.browser import Watched, chromium, console_process, free_port, require_browser
+
+from interlock.testing.harness import Harness, linear_workflow
+
+STEPS, STEPS_MAX = 140, 100
+IS_BOX_SHOWN = """() => {
+  const node = document.querySelector("[data-tip]").dataset.node, figure = document.querySelector("figure.picture");
+  const box = figure.querySelector(`a[data-node="${node}"]`).getBoundingClientRect();
+  const around = figure.getBoundingClientRect();
+  return box.top >= around.top && box.bottom <= around.bottom;
+}"""
+
+
+@pytest.mark.inv("CON-6", "CON-7", "CON-14")
+def test_older_steps_appear_as_one_scrolls_and_stay_while_the_run_continues(tmp_path: Path) -> None:
+    require_browser()
+    harness = Harness.on_disk(tmp_path / "data", linear_workflow("team.long", *(f"s{one}" for one in range(STEPS))))
+    began = answer = harness.start("team.long", goal="Do a lot")
+    for number in range(STEPS - 2):
+        answer = harness.advance(answer, f"Finished part {number}. with care")
+    port = free_port()
+    with chromium() as browser, console_process(tmp_path / "data", tmp_path, port) as link:
+        watched = Watched(browser.new_page())
+        page = watched.page
+        page.goto(link)
+        page.get_by_role("link", name="Do a lot").click()
+        expect(page.locator("#steps article").first).to_contain_text(f"Step s{STEPS - 2}")
+        # The picture and the list begin at the pending step.
+        page.get_by_role("heading", name="Picture").evaluate("(heading) => heading.scrollIntoView()")
+        expect(page.locator("#tree [data-tip]")).to_be_in_viewport()
+        assert page.evaluate(IS_BOX_SHOWN)
+        steps, oldest = page.locator("#steps article"), page.get_by_text("Finished part 0. with care")
+        while not oldest.count():
+            page.mouse.wheel(0, 4_000)
+            page.wait_for_timeout(50)
+        assert steps.count() <= STEPS_MAX
+        harness.advance(answer, "Finished the last but one.")
+        expect(page.locator("#tree [data-tip]")).to_contain_text(f"Step s{STEPS - 1}")
+        assert oldest.count() == 1, "what a person reads stays"
+        page.get_by_role("link", name="Newest steps").click()
+        expect(page.get_by_text("Finished the last but one.")).to_be_visible()
+        assert steps.count() <= STEPS_MAX
+        assert watched.wrong == []
+    assert harness.session_of(began) in page.url
