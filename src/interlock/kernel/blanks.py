@@ -103,5 +103,7 @@ def _separate(value: Outline, path: str, fills: list[Fill], *, is_item: bool = F
         items = [_separate(item, f"{path}[{at}]", fills, is_item=True) for at, item in enumerate(value)]
         count = max((at for at, item in enumerate(items, 1) if item is not _OPEN), default=0)
         # An open item before a fixed one keeps its place.
-        return [{} if item is _OPEN else item for item in items[:count]] if count or not items else _OPEN
+        return (
+            [dict[str, object]() if item is _OPEN else item for item in items[:count]] if count or not items else _OPEN
+        )
     return value

@@ -9,7 +9,7 @@ import pytest
 
 PROGRAM = """
 import json, sys
-from interlock.server.sdk import defer_packages
+from interlock.server.transport.sdk import defer_packages
 defer_packages()
 import mcp.server.lowlevel
 from mcp import types

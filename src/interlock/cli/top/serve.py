@@ -92,7 +92,7 @@ def load(settings: Settings) -> Loaded:
     """Import the server, which takes half a second, and build it."""
     # The SDK defines hundreds of models, of which a connection uses a few: each is built when it is first used.
     BaseModel.model_config["defer_build"] = True
-    from interlock.server.sdk import defer_packages  # noqa: PLC0415 — as below
+    from interlock.server.transport.sdk import defer_packages  # noqa: PLC0415 — as below
 
     defer_packages()
     from interlock.config.ports import local_ports  # noqa: PLC0415 — the SDK is imported after the checks
