@@ -58,7 +58,7 @@ def test_the_replay_page_and_the_command_number_events_alike(place: Place, harne
     run = f"/sessions/{where['sessionId']}/runs/{where['runId']}"
     for entry in place.run("timeline", "--json").json()["entries"]:
         page = browser.get(f"{run}/replay?at={entry['last']}").text
-        assert f"As of event {entry['last']}<" in page
+        assert f"as it was after event {entry['last']}<" in page
         lines = place.run("show", "--at", str(entry["last"])).out
         assert f"As of event {entry['last']}." in lines
         for note in ("Built it with care.", "Tried it with care."):
