@@ -40,9 +40,12 @@ def test_older_steps_appear_as_one_scrolls_and_stay_while_the_run_continues(tmp_
             page.mouse.wheel(0, 4_000)
             page.wait_for_timeout(50)
         assert steps.count() <= STEPS_MAX
+        part = page.locator("#live summary").first
+        part.focus()
         harness.advance(answer, "Finished the last but one.")
         expect(page.locator("#tree [data-tip]")).to_contain_text(f"Step s{STEPS - 1}")
         assert oldest.count() == 1, "what a person reads stays"
+        expect(part).to_be_focused()
         page.get_by_role("link", name="Newest steps").click()
         expect(page.get_by_text("Finished the last but one.")).to_be_visible()
         assert steps.count() <= STEPS_MAX

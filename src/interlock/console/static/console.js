@@ -74,7 +74,9 @@
     const steps = shown.querySelector("#steps[data-more]"), fresher = fresh.querySelector("#steps");
     // Older steps that were loaded stay: a person reads them.
     if (steps && fresher) { fresher.replaceWith(steps); newer(steps); }
-    const focused = document.activeElement && document.activeElement.getAttribute("href");
+    const stopsOf = (part) => [...part.querySelectorAll("a[href], button, summary")];
+    const nameOf = (one) => one.getAttribute("href") || one.textContent.replace(/\d+/g, "");
+    const focused = stopsOf(shown).find((one) => one === document.activeElement);
     const held = document.createElement("div");
     held.id = "live";
     held.append(...fresh.childNodes);
@@ -82,7 +84,7 @@
     shown.replaceWith(held);
     if (scrolled.length) held.querySelectorAll(".picture").forEach((one, at) => { one.scrollTop = scrolled[at] || 0; });
     else scrollToTip();
-    if (focused) [...held.querySelectorAll("a[href]")].find((one) => one.getAttribute("href") === focused)?.focus();
+    if (focused) stopsOf(held).find((one) => nameOf(one) === nameOf(focused))?.focus();
     times();
     select();
     wait();
