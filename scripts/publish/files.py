@@ -10,7 +10,8 @@ from pydantic import BaseModel
 
 from interlock.config.form import config_schema
 from interlock.define.native.forms import WorkflowForm
-from interlock.kernel import budgets, console_budgets, drive_budgets, operations_budgets, workflow_budgets
+from interlock.kernel import budgets
+from interlock.kernel.budgets import console, drive, operations, workflow
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import CODES, CodeRule
 from interlock.plan.compiled import CompiledWorkflow
@@ -126,7 +127,7 @@ def _retry(rule: CodeRule) -> str:
 def _limits() -> str:
     values: Mapping[str, object] = {
         name: value
-        for module in (budgets, workflow_budgets, operations_budgets, drive_budgets, console_budgets)
+        for module in (budgets, workflow, operations, drive, console)
         for name, value in vars(module).items()
     }
     rows = [
@@ -134,5 +135,5 @@ def _limits() -> str:
         for name, value in values.items()
         if name.isupper() and isinstance(value, int | float) and name not in ("KIB", "DAY_S")
     ]
-    intro = "The reason for each limit is in the code (the modules of `kernel` whose names end with `budgets`).\n\n"
+    intro = "The reason for each limit is in the code (`kernel/budgets/`).\n\n"
     return "# Limits\n\n" + intro + "| limit | value |\n|---|---|\n" + "\n".join(rows) + "\n"

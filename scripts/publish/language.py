@@ -10,7 +10,7 @@ from typing import TypeAlias, cast
 
 from interlock.define import parts
 from interlock.define.native import condition_forms, forms, outside_forms, prompt_forms
-from interlock.kernel.workflow_budgets import (
+from interlock.kernel.budgets.workflow import (
     PROMPT_BYTES_MAX,
 )
 

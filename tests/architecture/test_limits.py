@@ -7,20 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from interlock.kernel import (
-    budgets,
-    console_budgets,
-    drive_budgets,
-    operations_budgets,
-    workflow_budgets,
-)
+from interlock.kernel import budgets
+from interlock.kernel.budgets import console, drive, operations, workflow
 
 TESTS = Path(__file__).parent.parent
 SRC = TESTS.parent / "src" / "interlock"
-BUDGETS = {
-    SRC / "kernel" / f"{module.__name__.rpartition('.')[2]}.py": module
-    for module in (budgets, console_budgets, drive_budgets, operations_budgets, workflow_budgets)
-}
+BUDGETS = {Path(str(module.__file__)): module for module in (budgets, console, drive, operations, workflow)}
 FORMAT = "part of a format: another number is another format"
 MEASURED = "measured on the engine, which fixes it"
 CODE = "a code or a mode that the operating system fixes"

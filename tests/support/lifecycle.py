@@ -5,9 +5,9 @@ from typing import Any
 
 from tests.support.executions import hold_executions
 
+from interlock.kernel.budgets.operations import LIFECYCLE_EVENT_BYTES_MAX, LIFECYCLE_REFS_BYTES_MAX
 from interlock.kernel.canonical import canonical_bytes
 from interlock.kernel.ids import RunId
-from interlock.kernel.operations_budgets import LIFECYCLE_EVENT_BYTES_MAX, LIFECYCLE_REFS_BYTES_MAX
 from interlock.record.snapshot import Complete
 from interlock.service.run.context import RunContext, load_run_context
 from interlock.service.run.lifecycle import read_lifecycle

@@ -1,11 +1,11 @@
 """What a channel is: where the user lets intents go, and what became of one (WORLD-6)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from interlock.kernel.budgets import CHANNEL_TIMEOUT_S
 from interlock.kernel.canonical import Json
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import SourceKind
 
 ChannelKind = Literal["command", "http", "file", "mcp"]
@@ -17,7 +17,7 @@ DEFAULT_SOURCES: tuple[ChannelSource, ...] = ("bundled", "user")
 """The sources whose workflows reach a channel that names none: not those of a project, which others can change."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ChannelConfig:
     """A channel as the user configured it. `accepts` are kinds of intents, `sources` kinds of sources of workflows.
 
@@ -36,7 +36,7 @@ class ChannelConfig:
     delivery: Delivery = "at_most_once"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Message:
     """What is sent: canonical JSON, which names the intent, and the id of the intent, which is equal in every try."""
 
@@ -44,7 +44,7 @@ class Message:
     body: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Result:
     """What became of one try. `unknown`: it may have arrived. `reply` is the answer, if it is a JSON object."""
 

@@ -5,13 +5,13 @@ The environment is the same whoever starts it, so the caller's `PATH` and variab
 
 import signal
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from interlock.channels.child import ChildStartError, Command, running_child
 from interlock.channels.kept_output import KeptOutput
 from interlock.kernel.budgets import CHECK_GRACE_S, CHECK_OUTPUT_KIB, CHECK_TIMEOUT_S, KIB
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import Digest
 
 Ended = Literal["exit", "signal", "timeout", "changed"]
@@ -19,7 +19,7 @@ Ended = Literal["exit", "signal", "timeout", "changed"]
 SEARCH_PATH = "/usr/local/bin:/opt/homebrew/bin:/usr/bin:/bin:/usr/sbin:/sbin"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CheckConfig:
     """A check as the user configured it: an argv without a shell, and the directories that it may run in.
 
@@ -40,7 +40,7 @@ class CheckConfig:
         return (*self.sandbox, *self.command)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PlacedCheck:
     """A check with the directory that it runs in."""
 
@@ -48,7 +48,7 @@ class PlacedCheck:
     directory: Path
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CheckFault:
     """Why a check does not run, and what to do."""
 
@@ -56,7 +56,7 @@ class CheckFault:
     fix: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CheckResult:
     """What became of a check. `exit` is negative after a signal; `digest` is that of the whole output."""
 

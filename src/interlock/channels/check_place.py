@@ -7,9 +7,9 @@ from itertools import islice
 from pathlib import Path
 
 from interlock.channels.check import CheckConfig, CheckFault, PlacedCheck
+from interlock.kernel.budgets.workflow import PROTECTED_BYTES_MAX, PROTECTED_FILES_MAX
 from interlock.kernel.canonical import Json, digest_of
 from interlock.kernel.ids import Digest
-from interlock.kernel.workflow_budgets import PROTECTED_BYTES_MAX, PROTECTED_FILES_MAX
 from interlock.record.world import PinnedCheck
 from interlock.store.regular_file import read_regular
 

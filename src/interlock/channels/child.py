@@ -11,12 +11,12 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from interlock.kernel.budgets import CHILD_DRAIN_BYTES_MAX, CHILD_POLL_S, CHILD_READ_BYTES
 from interlock.kernel.descent import DESCENDANT
 from interlock.kernel.errors import InterlockError
+from interlock.kernel.frozen import frozen
 
 Sink = Callable[[bytes], None]
 """Receives what a child writes, piece by piece, in order."""
@@ -33,7 +33,7 @@ class ChildStartError(InterlockError):
         self.program, self.why = program, why
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Command:
     """What to start: an argv, its environment, its directory, and the descriptors that it inherits.
 
@@ -48,7 +48,7 @@ class Command:
     joins_output: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ChildResult:
     """How a child ended. `code` is None if it took too long, and negative after a signal.
 

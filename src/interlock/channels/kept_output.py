@@ -3,10 +3,10 @@
 import hashlib
 import re
 
-from interlock.kernel.ids import Digest
-from interlock.kernel.workflow_budgets import (
+from interlock.kernel.budgets.workflow import (
     KEPT_OUTPUT_AS_JSON,
 )
+from interlock.kernel.ids import Digest
 
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 """Sequences that colour text and move the cursor in a terminal."""

@@ -2,7 +2,7 @@
 
 import json
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import cast
 
 from interlock.channels.channel import ChannelConfig
@@ -11,13 +11,14 @@ from interlock.config.data_dir import Origin
 from interlock.config.settings import Settings
 from interlock.engine.outside import SourceKey
 from interlock.kernel.canonical import Json, digest_of
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import Digest
 
 _PRESET = "preferences.preset"
 _PRESET_SETS = frozenset({"preferences.autonomy", "preferences.risk_policy"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class AppliedKey:
     """One key of the configuration with its value in effect."""
 

@@ -6,13 +6,14 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from interlock.channels.check import CheckConfig, CheckFault, PlacedCheck
 from interlock.channels.check_place import changed_fault, definition_digest, pin_check, place_check, place_fault
 from interlock.kernel.budgets import CHECKS_FILE_BYTES_MAX
 from interlock.kernel.canonical import digest_of_bytes
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import Digest, NodeId
 from interlock.record.world import PinnedCheck
 from interlock.service.ports import WaitingCheck, undefined_check
@@ -23,7 +24,7 @@ PROJECT_CHECKS = ".interlock/checks.toml"
 """The file of a project with its own checks, below its directory."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ProjectChecks:
     """A project's own checks as its file has them now, with the digest of the file. `fault` says why it has none."""
 
@@ -33,7 +34,7 @@ class ProjectChecks:
     fault: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LocalChecks:
     """The checks over a data directory (`Checks`). It reads nothing until a run has one."""
 

@@ -2,18 +2,18 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from interlock.config.places import nearest_existing, platform_data_dir
 from interlock.kernel.errors import InterlockError
+from interlock.kernel.frozen import frozen
 
 Origin = Literal["argument", "environment", "config file", "default"]
 """Where the value of a setting comes from."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PlaceArguments:
     """The directories that a command line names.
 

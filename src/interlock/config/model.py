@@ -1,6 +1,5 @@
 """The configuration: the values of `config.toml` in the data directory, and the defaults (CFG-1)."""
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from interlock.channels.channel import ChannelConfig
@@ -9,12 +8,13 @@ from interlock.engine.gates import AppAnswers, GateClaims
 from interlock.engine.outside import SourceKey
 from interlock.engine.published import Published
 from interlock.kernel.budgets import ARTIFACT_BYTES_MAX, RETENTION_DAYS
+from interlock.kernel.frozen import frozen
 from interlock.record.base import SHORT, Autonomy, Preferences, TokenFormat
 from interlock.record.world import ProofMode
 from interlock.views.session import BASELINE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Config:
     """The values of a configuration file, or the defaults. `said` contains the keys that the file sets."""
 
@@ -44,7 +44,7 @@ class ConfigFault(Published):
     column: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class FaultyConfig:
     """A configuration file that cannot be used, with all its faults."""
 

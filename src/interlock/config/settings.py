@@ -1,20 +1,21 @@
 """The settings of a server: from arguments, the environment, `config.toml` and the platform, in this order."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from interlock.config.data_dir import Origin, PlaceArguments, SettingsError, absolute, data_dir_of
 from interlock.config.file import read_config
 from interlock.config.model import Config, FaultyConfig
 from interlock.config.places import CONFIG_FILE
+from interlock.kernel.frozen import frozen
 from interlock.store.workflow_files import PROJECT_DIR, LocalWorkflowFiles
 
 BUNDLED = Path(__file__).parent.parent / "workflows"
 """The workflows that ship with the package."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Settings:
     """The settings of a server. All paths are absolute."""
 

@@ -13,7 +13,8 @@ from hashlib import sha256
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from interlock.kernel.console_budgets import CONSOLE_BROWSERS_MAX, CONSOLE_LINK_MS, CONSOLE_SECRET_BYTES
+from interlock.kernel.budgets.console import CONSOLE_BROWSERS_MAX, CONSOLE_LINK_MS, CONSOLE_SECRET_BYTES
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import SigningKey
 from interlock.service.clock import Clock
 
@@ -22,7 +23,7 @@ _PURPOSE = b"interlock/console/link/v1"
 _BY_PERSON = {True: "person", False: "anybody"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class AdmittedBrowser:
     """A browser that may see the console. Its pages send `token` with each POST."""
 

@@ -27,7 +27,7 @@ from interlock.console.pages.settings import SettingsPage
 from interlock.console.reading import RefusedPageError, Sources
 from interlock.console.rendering.static_files import static_file
 from interlock.console.rendering.templates import Templates
-from interlock.kernel.console_budgets import CONSOLE_TARGET_BYTES_MAX
+from interlock.kernel.budgets.console import CONSOLE_TARGET_BYTES_MAX
 from interlock.service.failures import EXPECTED_ERRORS, command_refusal
 
 _log = logging.getLogger(__name__)

@@ -5,10 +5,9 @@ covers the question with all that is shown, and the number of answers that it ha
 the first answer, also if the answer came by command, and also after a restart: there is no list of used links.
 """
 
-from dataclasses import dataclass
-
 from interlock.console.access import is_signed, moment_in, signature_of
-from interlock.kernel.console_budgets import CONSOLE_DECISION_MS, CONSOLE_TARGET_BYTES_MAX
+from interlock.kernel.budgets.console import CONSOLE_DECISION_MS, CONSOLE_TARGET_BYTES_MAX
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import Digest, NodeId, SessionId, SigningKey
 from interlock.service.clock import Clock
 
@@ -19,7 +18,7 @@ PATH = "/decide/"
 """Where the console shows the question of a link."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LinkedQuestion:
     """A question as a link is signed for it. `answers` counts those that it has. `is_person`: a person made it."""
 
@@ -30,7 +29,7 @@ class LinkedQuestion:
     is_person: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class DecisionLink:
     """A link that was opened: nothing of it is believed before `is_valid` says so."""
 

@@ -1,13 +1,13 @@
 """What a person decides in the console, by the use cases of the commands and with no rule of its own (CON-1, CON-8)."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from interlock.config.checks import ProjectChecks
 from interlock.config.project_checks import allow_project, checks_to_allow, chosen_project
 from interlock.config.settings import Settings
 from interlock.console.decision_link import LinkedQuestion
 from interlock.kernel.errors import ErrorCode, Refusal
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import IntentId, NodeId, RunId, SessionId
 from interlock.record.events import Actor
 from interlock.record.world import APPROVAL, IntentSettled
@@ -26,7 +26,7 @@ from interlock.version import VERSION
 from interlock.views.session import Session
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class AskedQuestion:
     """A question that is open, with the run that waits for it. `answers` counts those that did not decide it."""
 
@@ -35,7 +35,7 @@ class AskedQuestion:
     answers: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Decisions:
     """The use cases with which people decide.
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from interlock.kernel.console_budgets import CONSOLE_HISTORIES_KEPT, CONSOLE_SLOW_S
+from interlock.kernel.budgets.console import CONSOLE_HISTORIES_KEPT, CONSOLE_SLOW_S
 from interlock.kernel.errors import Refusal
 from interlock.kernel.ids import SessionId
 from interlock.service.audit.damage import Viewed, view_session

@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from interlock.console.access import Access, make_secret
 from interlock.console.decision_link import PATH, DecisionLink, parse_decision_link
 from interlock.console.rendering.templates import Templates
-from interlock.kernel.console_budgets import (
+from interlock.kernel.budgets.console import (
     CONSOLE_BODY_BYTES_MAX,
     CONSOLE_SOURCE_BODY_BYTES_MAX,
     CONSOLE_TARGET_BYTES_MAX,

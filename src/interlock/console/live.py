@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from interlock.console.reading import Sources
-from interlock.kernel.console_budgets import CONSOLE_BEAT_S, CONSOLE_POLL_S, CONSOLE_STREAMS_MAX
+from interlock.kernel.budgets.console import CONSOLE_BEAT_S, CONSOLE_POLL_S, CONSOLE_STREAMS_MAX
 from interlock.kernel.ids import SessionId
 from interlock.store.ports.errors import StoreFailureError
 

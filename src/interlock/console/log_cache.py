@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from interlock.kernel.console_budgets import (
+from interlock.kernel.budgets.console import (
     CONSOLE_ENDED_S,
     CONSOLE_REPORTS_KEPT,
     CONSOLE_SLOW_LOOK_S,

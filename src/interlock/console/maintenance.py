@@ -1,15 +1,15 @@
 """What commands print about a data directory besides its sessions, as JSON: the console shows the same."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from interlock.config.settings import Settings
 from interlock.kernel.canonical import Json
+from interlock.kernel.frozen import frozen
 from interlock.service.collect import Kept
 from interlock.service.workflows.authoring import WorkflowAuthor
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Maintenance:
     """Reads what `keys status`, `gc --dry-run` and `doctor --client` print. Only `authoring` writes: workflow files.
 

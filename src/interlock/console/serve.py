@@ -8,7 +8,7 @@ import uvicorn
 from starlette.applications import Starlette
 
 from interlock.console.decisions import Decisions
-from interlock.kernel.console_budgets import CONSOLE_END_S
+from interlock.kernel.budgets.console import CONSOLE_END_S
 
 LOOPBACK = "127.0.0.1"
 

@@ -16,6 +16,7 @@ from interlock.decide.condition import (
     reads_loop_control,
 )
 from interlock.kernel.canonical import Json
+from interlock.kernel.frozen import frozen
 
 LoopDecision = Literal["continue", "stop"]
 
@@ -42,7 +43,7 @@ class Inputs(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ConditionInputs:
     """The snapshot that a pass reads: the node's context with loop variables, and what came with the call.
 
@@ -68,7 +69,7 @@ class ConditionInputs:
                 return self.loop_decisions
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Undecided:
     """The condition cannot be decided: a value that it reads is missing or has the wrong type.
 

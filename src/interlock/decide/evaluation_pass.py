@@ -31,6 +31,7 @@ from interlock.decide.value import (
 )
 from interlock.kernel.budgets import EVENT_FIELDS_BYTES_MAX
 from interlock.kernel.canonical import Json, JsonScalar, canonical_bytes
+from interlock.kernel.frozen import frozen
 
 Conform: TypeAlias = Callable[[str, Json], Json | Undecided]
 """Holds a value to the declaration of a context key. It is pure."""
@@ -38,7 +39,7 @@ OutcomeKind = Literal["completed", "skipped", "rejected", "failed", "cancelled",
 """The outcome of an action. `attempted`: something is sent outside the server, and whether it arrives is not known."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Outcome:
     """The outcome of one action.
 
@@ -56,7 +57,7 @@ class Outcome:
         return {"kind": self.kind, **why}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SetEffect:
     """An effect of an action: set a context key to a value. Null deletes the key."""
 
@@ -65,7 +66,7 @@ class SetEffect:
     value: Json
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class EmitEffect:
     """An effect of an action: send an intent of a kind with these fields. `number` is its place in the step."""
 
@@ -75,7 +76,7 @@ class EmitEffect:
     fields: Mapping[str, JsonScalar]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PassResult:
     """The results of a pass, by node id, in the order of evaluation.
 
@@ -109,7 +110,7 @@ class PassResult:
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PassAborted:
     """A computation failed, so the whole pass has no outcome and no effect.
 

@@ -25,12 +25,13 @@ from interlock.decide.graph import (
 )
 from interlock.decide.value import Given, Read, Value
 from interlock.kernel.canonical import Json
+from interlock.kernel.frozen import frozen
 
 OWN = "*"
 """The name of the trigger that gates every assignment: that of the step itself. No condition can have this name."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Assignment:
     """An effect that occurs if all conditions named in `when` are true; always, if `when` is empty.
 

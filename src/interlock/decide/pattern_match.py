@@ -3,7 +3,7 @@
 from functools import lru_cache
 from typing import Protocol, cast
 
-from interlock.kernel.workflow_budgets import (
+from interlock.kernel.budgets.workflow import (
     COMPILED_PATTERNS_KEPT_MAX,
     PATTERN_MEMORY_BYTES_MAX,
     PATTERNS_KEPT_MAX,

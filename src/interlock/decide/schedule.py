@@ -1,15 +1,15 @@
 """The evaluation order of a graph's nodes: along the edges, and by id among nodes that are ready."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from graphlib import TopologicalSorter
 from heapq import heapify, heappop, heappush
 
 from interlock.decide.graph import DecisionGraph, Node
 from interlock.decide.validate import GraphFault, validate_graph
+from interlock.kernel.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ScheduledNode:
     """A node, and the id of the node that leads into each of its ports, in the order of the ports."""
 
@@ -17,7 +17,7 @@ class ScheduledNode:
     inputs: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Schedule:
     """A graph without faults, in evaluation order. It holds no state of a pass, so it can be cached with the graph."""
 

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias, cast
 
 from interlock.decide.evaluate import describe_kind, is_number, is_same_value
@@ -10,12 +9,13 @@ from interlock.define.parts import ContextInput, ItemField, ListItems, ProducedK
 from interlock.kernel.blanks import Blank
 from interlock.kernel.budgets import ECHO_BYTES_MAX
 from interlock.kernel.canonical import Json, JsonScalar
+from interlock.kernel.frozen import frozen
 from interlock.kernel.text import one_line
 
 _Declaration: TypeAlias = ProducedKey | ListItems | ItemField
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TypeMismatch:
     """Why a value does not fit: what was found, and what is expected. `is_kind`: the type is wrong, not the choice."""
 

@@ -1,7 +1,7 @@
 """Diagnostics of a workflow document: each says where the fault is, what was found, and how to fix it."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from difflib import get_close_matches
 from typing import Literal, TypeAlias
 
@@ -9,13 +9,14 @@ from interlock.kernel.budgets import (
     PATH_BYTES_MAX,
     WORDS_BYTES_MAX,
 )
-from interlock.kernel.canonical import Json
-from interlock.kernel.text import one_line
-from interlock.kernel.workflow_budgets import (
+from interlock.kernel.budgets.workflow import (
     GUESS_CANDIDATES_MAX,
     GUESS_PREFIX_CHARS_MIN,
     GUESSED_NAME_CHARS_MAX,
 )
+from interlock.kernel.canonical import Json
+from interlock.kernel.frozen import frozen
+from interlock.kernel.text import one_line
 
 DiagnosticCode = Literal[
     "too_large",
@@ -92,7 +93,7 @@ DiagnosticCode = Literal[
 Severity = Literal["error", "warning"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Replacement:
     """What corrects a fault: `write` instead of `found`, in the key at its path if it `is_key`, else in the value.
 
@@ -104,7 +105,7 @@ class Replacement:
     is_key: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Diagnostic:
     """One fault: its path in the document (`steps[2].id`), what was found, and what to write instead.
 

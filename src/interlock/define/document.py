@@ -5,7 +5,7 @@ the dialect in which the file was written.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias
 
 from interlock.decide.condition import Condition
@@ -28,16 +28,17 @@ from interlock.define.parts import (
     UserNeed,
 )
 from interlock.kernel.canonical import Json
+from interlock.kernel.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TextPart:
     """Plain text. It may contain placeholders such as `{{key.path}}`."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SnippetPart:
     """A built-in text by its id. The compiler inlines it."""
 
@@ -45,7 +46,7 @@ class SnippetPart:
     at: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class BindingPart:
     """The text that a slot is bound to. The compiler inlines it."""
 
@@ -82,7 +83,7 @@ CLARIFY = "Ask the user if it is not clear: "
 """How a line of guidance begins that names a question to clarify. It is compiled into plans too."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PromptBlocks:
     """A prompt in parts. Each part becomes a section. An item of `output_required` may have a name."""
 
@@ -93,7 +94,7 @@ class PromptBlocks:
     verify: tuple[Prose, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Guard:
     """A condition with its path in the document. `name` is set if it refers to a named condition."""
 
@@ -102,7 +103,7 @@ class Guard:
     name: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PromptFragment:
     """A part of a prompt that is shown only if its condition is true.
 
@@ -115,7 +116,7 @@ class PromptFragment:
     asks_user: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Consequence:
     """A rated level that requires more work before the step is done.
 
@@ -128,7 +129,7 @@ class Consequence:
     at: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class EvidenceRequirements:
     """The evidence that a step requires before it is done."""
 
@@ -140,7 +141,7 @@ class EvidenceRequirements:
     consequences: tuple[Consequence, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class AgentStep:
     """One unit of work for an agent. `owner` is `verifier` if the step checks the result of another step.
 
@@ -177,7 +178,7 @@ class AgentStep:
     proofs: tuple[Proof, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LoopStep:
     """A body of steps that is repeated. `id` is the loop's id. `plan.records.Loop` explains the other fields."""
 
@@ -199,7 +200,7 @@ class LoopStep:
     own_functions: tuple[FunctionDefinition, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ParallelStep:
     """Branches that do not wait for each other, and a barrier that waits for all of them."""
 
@@ -210,7 +211,7 @@ class ParallelStep:
     when: Guard | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Branch:
     """Steps that are performed if a condition is true."""
 
@@ -218,7 +219,7 @@ class Branch:
     steps: tuple["Step", ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ChoiceStep:
     """Performs exactly one branch: the first whose condition is true, else `otherwise`.
 
@@ -233,7 +234,7 @@ class ChoiceStep:
     when: Guard | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TemplateStep:
     """A routine that the compiler unfolds in place. `template` is its id, or a slot that is bound to one.
 
@@ -280,7 +281,7 @@ def walk_steps(steps: Iterable[Step]) -> Iterator[Step]:
         yield from walk_steps(inner_steps(step))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class FeatureUse:
     """A feature that a workflow uses, with its configuration as the author wrote it."""
 
@@ -289,7 +290,7 @@ class FeatureUse:
     at: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class WorkflowDocument:
     """A whole workflow.
 

@@ -6,7 +6,6 @@ without the names that pydantic adds for alternatives of a union.
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from types import UnionType
 from typing import Annotated, Literal, TypeAlias, Union, cast, get_args, get_origin
 
@@ -18,12 +17,13 @@ from interlock.define.diagnostics import Diagnostic, DiagnosticCode, Replacement
 from interlock.kernel.budgets import (
     NOTES_INPUT_BYTES_MAX,
 )
-from interlock.kernel.canonical import Json
-from interlock.kernel.workflow_budgets import (
+from interlock.kernel.budgets.workflow import (
     DIAGNOSTICS_FOUND_MAX,
     FOUND_CHARS_MAX,
     STEP_ID_CHARS_MAX,
 )
+from interlock.kernel.canonical import Json
+from interlock.kernel.frozen import frozen
 
 Location: TypeAlias = tuple[int | str, ...]
 
@@ -57,7 +57,7 @@ _CODE_AND_FIX: dict[str, tuple[DiagnosticCode, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Place:
     """The place of a fault in the author's document.
 

@@ -1,18 +1,19 @@
 """Detects the dialect of a workflow document and parses it. Every fault is reported, not only the first."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from interlock.define.diagnostics import Diagnostics, fault, has_errors
 from interlock.define.dialects import Dialect, explain_dialect
 from interlock.define.document import WorkflowDocument
 from interlock.define.patterns import PatternChecker
-from interlock.kernel.canonical import Json
-from interlock.kernel.workflow_budgets import (
+from interlock.kernel.budgets.workflow import (
     STEPS_MAX,
 )
+from interlock.kernel.canonical import Json
+from interlock.kernel.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class FaultyDocument:
     """A document with faults. `recovered` is the document without the faulty parts: it is checked, but never run."""
 

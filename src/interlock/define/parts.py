@@ -12,13 +12,13 @@ from interlock.kernel.budgets import (
     CONTEXT_KEY_BYTES_MAX,
     EVENT_TEXT_CHARS_MAX,
 )
-from interlock.kernel.canonical import Json
-from interlock.kernel.workflow_budgets import (
+from interlock.kernel.budgets.workflow import (
     PROMPT_BYTES_MAX,
     PROOF_COMMAND_CHARS_MAX,
     STEP_ID_CHARS_MAX,
     TITLE_CHARS_MAX,
 )
+from interlock.kernel.canonical import Json
 from interlock.record.world import Assurance, OutsideKind
 
 Hint = Annotated[str, Field(min_length=1, max_length=100)]

@@ -5,7 +5,7 @@ from dataclasses import replace
 from interlock.decide.pattern_match import find_pattern_fault
 from interlock.decide.pattern_size import pattern_size
 from interlock.define.diagnostics import Diagnostic, fault
-from interlock.kernel.workflow_budgets import (
+from interlock.kernel.budgets.workflow import (
     PATTERN_CHARS_MAX,
     PATTERN_SIZE_MAX,
     PATTERNS_SIZE_MAX,

@@ -4,10 +4,10 @@ import hashlib
 import re
 from typing import Literal
 
-from interlock.kernel.ids import SourceKind
-from interlock.kernel.workflow_budgets import (
+from interlock.kernel.budgets.workflow import (
     WORKFLOW_ID_CHARS_MAX,
 )
+from interlock.kernel.ids import SourceKind
 
 NAMESPACED = re.compile(r"[a-z][a-z0-9_-]*\.[a-z][a-z0-9_-]*")
 LEGACY = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")

@@ -5,7 +5,7 @@ It keeps the tokens: no model sees one.
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Protocol, cast
 
 import anyio
@@ -15,6 +15,7 @@ from mcp.shared.exceptions import MCPError
 from interlock.drive.faults import Fault, ServerRefusal, TurnError, server_rule
 from interlock.drive.record import RunHistory, parse_history
 from interlock.kernel.canonical import Json
+from interlock.kernel.frozen import frozen
 
 NO_PERSON = "interlock/noPerson"
 """The capability with which a client declares that it speaks for no person, so that no claim of it opens a gate."""
@@ -36,7 +37,7 @@ class ToolCaller(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Tokens:
     """The tokens of a position. They leave the client in calls alone."""
 
@@ -45,7 +46,7 @@ class Tokens:
     checkpoint: str | None = field(default=None, repr=False)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PendingStep:
     """The pending step, as a model reads it."""
 
@@ -59,7 +60,7 @@ class PendingStep:
     parallel_with: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Position:
     """Where a run is: its ids, its pending step, what is missing, and what was said about it.
 
@@ -89,7 +90,7 @@ class Position:
         return any(one.get("code") == "COMPLETE_WITH_GAPS" for one in self.warnings)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class StartOptions:
     """How a run begins. With `session`, it begins in a session that exists."""
 
@@ -100,7 +101,7 @@ class StartOptions:
     session: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Evidence:
     """What reports or saves a step: notes, artifacts, context, and the record of the turn."""
 

@@ -1,12 +1,13 @@
 """The errors of a turn: a closed set of codes apart from the server's, with the strategy that each has by default."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import ErrorCode, InterlockError, RetryKind
+from interlock.kernel.frozen import frozen
 
 TurnCode = Literal[
     "VALIDATION_ERROR",
@@ -31,7 +32,7 @@ TurnCode = Literal[
 RecoveryStrategy = Literal["retry", "fallback", "skip", "escalate", "abort"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class DefaultRecovery:
     """What happens on a code without a handler, and how often a call is repeated before that."""
 
@@ -68,7 +69,7 @@ BUDGET_CODES: frozenset[TurnCode] = frozenset({"MAX_TURNS_EXCEEDED", "MAX_TOKENS
 Correction: TypeAlias = Literal["model", "look", "abort", "escalate"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Fault:
     """An error of a turn: its code, whether the same call may succeed, when, and who is to decide (FAULT-2)."""
 
@@ -103,7 +104,7 @@ class TurnError(InterlockError):
         self.fault = fault
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ServerRefusal:
     """A refusal of the workflow server, as its error envelope says it."""
 
@@ -119,7 +120,7 @@ class ServerRefusal:
         return self.retry in (RetryKind.RETRYABLE_IMMEDIATE, RetryKind.RETRYABLE_AFTER_MS)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ServerRule:
     """What a code of the server is for a driver: the code of the turn, and who can correct it."""
 

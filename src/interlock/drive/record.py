@@ -8,8 +8,9 @@ from interlock.drive.conversation.messages import Message, Origin, ToolCall, car
 from interlock.drive.faults import Fault
 from interlock.drive.models.protocol import Usage
 from interlock.drive.state import StateChange, parse_changes
+from interlock.kernel.budgets.drive import RECORDED_TEXT_CHARS_MAX, TURN_RECORD_BYTES_MAX
 from interlock.kernel.canonical import Json, canonical_bytes
-from interlock.kernel.drive_budgets import RECORDED_TEXT_CHARS_MAX, TURN_RECORD_BYTES_MAX
+from interlock.kernel.frozen import frozen
 
 TURN_KIND = "wr.turn"
 RECORD_VERSION: Literal[1] = 1
@@ -21,7 +22,7 @@ ResultStatus = Literal["success", "error", "timeout"]
 _CUT = "… [cut]"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Phase:
     """A phase of a turn: its name, when it began and ended, and how."""
 
@@ -35,7 +36,7 @@ class Phase:
         return {"name": self.name, "start": self.start, "end": self.end, "status": self.status}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TurnIds:
     """The ids of a turn. `session_id` is the run, `instance_id` the process, `chain_id` the chain of tool turns."""
 
@@ -54,7 +55,7 @@ class TurnIds:
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ToolExecution:
     """A call of a tool with its times, its result and its retries (TOOL-5)."""
 
@@ -164,7 +165,7 @@ def _cut(value: Json, chars: int) -> Json:
     return [_cut(inner, chars) for inner in value] if isinstance(value, list) else value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PastTurn:
     """A recorded turn. `is_of_pending_step` says whether its step is still pending."""
 
@@ -196,7 +197,7 @@ class PastTurn:
         return self.response.calls if self.response is not None else ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RunHistory:
     """The turns of a run, the oldest first, with what they add up to. `checkpoints` are those of the pending step."""
 

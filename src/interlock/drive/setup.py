@@ -3,7 +3,7 @@
 import shlex
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from mcp import Client, StdioServerParameters, types
@@ -27,12 +27,13 @@ from interlock.drive.tools.toolbox import FunctionTool, Toolbox
 from interlock.drive.tools.workspace import Workspace
 from interlock.drive.turn import Equipment
 from interlock.kernel.descent import DESCENDANT
+from interlock.kernel.frozen import frozen
 from interlock.version import VERSION
 
 CLIENT_NAME = "interlock-drive"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ServerCommand:
     """The command that starts the workflow server, and what it needs of the environment."""
 
@@ -40,7 +41,7 @@ class ServerCommand:
     environment: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Surroundings:
     """What a driver receives in addition to its profile: the workspace, its own functions, and who can be asked."""
 

@@ -4,18 +4,18 @@ The log keeps the changes with the record of the turn; the state is their fold (
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Literal, Protocol, cast
 
 from interlock.drive.agent.profile import IsolationLevel
 from interlock.drive.conversation.messages import carried
 from interlock.drive.faults import Fault, TurnError
 from interlock.kernel.canonical import Json
+from interlock.kernel.frozen import frozen
 
 Operation = Literal["set", "delete", "append"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class StateChange:
     """One change: the key, its value before and after, and when it expires, in milliseconds since 1970."""
 
@@ -38,7 +38,7 @@ class StateChange:
         return change
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Entry:
     """A value of the state, when it expires, and a number that grows with each change of its key."""
 

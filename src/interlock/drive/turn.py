@@ -4,7 +4,7 @@ Phase 6 is that call: it reports the step if the model reported it, and saves a 
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import cast
 
 import anyio
@@ -45,8 +45,9 @@ from interlock.drive.tools.execute import Executor, JudgedCall
 from interlock.drive.tools.tool import ResolvedTool, ToolContext
 from interlock.drive.tools.toolbox import Toolbox, input_fault
 from interlock.drive.tools.workspace import Workspace
+from interlock.kernel.budgets.drive import MODEL_TEXT_CHARS_MAX, TOKENS_PER_PRICE
 from interlock.kernel.canonical import Json
-from interlock.kernel.drive_budgets import MODEL_TEXT_CHARS_MAX, TOKENS_PER_PRICE
+from interlock.kernel.frozen import frozen
 
 Input = tuple[str, str]
 """What a turn receives in addition to the results of calls: its format, and its text."""
@@ -59,7 +60,7 @@ _ACCEPTED = "Accepted. The step is done."
 _SAVED = "Saved. The step is still pending."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Equipment:
     """What all turns of a driver share."""
 
@@ -79,7 +80,7 @@ class Equipment:
     summaries: dict[int, Message] = field(default_factory=dict[int, Message])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TurnTask:
     """What one turn is about: where the run is, the conversation so far, and the new inputs.
 
@@ -101,7 +102,7 @@ class TurnTask:
     unrecorded: Usage = field(default_factory=Usage)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TurnOutcome:
     """What a turn came to: where the run is, the artifact that was kept, and how its last phases went.
 
@@ -448,8 +449,7 @@ class Turn:
 
     async def _save(self, status: TurnStatus) -> None:
         self._artifact = self._record.to_artifact(status)
-        notes = "\n\n".join(self._notes) or None
-        evidence = Evidence(notes=notes, record=self._artifact)
+        evidence = Evidence(notes="\n\n".join(self._notes) or None, record=self._artifact)
         self._position = await self._send(lambda: self._with.client.save(self._position, evidence))
 
     async def _report_step(self, evidence: Evidence) -> Position:

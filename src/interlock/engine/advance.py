@@ -63,12 +63,13 @@ from interlock.engine.walk.flow import (
 from interlock.kernel.budgets import (
     ATTEMPTS_PER_STEP_MAX,
 )
-from interlock.kernel.canonical import Json
-from interlock.kernel.ids import EventId, node_of_attempt
-from interlock.kernel.text import one_line
-from interlock.kernel.workflow_budgets import (
+from interlock.kernel.budgets.workflow import (
     TRACE_SUMMARY_BYTES_MAX,
 )
+from interlock.kernel.canonical import Json
+from interlock.kernel.frozen import frozen
+from interlock.kernel.ids import EventId, node_of_attempt
+from interlock.kernel.text import one_line
 from interlock.plan.records import PlanNode
 from interlock.plan.walk import ExecutionState
 from interlock.record.append_plan import AppendPlan, EventDraft, PlannedEdge
@@ -117,7 +118,7 @@ def _has_event(attempt: Attempt) -> bool:
     return attempt.event is not None and (attempt.event.is_met or attempt.never_stops)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Transition:
     """A successful attempt: the walk to the next task, what the step set, and what stays open."""
 

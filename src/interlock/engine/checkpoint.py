@@ -1,10 +1,9 @@
 """Plans a checkpoint: a bookmark of a node, and the agent's notes and artifacts so far. Pure."""
 
-from dataclasses import dataclass
-
 from interlock.engine.ends import work_in
 from interlock.engine.event_drafts import artifact_drafts, notes_draft, on_node
 from interlock.engine.request import Request
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import (
     AttemptId,
     NodeId,
@@ -19,7 +18,7 @@ from interlock.record import payloads as data
 from interlock.record.append_plan import AppendPlan, EventDraft, PlannedEdge
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Checkpoint:
     """A checkpoint that is to be made of a node. `supersedes` are the notes of the node's last one, if it had any."""
 

@@ -5,7 +5,6 @@ are those of a report: `run_step_pass`, then `run_to_next_task`.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from interlock.decide.evaluate import ABSENT, NOT_SET, ConditionInputs, Undecided, describe_kind, value_at
 from interlock.decide.evaluation_pass import PassAborted, PassResult
@@ -28,6 +27,7 @@ from interlock.engine.walk.flow import (
 )
 from interlock.engine.walk.trace import DecisionPoint, DecisionRecord
 from interlock.kernel.canonical import Json
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import NodeId, derived_id
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.graph import Graphs
@@ -40,7 +40,7 @@ _NO_NODE = NodeId(derived_id("node", "decide_step"))
 """The node to which a walk without a log leads."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class EvaluatedCondition:
     """A condition that a decision after the step evaluated, with the results of every node of its graph."""
 
@@ -49,7 +49,7 @@ class EvaluatedCondition:
     evaluated: PassResult | PassAborted
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class DecidedStep:
     """The decisions of one step. `evaluated` is the pass over what it sets; None if it sets nothing.
 

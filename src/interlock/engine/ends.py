@@ -1,7 +1,7 @@
 """Decides whether a run ends otherwise than by its last step: only a person ends one (END-5, END-6). Pure."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias, cast, get_args
 
 from pydantic import ValidationError
@@ -10,6 +10,7 @@ from interlock.engine.gates import NO_APPROVAL, Answered, Question, QuestionItem
 from interlock.engine.request import Request
 from interlock.kernel.budgets import AUTHORED_SHARE_BYTES_MAX, WORK_NOTE_BYTES_MAX, WORK_REF_BYTES_MAX, WORK_REFS_MAX
 from interlock.kernel.canonical import Json, digest_of_bytes
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import RunId, SessionId
 from interlock.kernel.text import one_line
 from interlock.record.append_plan import AppendPlan, EventDraft
@@ -23,7 +24,7 @@ STEP_WORKS: tuple[Work, ...] = ("released", "failed")
 _MEMBERS = ("work", "reason", "note", "refs")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class WorkFault:
     """Why an artifact is no record of how work ended: the member, what was found, and what to send."""
 
@@ -75,7 +76,7 @@ def is_same_end(one: WorkRecorded, other: WorkRecorded) -> bool:
     return (one.work, one.reason) == (other.work, other.reason)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RunEnding:
     """A call that asks for the end of a run: for which run, what to record, who asks, and a person's reply if any."""
 
@@ -88,14 +89,14 @@ class RunEnding:
     reply: Reply | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Ended:
     """The plan records the end of the run."""
 
     plan: AppendPlan
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class EndNotAgreed:
     """No person agreed, so nothing is recorded: the question to ask, and why there is no agreement yet."""
 
@@ -103,7 +104,7 @@ class EndNotAgreed:
     why: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RunComplete:
     """The last step of the run is done: nothing is left to end."""
 

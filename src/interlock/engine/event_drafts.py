@@ -11,6 +11,12 @@ from interlock.engine.walk.capture import DecisionCapture, StepPass
 from interlock.kernel.budgets import (
     RESOLVED_GAPS_MAX,
 )
+from interlock.kernel.budgets.workflow import (
+    TRACE_BYTES_MAX,
+    TRACE_ENTRIES_MAX,
+    TRACE_ENVELOPE_BYTES_MAX,
+    TRACE_EVENTS_MAX,
+)
 from interlock.kernel.canonical import digest_of, digest_of_bytes
 from interlock.kernel.ids import (
     AttemptId,
@@ -26,12 +32,6 @@ from interlock.kernel.ids import (
     SnapshotRef,
     TraceId,
     derived_id,
-)
-from interlock.kernel.workflow_budgets import (
-    TRACE_BYTES_MAX,
-    TRACE_ENTRIES_MAX,
-    TRACE_ENVELOPE_BYTES_MAX,
-    TRACE_EVENTS_MAX,
 )
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.records import PlanNode

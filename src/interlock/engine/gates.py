@@ -1,7 +1,6 @@
 """Questions that only a person can answer before a step is done, and the replies (GATE-1)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -10,6 +9,7 @@ from interlock.decide.evaluate import ConditionInputs, evaluate
 from interlock.engine.published import Published
 from interlock.engine.template import rendered_line
 from interlock.kernel.canonical import Json, digest_of
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import Digest
 from interlock.plan.records import PlanNode
 from interlock.record.context import Context
@@ -24,7 +24,7 @@ WITHOUT_ANSWER = frozenset({"needs_user_secret_or_token", "needs_user_approval"}
 """Reasons that a yes settles: a secret is never asked for in words, it is put where it belongs."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class QuestionItem:
     """One thing that only a person can give, in the author's words."""
 
@@ -44,7 +44,7 @@ class QuestionItem:
         return self.reason not in WITHOUT_ANSWER
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Question:
     """All questions of one step to a person. `title` names the run and the step."""
 
@@ -57,7 +57,7 @@ class Question:
         return digest_of({"asks": asks})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Reply:
     """A person's answer. `answers` has one text for each ask that needs one; its key is the ask's number from 1."""
 
@@ -113,7 +113,7 @@ class Answered(Published):
         return Reply(action="accept", client=self.client, answers=answers, comment=self.comment)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ApprovalContext:
     """How a person can be asked: by the client or not, which claims and pages count, the reply to this attempt."""
 

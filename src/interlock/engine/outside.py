@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import cast
 
 from pydantic import ValidationError
@@ -13,6 +12,7 @@ from interlock.define.diagnostics import suggest_name
 from interlock.engine.request import Request
 from interlock.kernel.budgets import ECHO_BYTES_MAX, EVENT_FIELDS_BYTES_MAX, EVENT_TEXT_CHARS_MAX
 from interlock.kernel.canonical import Json, canonical_bytes
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import RunId
 from interlock.kernel.text import one_line
 from interlock.plan.compiled import CompiledWorkflow
@@ -42,7 +42,7 @@ class SentEvent(Record):
     signed: SentSignature | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SourceKey:
     """A source whose events are believed: its public key, and the kinds that it may sign. No kinds: every kind."""
 
@@ -51,7 +51,7 @@ class SourceKey:
     kinds: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class EventFault:
     """Why an event cannot be taken: the member, what was found, and what to send."""
 

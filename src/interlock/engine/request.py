@@ -1,12 +1,13 @@
 """The evidence that an agent sends, parsed and within its budgets: the only form in which it is checked."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from interlock.engine.gates import NO_APPROVAL, ApprovalContext
 from interlock.kernel.blanks import Blank, Outline
 from interlock.kernel.budgets import NOTES_BYTES_MAX
 from interlock.kernel.canonical import Json, canonical_bytes, digest_of, digest_of_bytes
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import Digest
 from interlock.kernel.text import truncated
 from interlock.record.base import Preferences
@@ -37,7 +38,7 @@ TURN_CONTENT_TYPE = "application/vnd.interlock.turn+json"
 """Such a record is stored under a type of its own, so views of evidence leave it out (TURN-7)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PreferenceDelta:
     """Preferences that a caller changes; None leaves a preference unchanged."""
 
@@ -54,7 +55,7 @@ class PreferenceDelta:
         return Preferences.model_validate(base.to_json() | dict(self.changes()))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class StoredArtifact:
     """Bytes that are stored under their digest."""
 
@@ -63,7 +64,7 @@ class StoredArtifact:
     data: bytes = field(repr=False)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Request:
     """One attempt's evidence, context delta and preference change, and how people can be asked about it."""
 

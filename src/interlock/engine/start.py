@@ -1,7 +1,5 @@
 """Plans the start of a run: it pins the workflow and makes the root node at the first step. Pure."""
 
-from dataclasses import dataclass
-
 from interlock.engine.advance import finding_of
 from interlock.engine.event_drafts import context_draft, needs_person_events, on_node, outputs_stored, trace_drafts
 from interlock.engine.judge.declared_context import hold_context
@@ -11,6 +9,7 @@ from interlock.engine.request import Request
 from interlock.engine.walk.capture import DecisionCapture
 from interlock.engine.walk.evaluating import Evaluating
 from interlock.engine.walk.flow import ContextAt, Suspended, run_to_next_task
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import ChangeId, Digest, NodeId, RunId, SessionId, SourceKind, WorkflowHash, derived_id
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.walk import ExecutionState
@@ -22,7 +21,7 @@ from interlock.record.snapshot import build_snapshot
 from interlock.record.world import PinnedCheck, ProofMode
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Start:
     """A run that is to begin. `is_new_session` says whether its session begins with it (ADV-2).
 

@@ -1,6 +1,6 @@
 """What a step sets and sends when it is done: one pass over its decision graph (EFF-2, WORLD-5). Pure."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 
 from interlock.decide.evaluate import NOT_SET, ConditionInputs, Undecided
@@ -13,14 +13,15 @@ from interlock.engine.judge.violations import Violation
 from interlock.engine.template import rendered_line
 from interlock.engine.walk.capture import StepPass
 from interlock.kernel.budgets import CONTEXT_BYTES_MAX
+from interlock.kernel.budgets.operations import PORT_VALUE_BYTES_MAX
 from interlock.kernel.canonical import Json, canonical_bytes, digest_of_bytes
-from interlock.kernel.operations_budgets import PORT_VALUE_BYTES_MAX
+from interlock.kernel.frozen import frozen
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.records import PlanNode
 from interlock.record.context import Context, merge_context
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class EvaluatedStep:
     """The pass over what a step sets and sends, the same as it is captured, and what has to be corrected.
 

@@ -7,14 +7,14 @@ sample text and the list of blanks with their paths, so nothing that is shown ca
 import copy
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, TypeAlias, Union, cast
 
 from interlock.kernel.canonical import Json, JsonScalar
+from interlock.kernel.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Blank:
     """A value that the caller must supply: the choices if they are closed, its shape if it is no text.
 
@@ -30,7 +30,7 @@ Outline: TypeAlias = Union[Blank, JsonScalar, "Mapping[str, Outline]", "Sequence
 """A JSON value with blanks."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Fill:
     """A blank with its path in the arguments, such as `output.artifacts[0].verdict`."""
 

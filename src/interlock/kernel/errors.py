@@ -5,13 +5,14 @@ the code that raises them; the use cases convert them into refusals with a code 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from types import MappingProxyType
 
 from interlock.kernel.blanks import Outline
 from interlock.kernel.budgets import LOCK_RETRY_AFTER_MS
 from interlock.kernel.canonical import Json
+from interlock.kernel.frozen import frozen
 
 
 class ErrorCode(StrEnum):
@@ -63,7 +64,7 @@ class Owner(StrEnum):
     BOTH = "tool and command"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CodeRule:
     """What a code means, whether its caller may retry, and which surface returns it."""
 
@@ -121,7 +122,7 @@ CODES: Mapping[ErrorCode, CodeRule] = MappingProxyType(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Correction:
     """How to correct a refused call: the same call with changes, or a call of another `tool`.
 
@@ -136,7 +137,7 @@ class Correction:
     tool: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Refusal:
     """The result of a refused call: what is wrong, where, and what to send instead.
 

@@ -4,11 +4,11 @@ A parser creates an object for every value, so a text of `[],[],…` takes fifty
 costs a fraction of parsing, needs no memory, and ends when a limit is exceeded.
 """
 
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import Literal
 
 from interlock.kernel.budgets import NUMBER_DIGITS_MAX
+from interlock.kernel.frozen import frozen
 
 Excess = Literal["values", "depth", "digits"]
 
@@ -19,7 +19,7 @@ _LONG_NUMBER = b"0" * (NUMBER_DIGITS_MAX + 1)
 _STEPS = {ord("["): 1, ord("]"): -1}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class JsonBounds:
     """How many values a text may hold, and how deeply containers may be nested.
 

@@ -2,7 +2,6 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol, cast
 from uuid import uuid4
@@ -11,6 +10,7 @@ from interlock.define.operations.blocks import WorkBlock
 from interlock.define.operations.flows import Condition, NodeReference
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import InterlockError
+from interlock.kernel.frozen import frozen
 from interlock.kernel.uuids import Uuid
 from interlock.operations.event_store import EventStore
 from interlock.views.executions.derive import derive_block_state
@@ -48,7 +48,7 @@ class UnknownExecutionError(InterlockError):
         self.execution_id = execution_id
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Assignment:
     """What an executor has to do: a block, in a slot, with its inputs. `progress` records an intermediate result."""
 

@@ -2,17 +2,18 @@
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from interlock.decide.condition import Compare, Condition
 from interlock.decide.evaluate import EMITTED
 from interlock.decide.graph import DecisionGraph, EmitIntent, SetKey
 from interlock.decide.lowering import Assignment, build_graph, emit_name
 from interlock.decide.schedule import Schedule, build_schedule
+from interlock.kernel.frozen import frozen
 from interlock.plan.records import Loop, Plan, PlanEdge, PlanNode, Task
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Graphs:
     """The graphs of a plan. A scope is the body of a loop, named by it, or None: the graph around everything."""
 

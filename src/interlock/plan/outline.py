@@ -1,10 +1,10 @@
 """Renders a plan as text for a reader who decides whether to start it: steps, required evidence, loops, branches."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from interlock.decide.condition import Always, describe_condition
 from interlock.define.parts import AwaitEvent, Proof
+from interlock.kernel.frozen import frozen
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.records import CONFIRMATION_CONTRACT, NOTES_CONTRACT, Loop, PlanNode
 
@@ -36,7 +36,7 @@ def input_lines(workflow: CompiledWorkflow) -> list[str]:
     return lines
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class HumanGate:
     """The confirmation of a step by a person, which is resolved together with the step (decision 37)."""
 

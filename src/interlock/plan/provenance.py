@@ -1,15 +1,15 @@
 """Where the texts of a compiled workflow come from, and what its hash covers: for people who compare two versions."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from interlock.kernel.canonical import canonical_bytes, digest_of_bytes
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import Digest
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.records import Injection
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TextOrigin:
     """Where the prompt of a step comes from.
 
@@ -24,7 +24,7 @@ class TextOrigin:
     built_in: tuple[Injection, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class HashPart:
     """A part of a compiled workflow that its hash covers: its name, its size in canonical JSON, and its own digest."""
 

@@ -12,7 +12,7 @@ from pydantic import Field
 from interlock.decide.condition import Condition
 from interlock.decide.criteria import Criteria
 from interlock.define.parts import AwaitEvent, EmitAction, Hints, Metadata, Proof, SetAction, UserNeed
-from interlock.kernel.workflow_budgets import EMITS_PER_STEP_MAX, PROOFS_PER_STEP_MAX
+from interlock.kernel.budgets.workflow import EMITS_PER_STEP_MAX, PROOFS_PER_STEP_MAX
 from interlock.plan.prompt_blocks import ResolvedBlocks
 from interlock.record.base import DelimiterSafe, DigestField, IndexField, Record
 from interlock.record.outcome import Capability

@@ -5,15 +5,15 @@ dead, it is skipped, and the edges out of it are dead too. A resolved node is co
 takes only the edge that was chosen; every other completed node takes all its edges.
 """
 
-from dataclasses import dataclass
 from itertools import filterfalse
 
+from interlock.kernel.frozen import frozen
 from interlock.plan.graph import Graphs
 from interlock.plan.records import PlanEdge, PlanNode
 from interlock.record.snapshot import Complete, KeySet, LoopFrame, Running
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class OpenNode:
     """The next node that is not resolved; `is_dead` if no edge into it was taken."""
 

@@ -5,10 +5,11 @@ when it stamps the plan.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import cast
 
 from interlock.kernel.budgets import PLAN_BYTES_MAX, PLAN_EVENTS_MAX
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import Digest, EventId, NodeId, RunId, SessionId, SnapshotRef, WorkflowHash
 from interlock.record import payloads as data
 from interlock.record.base import Record
@@ -24,7 +25,7 @@ from interlock.record.events import (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PlannedEdge:
     """An edge whose cause is another event of the same plan, named by its position."""
 
@@ -35,7 +36,7 @@ class PlannedEdge:
     cause_position: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class EventDraft:
     """An event before it has an id, an index and a time. Its kind is that of its payload."""
 
@@ -44,7 +45,7 @@ class EventDraft:
     node: NodeId | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class AppendPlan:
     """Everything that one call records, written whole or not at all.
 
@@ -58,7 +59,7 @@ class AppendPlan:
     workflow: tuple[WorkflowHash, bytes] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Stamps:
     """What the service adds to a plan: fresh event ids, the time, and the caller."""
 
@@ -67,7 +68,7 @@ class Stamps:
     actor: Actor | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Segment:
     """A stamped plan: its events and the exact bytes of the segment file that holds them."""
 

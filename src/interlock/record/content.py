@@ -1,8 +1,8 @@
 """The content that events refer to by digest: snapshots, workflows and artifacts (EVT-6, BND-5)."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import Digest, SessionId, SnapshotRef, WorkflowHash
 from interlock.record import events as ev
 from interlock.record.payloads import ArtifactPayload
@@ -13,7 +13,7 @@ REDACTED = "[redacted]"
 """The text that replaces the value in a redacted copy of a session."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class References:
     """The digests that events refer to, each once, in event order. `artifacts` includes decision captures.
 
@@ -26,7 +26,7 @@ class References:
     sessions: frozenset[SessionId] = frozenset()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Contents:
     """Content as bytes, by digest."""
 

@@ -7,12 +7,12 @@ and recognises a torn tail as a prefix of the expected group.
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Literal, cast
 
 from pydantic import Field, TypeAdapter, ValidationError
 
 from interlock.kernel.canonical import digest_of_bytes
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import SessionId, SnapshotRef
 from interlock.record.base import (
     DigestField,
@@ -60,7 +60,7 @@ _RECORD: TypeAdapter[ManifestRecord] = TypeAdapter(
 _KINDS = frozenset({"segment_closed", "snapshot_pinned"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Group:
     """The manifest lines of one segment, as bytes, and the snapshots that they pin."""
 

@@ -11,9 +11,9 @@ from interlock.kernel.budgets import (
     WORK_REF_BYTES_MAX,
     WORK_REFS_MAX,
 )
+from interlock.kernel.budgets.operations import BOUND_DEFINITIONS_MAX
 from interlock.kernel.canonical import Json, JsonScalar
 from interlock.kernel.ids import SourceKind
-from interlock.kernel.operations_budgets import BOUND_DEFINITIONS_MAX
 from interlock.record.base import (
     AttemptIdField,
     CapObsIdField,

@@ -12,7 +12,6 @@ their payloads are nearly equal. The kind in its first bits makes their first ch
 import base64
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
 from typing import TypeAlias
@@ -23,6 +22,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDFExpand
 
 from interlock.kernel.budgets import SIGNING_KEYS_KEPT_MAX
 from interlock.kernel.errors import ErrorCode
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import SessionId, SigningKey, id_bytes, id_of_bytes, tag_bytes, tag_of_bytes
 from interlock.record.tokens import UNKNOWN_SIGNATURE, LongToken, TokenFault, TokenKind, decode_long
 
@@ -63,7 +63,7 @@ _PREFIXES = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ShortRef:
     """Names a node of a session by its tag, and the number of its fork or checkpoint. The label is the run's."""
 
@@ -81,7 +81,7 @@ def mint_short(ref: ShortRef, key: SigningKey) -> str:
     return f"{_PREFIXES[ref.kind]}_{ref.label}{base64.urlsafe_b64encode(mac + payload).decode('ascii')}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ShortToken:
     """A received token of format 2: decoded, but not verified. `session` is a claim, as in `LongToken`."""
 

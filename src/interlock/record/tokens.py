@@ -7,7 +7,6 @@ payload bytes; both are in base64url without padding. Only the exact text that `
 import base64
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import cast
 
@@ -17,6 +16,7 @@ from cryptography.hazmat.primitives import hashes, hmac
 from interlock.kernel.budgets import TOKEN_CHARS_MAX
 from interlock.kernel.canonical import Json, NotCanonicalError, canonical_bytes
 from interlock.kernel.errors import ErrorCode
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import AttemptId, Digest, NodeId, RunId, SessionId, SigningKey, WorkflowHash
 
 
@@ -32,7 +32,7 @@ _PREFIX = {TokenKind.STATE: "st", TokenKind.ACK: "ack", TokenKind.CHECKPOINT: "c
 _KIND = {prefix: kind for kind, prefix in _PREFIX.items()}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class StateRef:
     """Names a node to read."""
 
@@ -42,7 +42,7 @@ class StateRef:
     workflow_hash: WorkflowHash
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class AttemptRef:
     """Names one attempt on a node: an ordinary ack, a fork, or a checkpoint."""
 
@@ -56,7 +56,7 @@ class AttemptRef:
 TokenRef = StateRef | AttemptRef
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TokenFault:
     """Why a text is not a token of this server."""
 
@@ -81,7 +81,7 @@ def mint(ref: TokenRef, key: SigningKey) -> str:
     return f"{_PREFIX[token_kind(ref)]}.v1.{_encode_base64url(data)}.{_encode_base64url(_sign(data, key))}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LongToken:
     """A received token of format 1: decoded, but not verified.
 

@@ -11,7 +11,12 @@ from interlock.engine.answer.model import WORKFLOW_BLANK
 from interlock.engine.answer.structure import NextCall
 from interlock.engine.request import NOTES_BLANK
 from interlock.kernel.blanks import Blank, Outline
-from interlock.kernel.budgets import ARTIFACT_DEPTH_MAX, CORRECTED_ARGUMENTS_MAX, ECHO_BYTES_MAX
+from interlock.kernel.budgets import (
+    ARTIFACT_DEPTH_MAX,
+    CORRECTED_ARGUMENTS_MAX,
+    ECHO_BYTES_MAX,
+    EVIDENCE_ECHO_BYTES_MAX,
+)
 from interlock.kernel.canonical import Json, nests_deeper_than
 from interlock.kernel.errors import Correction, ErrorCode, Refusal
 from interlock.kernel.text import utf8_bytes
@@ -51,7 +56,7 @@ def corrected_call(tool: Tool, sent: Mapping[str, Json], correction: Correction)
         return _call(correction.tool, instead)
     known, understood = tool.argument_names, sent if correction.understood is None else correction.understood
     arguments = {name: one for name, one in understood.items() if name in known and name not in correction.instead}
-    shown: dict[str, Outline] = _shorten(arguments)
+    shown: dict[str, Outline] = _shorten(arguments, ECHO_BYTES_MAX)
     for name, *inner in correction.wrong:
         holder, sent_holder = shown.get(str(name)), arguments.get(str(name))
         if inner == ["artifacts"] and isinstance(sent_holder, dict) and isinstance(sent_holder.get("artifacts"), dict):
@@ -114,26 +119,27 @@ def _with_blank(arguments: Mapping[str, Outline], name: str, known: Collection[s
     return others | ({name: _BLANKS[name]} if name in known and name in _BLANKS else {})
 
 
-def _shorten(arguments: Mapping[str, Json]) -> dict[str, Outline]:
+def _shorten(arguments: Mapping[str, Json], bytes_max: int) -> dict[str, Outline]:
     """Shorten arguments for an error: a blank replaces a long value, and the context (CTX-5).
 
-    A single artifact without its list is put into one.
+    Evidence may be longer, because many agents send the shown call as it is. A single artifact without its list is put
+    into one.
     """
     shown: dict[str, Outline] = {}
     for key, value in itertools.islice(arguments.items(), CORRECTED_ARGUMENTS_MAX):
         if key in NESTED and isinstance(value, dict):
-            shown[key] = _shorten(value)
+            shown[key] = _shorten(value, EVIDENCE_ECHO_BYTES_MAX)
         else:
             one: Json = [value] if key == "artifacts" and isinstance(value, dict) else value
-            shown[key] = one if _is_short(one) else Blank(what=f"your {key}, as you sent it")
+            shown[key] = one if _is_short(one, bytes_max) else Blank(what=f"your {key}, as you sent it")
     return shown
 
 
-def _is_short(value: Json) -> bool:
+def _is_short(value: Json, bytes_max: int) -> bool:
     if isinstance(value, str):
-        return utf8_bytes(value) <= ECHO_BYTES_MAX
+        return utf8_bytes(value) <= bytes_max
     return (
         not isinstance(value, dict)
         and not nests_deeper_than(value, ARTIFACT_DEPTH_MAX)
-        and len(json.dumps(value)) <= ECHO_BYTES_MAX
+        and len(json.dumps(value)) <= bytes_max
     )

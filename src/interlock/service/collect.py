@@ -2,12 +2,13 @@
 
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias
 
 from interlock.engine.published import Published
 from interlock.kernel.budgets import DAY_S
 from interlock.kernel.canonical import Json
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import SessionId
 from interlock.kernel.progress import Progress, report_nothing
 from interlock.service.clock import moment_of, text_of_moment
@@ -21,7 +22,7 @@ Kept: TypeAlias = frozenset[SessionId] | PinsDamagedError
 """The sessions that are marked to be kept, or why they are unknown."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CollectCommand:
     """What to delete: sessions without an event for `days` days (0: no session). `now_s` is the Unix time.
 
@@ -49,7 +50,7 @@ class GcBlocker(Published):
     health: Health | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Collected:
     """What was deleted, or would be; what was skipped until the next run; and the reasons for safe mode, if any."""
 
@@ -110,7 +111,7 @@ def _free_space(collector: Collector, pins: RetentionPins, command: CollectComma
         collector.free_space(snapshot, command.retention(frozenset()))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Lifetime:
     """Whether a session is marked to be kept (None: the marks cannot be read), and from when it may be deleted.
 

@@ -3,10 +3,11 @@
 No text of an exception that could contain a path or a library name reaches the caller.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import Correction, ErrorCode, Refusal, RetryKind
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import SessionId
 from interlock.record.errors import UnknownVersionError
 from interlock.service.run.advice import advise_by_health
@@ -22,7 +23,7 @@ from interlock.store.ports.errors import (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Cause:
     """A kind of disk failure: its error code, its description, and what the user can do."""
 

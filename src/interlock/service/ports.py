@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, Self
 
@@ -11,6 +11,7 @@ from interlock.channels.check import CheckFault, PlacedCheck
 from interlock.engine.gates import AppAnswers, GateClaims
 from interlock.engine.outside import SourceKey
 from interlock.kernel.budgets import ARTIFACT_BYTES_MAX, SUMMARY_RUNS_MAX
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import Digest, NodeId, RunId, SessionId
 from interlock.kernel.progress import Progress, report_nothing
 from interlock.record.append_plan import AppendPlan, Stamps
@@ -66,7 +67,7 @@ class NoOutbox:
         """See `Outbox`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class WaitingCheck:
     """A check that a step waits for. `node` is the one where the step became pending, `results` counts those it has.
 
@@ -149,7 +150,7 @@ def no_tree(_directory: Path) -> WorkTree:
     return NO_TREE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ReadPorts:
     """The ports of read-only use cases: none of them appends to a session or makes a key (READ-1).
 
@@ -194,7 +195,7 @@ class ReadPorts:
         return cls(reader=reader, key_ring=key_ring, plans=Plans(reader))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class AppendPorts:
     """The ports of a use case that appends to a session that exists.
 
@@ -248,7 +249,7 @@ class AppendPorts:
             self.writer.cache_summary(lock, summary_of(session, self.read.plans).to_bytes())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Ports(AppendPorts):
     """The ports of all use cases: those that write, the configuration, and the starts whose answers were lost."""
 

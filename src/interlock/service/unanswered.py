@@ -7,12 +7,12 @@ ids of the first call (FAIL-2); in all other cases the refusal names the ids (FA
 
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
 from interlock.kernel.budgets import UNANSWERED_STARTS_MAX
 from interlock.kernel.errors import InterlockError
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import Digest, RunId, SessionId
 from interlock.service.run.recent import Recent
 from interlock.store.ports.errors import StoreFailureError
@@ -62,7 +62,7 @@ def named(session: SessionId, run: RunId | None = None, *, is_repeat: bool = Fal
         raise UnansweredError(failure, session=session, run=run) from failure
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class StartIds:
     """The ids of a start, and the key of its call."""
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from interlock.kernel.budgets import GIT_POSITION_BYTES_MAX, GIT_SECONDS_MAX, WORKSPACES_KEPT_MAX
+from interlock.kernel.frozen import frozen
 from interlock.store.ports.workspace import NOWHERE, GitAnchors
 from interlock.store.regular_file import read_regular
 
@@ -18,7 +19,7 @@ _COMMAND = ("git", "rev-parse", "--show-toplevel", "HEAD", "--symbolic-full-name
 """The root of the work tree; the commit; the branch as `refs/heads/…`, or `HEAD` without a branch."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _PositionFiles:
     """What the files say that name the branch and the commit of a work tree.
 

@@ -2,18 +2,18 @@
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
 from typing import Protocol
 
 from interlock.define.source.text_form import TextFormat, parse_text
-from interlock.kernel.canonical import Json
-from interlock.kernel.ids import SourceKind
-from interlock.kernel.workflow_budgets import (
+from interlock.kernel.budgets.workflow import (
     DOCUMENT_BYTES_MAX,
     SOURCE_FILES_MAX,
 )
+from interlock.kernel.canonical import Json
+from interlock.kernel.frozen import frozen
+from interlock.kernel.ids import SourceKind
 from interlock.store.regular_file import read_regular, replace_whole, write_new
 
 FORMS: dict[str, TextFormat] = {".json": "json", ".yaml": "yaml", ".yml": "yaml"}
@@ -26,7 +26,7 @@ BINDINGS_FILE = Path(".interlock", "bindings.json")
 """Below the workspace; optional."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class WorkflowFile:
     """A file that may hold a workflow. `stamp` changes when the file does; `ref` is relative to its source."""
 

@@ -12,13 +12,13 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-from interlock.kernel.ids import Digest
-from interlock.kernel.workflow_budgets import (
+from interlock.kernel.budgets.workflow import (
     TREE_BYTES_MAX,
     TREE_FILES_MAX,
     TREE_SECONDS_MAX,
     TREE_STATUS_BYTES_MAX,
 )
+from interlock.kernel.ids import Digest
 from interlock.store.ports.workspace import NO_TREE, WorkTree
 from interlock.store.regular_file import read_regular
 

@@ -12,10 +12,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Lock, Thread
 from typing import Any, TypeAlias
 
+from interlock.kernel.frozen import frozen
+
 Body: TypeAlias = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ChatAnswer:
     """What the model answers: a text, calls of tools, tokens; or a status with which the request fails."""
 

@@ -16,7 +16,7 @@ import itertools
 import json
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
@@ -32,12 +32,13 @@ from interlock.engine.answer.structure import NextCall
 from interlock.engine.gates import NO_APPROVAL, ApprovalContext
 from interlock.engine.judge.shape import artifact_outline
 from interlock.kernel.blanks import fill_in
-from interlock.kernel.canonical import Json
-from interlock.kernel.errors import ErrorCode, Refusal
-from interlock.kernel.ids import SessionId, SigningKey, SourceKind
-from interlock.kernel.workflow_budgets import (
+from interlock.kernel.budgets.workflow import (
     DOCUMENT_BYTES_MAX,
 )
+from interlock.kernel.canonical import Json
+from interlock.kernel.errors import ErrorCode, Refusal
+from interlock.kernel.frozen import frozen
+from interlock.kernel.ids import SessionId, SigningKey, SourceKind
 from interlock.record.base import TokenFormat
 from interlock.record.events import Event, parse_event
 from interlock.record.short_tokens import decode_token
@@ -166,7 +167,7 @@ def linear_workflow(workflow_id: str, *steps: str | Mapping[str, object], **more
     }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ToolResult:
     """The result of a call, in both channels, as a client would read it."""
 
@@ -199,7 +200,7 @@ class ToolResult:
         return [warned["code"] for warned in self.structure.get("warnings", ())]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Harness:
     """Interlock's use cases behind the tools that agents call. Each of the `ports` may be replaced.
 

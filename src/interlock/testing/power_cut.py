@@ -17,6 +17,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias, TypeVar
 
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import SessionId
 from interlock.store.local.files import FileStat
 
@@ -31,7 +32,7 @@ class PowerCutError(BaseException):
     """The power was cut. No handler of ordinary errors catches it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class File:
     """A file: its current bytes, and those that it may have after a power loss.
 
@@ -60,7 +61,7 @@ Entries: TypeAlias = dict[Entry, int]
 _ROOT = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Renaming:
     """One unsynced change of names: the entry `gone` is removed, the entry `given` is added."""
 
@@ -69,7 +70,7 @@ class _Renaming:
     given: tuple[Entry, int] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class DiskOperation:
     """One requested operation."""
 

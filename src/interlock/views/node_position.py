@@ -1,15 +1,16 @@
 """The position of a node (ADV-8, ADV-9): its step is pending, its last attempt was refused, or its step is done."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from interlock.kernel.budgets import ATTEMPTS_PER_STEP_MAX
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import AttemptId, NodeId, ack_attempt, fork_attempt, node_of_attempt
 from interlock.record.outcome import Blocked, BlockerReport
 from interlock.views.session import Advance, BrokenHistoryError, Node, Session
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class NodePosition:
     """The position of a node in its chain of refused attempts.
 
@@ -100,7 +101,7 @@ def tip_below(session: Session, node: Node) -> NodeId:
     return newest.node
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PathStep:
     """One step of a path: the node at which it was pending, its refused attempts, and the node that followed it.
 

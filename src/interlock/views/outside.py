@@ -4,11 +4,12 @@ A part of the fold (`views.session`): immutable, and applying an event costs the
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from rpds import HashTrieMap, HashTrieSet, List
 
 from interlock.kernel.errors import InterlockError
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import EventId, IntentId, NodeId, RunId
 from interlock.record import events as ev
 from interlock.record.world import (
@@ -31,7 +32,7 @@ class BrokenOutsideError(InterlockError):
     """An event of an intent cannot follow what is recorded of it: Interlock never writes such a log."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Received:
     """An event as the log holds it. `node` is set if it is about one node."""
 
@@ -66,7 +67,7 @@ def level_of(received: Received, trusted_from: int, keys: SigningKeys | None) ->
     return level if received.index >= trusted_from or is_proven else "claimed"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Demand:
     """What a step waits for: the kind of an event, and how well it must be known.
 
@@ -90,7 +91,7 @@ class Demand:
         return event.signed is not None and (event.signed.source, event.signed.public_key) in self.keys
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Intent:
     """An intent as the log holds it. `attempt` counts the tries; `settled` is the last record of the last one.
 
@@ -116,7 +117,7 @@ class Intent:
         return self.settled.state if self.settled is not None else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Outside:
     """The events and intents of a session. `by_kind` has the events of a run and kind, newest first.
 

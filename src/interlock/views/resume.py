@@ -1,11 +1,12 @@
 """Find the runs that match a query, best first: strict tiers, no scores (RES-1)."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, get_args
 
 from interlock.kernel.budgets import BRANCH_DIGEST_CHARS, SHORT_STRING_CHARS_MAX
 from interlock.kernel.canonical import digest_of_bytes
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import Digest, RunId, SessionId
 from interlock.kernel.matching import NO_WORDS, Closeness, Words, match_texts
 from interlock.kernel.text import TRUNCATION_MARKER
@@ -26,7 +27,7 @@ Why = Literal[
 _TIERS: tuple[Why, ...] = get_args(Why)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RunQuery:
     """What the caller knows of the run to find. `repo` is the digest of the repository that the caller is in."""
 
@@ -48,7 +49,7 @@ class RunQuery:
         return not (self.is_exact or self.words or self.branch or self.head_sha)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Candidate:
     """A run with every reason why it matches, strongest first, and how well its text matches the words."""
 

@@ -1,13 +1,14 @@
 """A run as a graph, with its preferred tip (READ-3)."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import NodeId, RunId, fork_attempt, node_of_attempt
 from interlock.views.session import Node, Session
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class GraphNode:
     """A node of a run, its children and its checkpoints, and whether the run prefers it."""
 

@@ -5,13 +5,14 @@ This module does not judge decisions: an appended event is history. It raises fo
 such as a node whose parent is missing: the log is damaged.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 
 from rpds import HashTrieMap, HashTrieSet
 
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import InterlockError
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import (
     LABEL_CHARS,
     LABEL_CHARS_ON_CLASH,
@@ -54,7 +55,7 @@ class BrokenHistoryError(InterlockError):
     """The events are readable but contradict each other: Interlock never writes such a log."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class NodeOutput:
     """One output of a node: its notes, or the digest of an artifact.
 
@@ -69,7 +70,7 @@ class NodeOutput:
     is_of_checkpoint: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Node:
     """A node and everything recorded on it. `children` omits checkpoints, which are never tips (CHK-1).
 
@@ -106,7 +107,7 @@ class Node:
     levels: Levels = NO_STEPS
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RunEnd:
     """The end of a run that is not its last step: what happened and why, and where the log records it (END-1)."""
 
@@ -122,7 +123,7 @@ class RunEnd:
         return self.work.work
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Run:
     """A run: its workflow, its root and its preferred tip. `critical` counts its open critical gaps.
 
@@ -151,7 +152,7 @@ class Run:
     notifies: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Advance:
     """The recorded outcome of an attempt."""
 
@@ -168,7 +169,7 @@ class Advance:
         return node_of_attempt(self.attempt)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Claim:
     """A claimed execution, and where the log records it."""
 
@@ -176,7 +177,7 @@ class Claim:
     data: data.ExecutionClaimed
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Session:
     """The state of a session: all that later calls need from its log. `imported` counts the events of its bundle."""
 

@@ -1,7 +1,6 @@
 """A run's status, from its end or its preferred tip (READ-4)."""
 
-from dataclasses import dataclass
-
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import RunId
 from interlock.record.payloads import GapReason, GapRecorded
 from interlock.record.snapshot import Complete, ExecutionSnapshot
@@ -33,7 +32,7 @@ _BY_CATEGORY = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class OpenGap:
     """An open gap, the node on which it was recorded, and the node of its step; None if the start recorded it."""
 

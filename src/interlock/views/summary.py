@@ -6,10 +6,11 @@ form with its own version.
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from interlock.kernel.canonical import Json
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import NodeId, RunId, SessionId, SourceKind, WorkflowHash
 from interlock.views.verdicts import Standing
 
@@ -23,7 +24,7 @@ SUMMARY_VERSION = 6
 """A cached summary of another version is ignored."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RunSummary:
     """A run in short, as of its preferred tip. `step` is the title of the pending step; None if the run is complete.
 
@@ -79,7 +80,7 @@ class RunSummary:
         return self.status in ("failed", "cancelled")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SessionSummary:
     """A session in short: its runs, in the order they began, and whether one of them has an open gap."""
 

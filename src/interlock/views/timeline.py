@@ -1,13 +1,13 @@
 """The timeline of a session for people: one entry for each call that recorded something."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import assert_never
 
 from interlock.kernel.budgets import TIMELINE_NOTES_BYTES_MAX, UTF8_CHAR_BYTES_MAX
+from interlock.kernel.budgets.workflow import TRACE_SUMMARY_BYTES_MAX
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import NodeId, RunId, ack_attempt
 from interlock.kernel.text import one_line, utf8_bytes
-from interlock.kernel.workflow_budgets import TRACE_SUMMARY_BYTES_MAX
 from interlock.record import events as ev
 from interlock.record import payloads as data
 from interlock.record.outcome import Blocked
@@ -19,7 +19,7 @@ TitleOf = Callable[[Node], str | None]
 """Returns the title of the step that is pending at a node; None if the run is complete."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Entry:
     """What one call recorded: the events `first` to `last`, when, by which client (`who`), and for which run and node.
 

@@ -1,9 +1,9 @@
 """Verdicts: what an artifact concludes, by its own words (EVD-2)."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal, cast
 
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import NodeId
 
 Standing = Literal["passed", "failed", "open"]
@@ -19,7 +19,7 @@ _STANDINGS: Mapping[str, Standing] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Verdict:
     """The verdict of an artifact: its kind, the word, and its own summary of the reason; None if it has none."""
 
@@ -29,7 +29,7 @@ class Verdict:
     summary: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class StepVerdict:
     """A verdict and its step. `node` is the node to which the step advanced.
 

@@ -7,10 +7,10 @@ from tests.e2e.behaviours.conftest import Maker
 from tests.support.flow import IS_FAST, Document, deciding, document, loop, step
 from tests.support.server import InMemory, blockers_of, step_of
 
-from interlock.kernel.errors import ErrorCode
-from interlock.kernel.workflow_budgets import (
+from interlock.kernel.budgets.workflow import (
     TRACE_ENTRIES_MAX,
 )
+from interlock.kernel.errors import ErrorCode
 from interlock.testing.harness import ToolResult
 
 CONTINUE, STOP = ({"kind": "wr.loop_control", "decision": word, "summary": "Why."} for word in ("continue", "stop"))

@@ -10,7 +10,7 @@ import pytest
 from tests.support.console import ORIGIN, Browser, entered
 from tests.support.server import tree
 
-from interlock.kernel.console_budgets import CONSOLE_SOURCE_BODY_BYTES_MAX
+from interlock.kernel.budgets.console import CONSOLE_SOURCE_BODY_BYTES_MAX
 from interlock.plan.builtins.features import FEATURES
 from interlock.plan.builtins.packs import PACKS
 from interlock.plan.builtins.references import SNIPPETS

@@ -9,7 +9,7 @@ from tests.support.history import MovingClock
 
 from interlock.console.access import make_link
 from interlock.console.rendering.static_files import address_of
-from interlock.kernel.console_budgets import CONSOLE_BODY_BYTES_MAX, CONSOLE_BROWSERS_MAX, CONSOLE_LINK_MS
+from interlock.kernel.budgets.console import CONSOLE_BODY_BYTES_MAX, CONSOLE_BROWSERS_MAX, CONSOLE_LINK_MS
 from interlock.testing.harness import FIXED_KEYS, Harness, linear_workflow
 
 SECRET_GOAL = "The goal that nobody else may read"

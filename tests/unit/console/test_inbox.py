@@ -21,7 +21,7 @@ from interlock.console.access import make_link
 from interlock.console.decision_link import make_decision_link, parse_decision_link
 from interlock.console.decisions import Decisions, linked_question
 from interlock.kernel.budgets import APPROVAL_NOTE_BYTES_MAX
-from interlock.kernel.console_budgets import CONSOLE_DECISION_MS
+from interlock.kernel.budgets.console import CONSOLE_DECISION_MS
 from interlock.kernel.errors import Refusal
 from interlock.service.outside.dispatch import Dispatcher
 from interlock.store.opening import open_check_files

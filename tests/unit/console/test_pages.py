@@ -13,7 +13,7 @@ from tests.support.server import tree
 from interlock.cli.main import main
 from interlock.console.live import Watcher
 from interlock.console.reading import Sources
-from interlock.kernel.console_budgets import CONSOLE_STEPS_SHOWN
+from interlock.kernel.budgets.console import CONSOLE_STEPS_SHOWN
 from interlock.kernel.ids import SessionId
 from interlock.service.audit.damage import Viewed
 from interlock.service.report.session_report import SessionReport

@@ -8,7 +8,7 @@ from interlock.decide.condition import Always
 from interlock.define.document import AgentStep, PromptBlocks, WorkflowDocument, to_prose
 from interlock.define.faults import make_safe_id, render_path
 from interlock.define.front import parse_workflow
-from interlock.kernel.workflow_budgets import (
+from interlock.kernel.budgets.workflow import (
     DESCRIPTION_CHARS_MAX,
     PROMPT_BYTES_MAX,
     STEPS_MAX,

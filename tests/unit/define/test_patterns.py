@@ -7,7 +7,7 @@ import pytest
 from interlock.define.diagnostics import Diagnostic
 from interlock.define.front import FaultyDocument, parse_document
 from interlock.define.patterns import PatternChecker
-from interlock.kernel.workflow_budgets import (
+from interlock.kernel.budgets.workflow import (
     PATTERN_CHARS_MAX,
     PATTERN_SIZE_MAX,
     PATTERNS_SIZE_MAX,

@@ -12,12 +12,12 @@ from interlock.define.source.text_form import FORMAT_BYTES_MAX, TextFormat, pars
 from interlock.kernel.budgets import (
     NUMBER_DIGITS_MAX,
 )
-from interlock.kernel.canonical import NotCanonicalError, canonical_bytes
-from interlock.kernel.workflow_budgets import (
+from interlock.kernel.budgets.workflow import (
     DOCUMENT_BYTES_MAX,
     DOCUMENT_DEPTH_MAX,
     DOCUMENT_VALUES_MAX,
 )
+from interlock.kernel.canonical import NotCanonicalError, canonical_bytes
 
 
 def read(data: bytes | str, form: TextFormat) -> dict[str, Any]:

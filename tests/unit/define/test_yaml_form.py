@@ -15,7 +15,7 @@ from interlock.define.source.yaml_form import (
     load_yaml,
     read_yaml_tokens,
 )
-from interlock.kernel.workflow_budgets import (
+from interlock.kernel.budgets.workflow import (
     DOCUMENT_DEPTH_MAX,
 )
 

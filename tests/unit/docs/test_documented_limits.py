@@ -3,7 +3,8 @@
 import re
 from pathlib import Path
 
-from interlock.kernel import budgets, workflow_budgets
+from interlock.kernel import budgets
+from interlock.kernel.budgets import workflow as workflow_budgets
 
 PAGE = Path(__file__).parents[3] / "docs" / "language.md"
 STATED = {

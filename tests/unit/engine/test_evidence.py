@@ -8,10 +8,10 @@ from tests.support.flow import Document, compiled, deciding, loop, step
 from interlock.engine.answer.structure import NextCall
 from interlock.engine.judge.evidence import Judgement, artifact_outlines, judge, schema_fault
 from interlock.engine.request import Request
-from interlock.kernel.canonical import Json
-from interlock.kernel.workflow_budgets import (
+from interlock.kernel.budgets.workflow import (
     TRACE_SUMMARY_BYTES_MAX,
 )
+from interlock.kernel.canonical import Json
 from interlock.plan.builtins.packs import PACKS
 from interlock.plan.compiled import CompiledWorkflow, parse_compiled
 from interlock.plan.records import NOTES_CONTRACT

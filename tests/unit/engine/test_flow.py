@@ -28,12 +28,12 @@ from interlock.engine.walk.flow import (
     run_to_next_task,
     with_loop_variables,
 )
-from interlock.kernel.canonical import Json
-from interlock.kernel.workflow_budgets import (
+from interlock.kernel.budgets.workflow import (
     TRACE_ENTRIES_MAX,
     TRACE_SUMMARY_BYTES_MAX,
     WALK_NODES_MAX,
 )
+from interlock.kernel.canonical import Json
 from interlock.plan.fit import snapshot_fault
 from interlock.plan.walk import ExecutionState
 from interlock.record.payloads import TraceEntry

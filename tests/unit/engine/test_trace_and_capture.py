@@ -7,14 +7,14 @@ import pytest
 from tests.support.flow import IS_FAST, Document, deciding, loop, step
 from tests.support.modes import NEVER_STOPS, events_of, serving, session_of
 
-from interlock.kernel.canonical import canonical_bytes, digest_of_bytes
-from interlock.kernel.workflow_budgets import (
+from interlock.kernel.budgets.workflow import (
     CAPTURE_BYTES_MAX,
     CAPTURED_VALUE_BYTES_MAX,
     TRACE_BYTES_MAX,
     TRACE_ENTRIES_MAX,
     TRACE_EVENTS_MAX,
 )
+from interlock.kernel.canonical import canonical_bytes, digest_of_bytes
 from interlock.record.events import DecisionTraceAppendedEvent
 from interlock.record.payloads import TraceEntry
 from interlock.testing.harness import Harness, ToolResult

@@ -16,10 +16,10 @@ from interlock.define.diagnostics import Diagnostic
 from interlock.define.document import WorkflowDocument
 from interlock.define.front import parse_workflow
 from interlock.define.source.text_form import TextFormat, parse_text
-from interlock.kernel.canonical import canonical_bytes, digest_of
-from interlock.kernel.workflow_budgets import (
+from interlock.kernel.budgets.workflow import (
     PROMPT_BYTES_MAX,
 )
+from interlock.kernel.canonical import canonical_bytes, digest_of
 from interlock.plan.compile.compiler import Compiled, compile_workflow, placement_diagnostics
 from interlock.plan.compiled import CompiledWorkflow, parse_compiled, pinned_bytes
 from interlock.plan.records import NOTES_CONTRACT, STEP_INPUT, PlanNode, Task

@@ -8,7 +8,7 @@ from tests.support.flow import DECLARED_KINDS, RATING, Document, document, step
 from interlock.define.diagnostics import Diagnostics
 from interlock.define.document import WorkflowDocument
 from interlock.define.front import parse_workflow
-from interlock.kernel.workflow_budgets import (
+from interlock.kernel.budgets.workflow import (
     CONDITION_TERMS_MAX,
     VALUE_DEPTH_MAX,
 )

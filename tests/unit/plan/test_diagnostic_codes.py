@@ -11,10 +11,10 @@ from tests.support.definitions import OPERATIONS
 from tests.support.flow import a_loop, a_node, a_plan, an_edge
 
 from interlock.define.diagnostics import Diagnostic, DiagnosticCode
-from interlock.kernel.ids import SourceKind
-from interlock.kernel.workflow_budgets import (
+from interlock.kernel.budgets.workflow import (
     DOCUMENT_BYTES_MAX,
 )
+from interlock.kernel.ids import SourceKind
 from interlock.plan.builtins.packs import PACKS
 from interlock.plan.check.validate import validate_plan
 from interlock.plan.records import Plan

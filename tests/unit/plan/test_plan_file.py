@@ -35,11 +35,11 @@ from interlock.engine.walk.flow import WalkResult, run_to_next_task
 from interlock.kernel.budgets import (
     CONTEXT_KEY_BYTES_MAX,
 )
-from interlock.kernel.canonical import canonical_bytes
-from interlock.kernel.workflow_budgets import (
+from interlock.kernel.budgets.workflow import (
     PATTERN_CHARS_MAX,
     PLAN_DEPTH_MAX,
 )
+from interlock.kernel.canonical import canonical_bytes
 from interlock.plan.check.plan_file import holds_plan, parse_plan_file, plan_document
 from interlock.plan.compiled import CompiledWorkflow, pinned_bytes
 from interlock.plan.records import Loop, PlanEdge, PlanNode

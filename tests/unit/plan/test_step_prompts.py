@@ -3,10 +3,10 @@
 import pytest
 from tests.support.flow import compiled, step
 
-from interlock.kernel.canonical import digest_of_bytes
-from interlock.kernel.workflow_budgets import (
+from interlock.kernel.budgets.workflow import (
     REQUIREMENT_LINES_MAX,
 )
+from interlock.kernel.canonical import digest_of_bytes
 from interlock.plan.builtins.references import SNIPPETS
 from interlock.plan.records import Task
 

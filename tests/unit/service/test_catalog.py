@@ -9,11 +9,11 @@ import pytest
 
 from interlock.define.document import WorkflowDocument
 from interlock.define.workflow_ids import classify_id
-from interlock.kernel.errors import ErrorCode
-from interlock.kernel.ids import SourceKind
-from interlock.kernel.workflow_budgets import (
+from interlock.kernel.budgets.workflow import (
     DOCUMENT_BYTES_MAX,
 )
+from interlock.kernel.errors import ErrorCode
+from interlock.kernel.ids import SourceKind
 from interlock.service.workflows.catalog import Catalog, CatalogView, Entry, Pinnable
 from interlock.store.memory.store import MemoryStore
 from interlock.store.workflow_files import LocalWorkflowFiles

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from interlock.kernel.errors import ErrorCode
-from interlock.kernel.workflow_budgets import (
+from interlock.kernel.budgets.workflow import (
     DOCUMENT_BYTES_MAX,
 )
+from interlock.kernel.errors import ErrorCode
 from interlock.plan.check.plan_file import plan_document
 from interlock.service.workflows.catalog import Catalog, Pinnable
 from interlock.testing.harness import ERAS, Era, Harness, InlineWorkflows, call_through, filled_in, linear_workflow

@@ -19,10 +19,10 @@ from tests.support.proofs import (
 )
 from tests.support.verify import unsound
 
-from interlock.kernel.errors import ErrorCode, Refusal
-from interlock.kernel.workflow_budgets import (
+from interlock.kernel.budgets.workflow import (
     CLAIMED_RECEIPTS_MAX,
 )
+from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.service.trust.receipts import ReceiptReport
 from interlock.testing.harness import Harness, ToolResult
 

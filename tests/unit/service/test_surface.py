@@ -217,6 +217,19 @@ CORRECTED: list[tuple[str, dict[str, object], str, dict[str, object]]] = [
         "`ackToken`",
         {"stateToken": STATE, "output": NOTES, "ackToken": "<the ackToken of the last answer>"},
     ),
+    # Evidence that is not too long is shown whole: what is shown can be sent as it is.
+    (
+        CONTINUE,
+        {"ackToken": ACK, "zzz": 1, "output": {"artifacts": [{"kind": "k", "said": "x" * 900}], **NOTES}},
+        "out",
+        {"ackToken": ACK, "output": {"artifacts": [{"kind": "k", "said": "x" * 900}], **NOTES}},
+    ),
+    (
+        CONTINUE,
+        {"ackToken": ACK, "zzz": 1, "output": {"artifacts": [{"kind": "k", "said": "x" * 1_000}], **NOTES}},
+        "out",
+        {"ackToken": ACK, "output": {**NOTES, "artifacts": "<your artifacts, as you sent it>"}},
+    ),
 ]
 
 

@@ -7,10 +7,10 @@ import pytest
 from tests.support.flow import declared, document, loop, step
 from tests.support.lifecycle import events_of, in_short, lifecycle_at, node_at, run_of
 
-from interlock.kernel.canonical import canonical_bytes
-from interlock.kernel.workflow_budgets import (
+from interlock.kernel.budgets.workflow import (
     CAPTURE_BYTES_MAX,
 )
+from interlock.kernel.canonical import canonical_bytes
 from interlock.service.run.attempts import stored_object
 from interlock.service.run.lifecycle import read_lifecycle
 from interlock.testing.harness import Harness, linear_workflow

@@ -1,7 +1,6 @@
 """What a command about contracts names: a contract, a session that executes one, and the definitions of a project."""
 
 import argparse
-from dataclasses import dataclass
 
 from interlock.cli.options import add_store_options
 from interlock.cli.outside.writing import command_settings
@@ -12,6 +11,7 @@ from interlock.cli.workflow.places import chosen_places
 from interlock.define.operations.definitions import Definitions
 from interlock.kernel.budgets import ECHO_BYTES_MAX
 from interlock.kernel.errors import Refusal
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import SessionId
 from interlock.kernel.text import one_line
 from interlock.kernel.uuids import Uuid
@@ -22,7 +22,7 @@ from interlock.store.ports.definitions import DefinitionArchive
 from interlock.store.ports.store import StoreReader
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class NamedContract:
     """A contract as a command line names it: its id and its version; None: the highest one."""
 

@@ -2,7 +2,6 @@
 
 import argparse
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 from interlock.cli.options import add_json
@@ -13,10 +12,11 @@ from interlock.define.diagnostics import Diagnostics, fault
 from interlock.define.operations.definitions import Definition, Definitions, VersionTakenError, kind_of
 from interlock.define.operations.files import parse_definition_file, validate_definition
 from interlock.define.operations.flows import Flow
-from interlock.kernel.canonical import Json
-from interlock.kernel.workflow_budgets import (
+from interlock.kernel.budgets.workflow import (
     DOCUMENT_BYTES_MAX,
 )
+from interlock.kernel.canonical import Json
+from interlock.kernel.frozen import frozen
 from interlock.plan.compile.compiler import Compiled
 from interlock.plan.flows.lowering import compile_flow
 from interlock.service.workflows.catalog import Source
@@ -53,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
     return 1 if totals.errors else 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Checked:
     """A file and its faults; `definition` is None if its form is faulty."""
 

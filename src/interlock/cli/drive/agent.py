@@ -7,8 +7,8 @@ from interlock.cli.drive.files import read_agent
 from interlock.cli.options import add_json
 from interlock.cli.screen import StopError, say, say_json, say_table
 from interlock.drive.agent.manifest import LoadedProfile
+from interlock.kernel.budgets.drive import PROFILE_BYTES_MAX
 from interlock.kernel.canonical import Json
-from interlock.kernel.drive_budgets import PROFILE_BYTES_MAX
 from interlock.store.regular_file import read_regular
 
 _EXAMPLE = Path(__file__).with_name("agent.yaml")

@@ -4,7 +4,6 @@ import argparse
 import os
 import sys
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -29,11 +28,12 @@ from interlock.drive.setup import ServerCommand, Surroundings, connect, equip, m
 from interlock.drive.telemetry.opening import open_telemetry
 from interlock.drive.turn import Equipment
 from interlock.kernel.canonical import Json
+from interlock.kernel.frozen import frozen
 
 _WRITING = {"write_file", "patch_file", "run_command"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Order:
     """What the command line asks for, read and checked."""
 

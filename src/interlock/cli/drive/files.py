@@ -7,8 +7,8 @@ from interlock.define.diagnostics import Diagnostic
 from interlock.define.source.text_form import parse_text
 from interlock.drive.agent.manifest import LoadedProfile, load_profile
 from interlock.drive.faults import TurnError
+from interlock.kernel.budgets.drive import PROFILE_BYTES_MAX
 from interlock.kernel.canonical import Json
-from interlock.kernel.drive_budgets import PROFILE_BYTES_MAX
 from interlock.store.regular_file import read_regular
 
 

@@ -24,7 +24,7 @@ from interlock.kernel.budgets import (
     CHILD_POLL_S,
     CHILD_READ_BYTES,
 )
-from interlock.kernel.workflow_budgets import (
+from interlock.kernel.budgets.workflow import (
     RECEIPT_OUTPUT_BYTES_MAX,
 )
 

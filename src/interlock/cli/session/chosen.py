@@ -2,7 +2,6 @@
 
 import argparse
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from interlock.cli.render.progress import shown_progress
@@ -10,6 +9,7 @@ from interlock.cli.screen import StopError, counted, flat, say
 from interlock.cli.store import answered_by_store
 from interlock.kernel.budgets import CELL_BYTES_MAX, ECHO_BYTES_MAX, NAMED_MAX, OTHERS_NAMED, SHORT_ID_CHARS_MIN
 from interlock.kernel.errors import ErrorCode
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import LABEL_CHARS, LABEL_CHARS_ON_CLASH, NodeId, RunId, SessionId
 from interlock.kernel.text import one_line
 from interlock.service.report.run_list import Row, newest_first, rows_of
@@ -40,7 +40,7 @@ def add_session_argument(parser: argparse.ArgumentParser, without: str = "the on
     parser.add_argument("session", metavar="SESSION", nargs="?", help=f"{_SESSION} (default: {without})")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SelectedSession:
     """A session; with `run`, only that run of it."""
 
@@ -53,7 +53,7 @@ class SelectedSession:
         return [run.run for run in runs if self.run in (None, run.run)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ReferredNode:
     """The session that a token names, with the run and the node if the session exists and contains them."""
 

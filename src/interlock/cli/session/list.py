@@ -4,7 +4,7 @@ import argparse
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import get_args
 
 from interlock.cli.options import add_store_options
@@ -16,6 +16,7 @@ from interlock.cli.session.place import Place, read_place
 from interlock.cli.store import answered_by_store, open_chosen_reader
 from interlock.kernel.budgets import CELL_BYTES_MAX, CELL_FOUND_BYTES_MAX, ECHO_BYTES_MAX, RUNS_LISTED
 from interlock.kernel.canonical import Json
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import SessionId
 from interlock.kernel.matching import Closeness
 from interlock.kernel.text import one_line
@@ -40,7 +41,7 @@ _APPROXIMATE = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Found:
     """The runs that match, newest first; how many runs there are; all sessions, and fixes of unreadable ones.
 

@@ -2,7 +2,6 @@
 
 import argparse
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from interlock.cli.options import add_store_options
@@ -19,6 +18,7 @@ from interlock.cli.session.chosen import (
 )
 from interlock.cli.store import answered_by_store, open_chosen_reader
 from interlock.kernel.canonical import Json
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import RunId, SessionId
 from interlock.record.errors import UnknownVersionError
 from interlock.service.run.plans import Plans
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from interlock.service.report.session_report import GapReport
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _OpenRun:
     """The open gaps of one run."""
 

@@ -2,7 +2,6 @@
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from interlock.cli.options import add_store_options
 from interlock.cli.screen import RefusedError, StopError, counted, say, say_json
@@ -11,6 +10,7 @@ from interlock.cli.session.import_ import read_bundle, restoring, salvage_words
 from interlock.cli.store import answered_by_store, open_chosen_reader
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import ErrorCode, Refusal
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import SessionId
 from interlock.record.bundle import SalvageBanner
 from interlock.service.audit.proof import examine
@@ -76,7 +76,7 @@ def run(options: argparse.Namespace) -> int:
     return 1 if count else 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Selection:
     """The sessions to verify, and the ports that read them; `banner` if a bundle is not the whole session."""
 

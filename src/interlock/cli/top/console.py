@@ -24,7 +24,7 @@ from interlock.cli.workflow.places import chosen_places
 from interlock.config.model import FaultyConfig
 from interlock.config.ports import local_ports
 from interlock.config.settings import Settings, read_settings
-from interlock.kernel.console_budgets import CONSOLE_PORT, CONSOLE_PORT_MAX
+from interlock.kernel.budgets.console import CONSOLE_PORT, CONSOLE_PORT_MAX
 from interlock.kernel.ids import SigningKey
 from interlock.service.clock import SystemClock
 from interlock.service.run.plans import Plans

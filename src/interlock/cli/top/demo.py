@@ -13,7 +13,7 @@ import tempfile
 import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import cast
 
@@ -26,6 +26,7 @@ from interlock.kernel.blanks import fill_in
 from interlock.kernel.budgets import DEMO_SECONDS_MAX
 from interlock.kernel.canonical import Json, digest_of_bytes
 from interlock.kernel.errors import InterlockError
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import Digest, RunId, SessionId
 from interlock.record.events import AdvanceRecordedEvent, Event, parse_event
 from interlock.record.manifest import SegmentClosed
@@ -111,7 +112,7 @@ def _flatten(error: BaseException) -> list[BaseException]:
     return [single for part in cast("tuple[BaseException, ...]", error.exceptions) for single in _flatten(part)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Response:
     """One answer as data and as text, with the arguments of its call."""
 
@@ -150,7 +151,7 @@ class Response:
         return f"step {step['number']} of {step['total']}: {self.part('pending')['title']}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Stage:
     """The directory of the demo: the workspace of the server, with its data directory inside."""
 
@@ -182,7 +183,7 @@ class _Stage:
                 yield _Server(client=client, process_id=int(pid_file.read_text()), stage=self)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Server:
     """A running server process and the client that talks to it."""
 
@@ -213,7 +214,7 @@ class _Server:
         os.kill(self.process_id, signal.SIGKILL)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Log:
     """A session read from disk and verified by a new store, with the bytes of its segments."""
 
@@ -234,7 +235,7 @@ def _read_log(data_dir: Path, session_id: SessionId) -> _Log:
     return _Log(session=session, segments=segments, events=events, attempts=attempts)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Killed:
     """State at the kill of the first server: the answers received, and a call whose answer may be lost."""
 

@@ -7,7 +7,6 @@ import shlex
 import shutil
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from urllib.parse import quote
@@ -17,6 +16,7 @@ from interlock.config.data_dir import PlaceArguments, data_dir_origin
 from interlock.config.model import Config
 from interlock.config.settings import settings_from
 from interlock.kernel.canonical import Json
+from interlock.kernel.frozen import frozen
 
 NAME = "interlock"
 """The name of the server in a client's configuration."""
@@ -40,7 +40,7 @@ _REPLACED: Mapping[str, str] = MappingProxyType(
 """What each client replaces in its file if the environment has the name that follows. It cannot be escaped."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Registration:
     """Ways to register the server with a client. A way that a client does not support is empty."""
 

@@ -12,10 +12,10 @@ from interlock.define.source.text_form import TextFormat, parse_text
 from interlock.kernel.budgets import (
     FOLDED_CHARS_MAX,
 )
-from interlock.kernel.canonical import Json
-from interlock.kernel.workflow_budgets import (
+from interlock.kernel.budgets.workflow import (
     DOCUMENT_BYTES_MAX,
 )
+from interlock.kernel.canonical import Json
 from interlock.service.workflows.authoring import NewFile, NotWritten, copied_value
 from interlock.store.regular_file import read_regular
 from interlock.store.workflow_files import PROJECT_DIR

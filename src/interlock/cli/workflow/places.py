@@ -14,12 +14,12 @@ from interlock.config.model import FaultyConfig
 from interlock.config.settings import BUNDLED, read_settings
 from interlock.define.diagnostics import fault
 from interlock.define.document import WorkflowDocument
+from interlock.kernel.budgets.workflow import (
+    DOCUMENT_BYTES_MAX,
+)
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import ErrorCode
 from interlock.kernel.ids import SourceKind
-from interlock.kernel.workflow_budgets import (
-    DOCUMENT_BYTES_MAX,
-)
 from interlock.plan.compile.routines import Routine, RoutineLibrary, builtin_routines, routine_of
 from interlock.service.workflows.authoring import WorkflowAuthor
 from interlock.service.workflows.catalog import (

@@ -17,17 +17,18 @@ from interlock.cli.workflow.places import (
     shown,
 )
 from interlock.define.diagnostics import Diagnostics, fault, has_errors
-from interlock.kernel.canonical import Json
-from interlock.kernel.workflow_budgets import (
+from interlock.kernel.budgets.workflow import (
     SOURCE_FILES_MAX,
 )
+from interlock.kernel.canonical import Json
+from interlock.kernel.frozen import frozen
 from interlock.service.workflows.catalog import Entry, Pinnable
 from interlock.store.workflow_files import BINDINGS_FILE, PROJECT_DIR, LocalWorkflowFiles
 
 _BAR_WIDTH = 30
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Checked:
     """The result of checking one file."""
 

@@ -9,7 +9,7 @@ from interlock.console.decisions import Decisions
 from interlock.console.reading import RefusedPageError, Sources, missing
 from interlock.console.rendering.templates import Templates
 from interlock.define.operations.contracts import Contract
-from interlock.kernel.console_budgets import CONSOLE_CONTRACTS_READ_MAX
+from interlock.kernel.budgets.console import CONSOLE_CONTRACTS_READ_MAX
 from interlock.kernel.ids import SessionId
 from interlock.service.contracts.start import refuse_no_contract
 from interlock.service.contracts.status import read_status

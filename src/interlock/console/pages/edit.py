@@ -12,7 +12,7 @@ from interlock.console.reading import RefusedPageError
 from interlock.console.rendering.templates import Templates
 from interlock.define.source.edits import TextEdit, text_edits
 from interlock.define.workflow_ids import suggest_id
-from interlock.kernel.console_budgets import CONSOLE_MATCHES_SHOWN
+from interlock.kernel.budgets.console import CONSOLE_MATCHES_SHOWN
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import Digest
 from interlock.plan.builtins.features import FEATURES

@@ -5,7 +5,7 @@ from urllib.parse import parse_qsl
 from starlette.requests import Request
 
 from interlock.console.reading import RefusedPageError
-from interlock.kernel.console_budgets import CONSOLE_FIELDS_MAX
+from interlock.kernel.budgets.console import CONSOLE_FIELDS_MAX
 from interlock.kernel.errors import ErrorCode, Refusal
 
 

@@ -9,7 +9,7 @@ from starlette.responses import Response
 from interlock.console.pages.runs import number_of, run_values
 from interlock.console.reading import RefusedPageError, Sources, missing
 from interlock.console.rendering.templates import Templates
-from interlock.kernel.console_budgets import CONSOLE_MATCHES_SHOWN, CONSOLE_STEPS_SHOWN
+from interlock.kernel.budgets.console import CONSOLE_MATCHES_SHOWN, CONSOLE_STEPS_SHOWN
 from interlock.kernel.ids import RunId
 from interlock.service.report.session_report import SessionReport, SessionReporter
 from interlock.service.run.history import History, history_at

@@ -16,7 +16,7 @@ from interlock.console.pages.forms import read_form
 from interlock.console.reading import RefusedPageError, Sources, missing
 from interlock.console.rendering.templates import Templates
 from interlock.kernel.budgets import APPROVAL_NOTE_BYTES_MAX
-from interlock.kernel.console_budgets import CONSOLE_ITEMS_SHOWN
+from interlock.kernel.budgets.console import CONSOLE_ITEMS_SHOWN
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import Digest, IntentId, NodeId, SessionId
 from interlock.kernel.text import utf8_bytes

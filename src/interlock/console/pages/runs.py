@@ -14,7 +14,7 @@ from interlock.console.reading import RefusedPageError, Sources, missing
 from interlock.console.rendering.step_blocks import step_details, step_summary
 from interlock.console.rendering.templates import Templates, safe
 from interlock.engine.judge.recommended import beyond_recommendation
-from interlock.kernel.console_budgets import (
+from interlock.kernel.budgets.console import (
     CONSOLE_MATCHES_SHOWN,
     CONSOLE_NODES_SHOWN,
     CONSOLE_RUNS_SHOWN,

@@ -14,9 +14,10 @@ from interlock.console.decisions import Decisions
 from interlock.console.maintenance import Maintenance
 from interlock.console.rendering.templates import Templates
 from interlock.kernel.canonical import Json
+from interlock.kernel.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SettingRow:
     """One key: its value in the file as it is now, and the value with which this console was started."""
 

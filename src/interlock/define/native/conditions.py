@@ -12,12 +12,12 @@ from interlock.define.document import Guard
 from interlock.define.faults import check_length
 from interlock.define.native.condition_forms import ComputeForm, ConditionForm, CriteriaForm
 from interlock.define.patterns import PatternChecker
-from interlock.kernel.canonical import Json
-from interlock.kernel.workflow_budgets import (
+from interlock.kernel.budgets.workflow import (
     CHOICE_DEPTH_MAX,
     CONDITION_TERMS_MAX,
     VALUE_DEPTH_MAX,
 )
+from interlock.kernel.canonical import Json
 
 _OPERATORS: Mapping[str, str] = {
     "equals": "equals",

@@ -34,7 +34,7 @@ from interlock.define.parts import (
     Title,
     UserNeed,
 )
-from interlock.kernel.workflow_budgets import (
+from interlock.kernel.budgets.workflow import (
     DESCRIPTION_CHARS_MAX,
     EMITS_PER_STEP_MAX,
     LOOP_PASSES_MAX,

@@ -25,11 +25,11 @@ from interlock.kernel.budgets import (
     AWAIT_S_MAX,
     DAY_S,
 )
-from interlock.kernel.canonical import Json
-from interlock.kernel.workflow_budgets import (
+from interlock.kernel.budgets.workflow import (
     DIAGNOSTICS_FOUND_MAX,
     WORKFLOW_ID_CHARS_MAX,
 )
+from interlock.kernel.canonical import Json
 from interlock.record.world import APPROVAL, CHECK
 
 CHECK_FIELDS: Mapping[str, str] = {

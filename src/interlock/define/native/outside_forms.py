@@ -6,8 +6,8 @@ from pydantic import Field
 
 from interlock.define.native.condition_forms import ComputeForm, ConditionForm, SetActionForm
 from interlock.define.parts import CheckName, ContextPath, DeclaredKey, LongText, Part, SafeId, Title
+from interlock.kernel.budgets.workflow import EMITS_PER_STEP_MAX, EVENT_FIELDS_MAX
 from interlock.kernel.canonical import Json
-from interlock.kernel.workflow_budgets import EMITS_PER_STEP_MAX, EVENT_FIELDS_MAX
 from interlock.record.world import Assurance, OutsideKind
 
 

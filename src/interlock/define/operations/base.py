@@ -10,15 +10,15 @@ from interlock.define.faults import diagnose_validation_error
 from interlock.kernel.budgets import (
     CONTEXT_KEY_BYTES_MAX,
 )
-from interlock.kernel.canonical import Json, NotCanonicalError, canonical_bytes, digest_of, nests_deeper_than
-from interlock.kernel.errors import InterlockError
-from interlock.kernel.ids import Digest
-from interlock.kernel.operations_budgets import DEFINITION_VERSION_MAX
-from interlock.kernel.workflow_budgets import (
+from interlock.kernel.budgets.operations import DEFINITION_VERSION_MAX
+from interlock.kernel.budgets.workflow import (
     DOCUMENT_DEPTH_MAX,
     PROMPT_BYTES_MAX,
     TITLE_CHARS_MAX,
 )
+from interlock.kernel.canonical import Json, NotCanonicalError, canonical_bytes, digest_of, nests_deeper_than
+from interlock.kernel.errors import InterlockError
+from interlock.kernel.ids import Digest
 from interlock.record.base import UuidField
 
 Version = Annotated[int, Field(ge=1, le=DEFINITION_VERSION_MAX)]

@@ -6,8 +6,8 @@ from pydantic import Field
 
 from interlock.define.operations.base import Entity, Metadata, PortName, Text, Value
 from interlock.define.parts import Hints
+from interlock.kernel.budgets.operations import PORTS_MAX
 from interlock.kernel.canonical import Json
-from interlock.kernel.operations_budgets import PORTS_MAX
 
 
 class PortDescriptor(Value):

@@ -17,6 +17,7 @@ from interlock.define.operations.flows import Condition, Flow
 from interlock.define.operations.validate_contract import validate_contract
 from interlock.define.operations.validate_flow import validate_block, validate_flow, validate_port_mappings
 from interlock.kernel.canonical import Json
+from interlock.kernel.frozen import frozen
 from interlock.kernel.uuids import Uuid, derived_uuid
 
 
@@ -93,7 +94,7 @@ class WorkBlockBuilder(_Builder):
         return self
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Way:
     """An edge by the aliases of its ends."""
 

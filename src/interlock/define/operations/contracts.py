@@ -5,8 +5,8 @@ from typing import Annotated
 from pydantic import Field
 
 from interlock.define.operations.base import Entity, Metadata, Name, Text, UuidField, Value, Version
+from interlock.kernel.budgets.operations import CONTRACT_PARTS_MAX
 from interlock.kernel.canonical import Json
-from interlock.kernel.operations_budgets import CONTRACT_PARTS_MAX
 
 
 class FlowReference(Value):

@@ -7,8 +7,8 @@ from typing import Annotated
 from pydantic import Field
 
 from interlock.define.operations.base import Entity, Metadata, Name, PortName, Text, UuidField, Value, Version
+from interlock.kernel.budgets.operations import FLOW_EDGES_MAX, MAPPINGS_MAX, SLOTS_MAX
 from interlock.kernel.canonical import Json
-from interlock.kernel.operations_budgets import FLOW_EDGES_MAX, MAPPINGS_MAX, SLOTS_MAX
 from interlock.kernel.uuids import Uuid
 
 

@@ -1,14 +1,13 @@
 """What a validator found in a definition, and what it could not judge (OPS-12)."""
 
-from dataclasses import dataclass
-
 from interlock.define.diagnostics import Diagnostic, Diagnostics, fault, has_errors
 from interlock.define.operations.base import InvalidDefinitionError
 from interlock.define.operations.definitions import CLASS_OF, Definition, DefinitionKind, Resolver, kind_of
+from interlock.kernel.frozen import frozen
 from interlock.kernel.uuids import Uuid
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Report:
     """Every fault of a definition, and the paths that need a resolver to be judged, if there was none."""
 
@@ -30,7 +29,7 @@ class Report:
             raise InvalidDefinitionError(self.faults)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Reference:
     """A reference to a version of a definition, and where it is."""
 

@@ -3,11 +3,11 @@
 import json
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from interlock.define.diagnostics import Diagnostic, Replacement
 from interlock.define.source.positions import Position, find_positions
 from interlock.define.source.text_form import TextFormat
+from interlock.kernel.frozen import frozen
 
 _AFTER_KEY = re.compile(r"[ \t]*:[ \t]+")
 _AFTER_NAME = re.compile(r"\s*:\s*")
@@ -34,7 +34,7 @@ _WORDS = re.compile(r"[a-z0-9]+")
 _decode_value = json.JSONDecoder().raw_decode
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TextEdit:
     """Characters of a text, from `start` up to `end`, and what to write instead."""
 

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from interlock.define.source.text_form import FORMAT_BYTES_MAX, TextFormat
-from interlock.kernel.workflow_budgets import (
+from interlock.kernel.budgets.workflow import (
     DOCUMENT_DEPTH_MAX,
     PATH_CHARS_MATCHED_MAX,
 )
+from interlock.kernel.frozen import frozen
 
 _PART_END = re.compile(r"[.\[]|$")
 _INDEX = re.compile(r"\[(0|[1-9][0-9]{0,8})\]")
@@ -20,7 +21,7 @@ _decode_value = json.JSONDecoder().raw_decode
 _Token: TypeAlias = tuple[str, str, int]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Position:
     """A place in a text. Line and column are counted from 1; columns count characters."""
 

@@ -3,7 +3,7 @@
 import re
 
 from interlock.define.source.text_form import TextFormat
-from interlock.kernel.workflow_budgets import (
+from interlock.kernel.budgets.workflow import (
     STATED_ID_BYTES_MAX,
     STATED_ID_CHARS_MAX,
 )

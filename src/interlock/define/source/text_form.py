@@ -11,14 +11,14 @@ from interlock.define.diagnostics import Diagnostic, fault
 from interlock.kernel.budgets import (
     NUMBER_DIGITS_MAX,
 )
-from interlock.kernel.canonical import SAFE_INTEGER_MAX, Json, NotCanonicalError, canonical_bytes
-from interlock.kernel.json_bounds import Excess, JsonBounds, find_excess
-from interlock.kernel.workflow_budgets import (
+from interlock.kernel.budgets.workflow import (
     DOCUMENT_BYTES_MAX,
     DOCUMENT_DEPTH_MAX,
     DOCUMENT_VALUES_MAX,
     YAML_BYTES_MAX,
 )
+from interlock.kernel.canonical import SAFE_INTEGER_MAX, Json, NotCanonicalError, canonical_bytes
+from interlock.kernel.json_bounds import Excess, JsonBounds, find_excess
 
 TextFormat = Literal["json", "yaml"]
 

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol, cast
 
 import yaml
@@ -10,11 +9,12 @@ import yaml
 from interlock.kernel.budgets import (
     NUMBER_DIGITS_MAX,
 )
-from interlock.kernel.workflow_budgets import (
+from interlock.kernel.budgets.workflow import (
     DOCUMENT_DEPTH_MAX,
     DOCUMENT_VALUES_MAX,
     YAML_DIRECTIVES_MAX,
 )
+from interlock.kernel.frozen import frozen
 
 _DIRECTIVE = re.compile(r"(?:^|[\r\n\x85\u2028\u2029])%TAG")
 _PLACEHOLDER_FIRST = re.compile(r"(?:^|[:\-\[,])\s*\{\{")
@@ -46,7 +46,7 @@ that YAML leaves ambiguous, such as a tab after a colon; our own refusals are th
 FaultCode = Literal["not_yaml", "duplicate_key", "too_deep", "too_large"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class YamlFault:
     """Why a text is refused. `reversed_path` is the path of a faulty key, from its last part to its first.
 
@@ -61,7 +61,7 @@ class YamlFault:
     column: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class YamlValue:
     """The value of a text."""
 

@@ -21,10 +21,10 @@ from interlock.define.patterns import PatternChecker
 from interlock.define.recovery import is_step_id
 from interlock.define.workrail.forms import ReferenceForm, WorkflowForm, step_tag
 from interlock.define.workrail.steps import LOOP_CONTROL, StepLowering, drop_blank_lines, render_model_tier
-from interlock.kernel.canonical import Json
-from interlock.kernel.workflow_budgets import (
+from interlock.kernel.budgets.workflow import (
     WORKFLOW_ID_CHARS_MAX,
 )
+from interlock.kernel.canonical import Json
 
 _ID = re.compile(r"[a-z0-9][a-z0-9_-]*|[a-z][a-z0-9_-]*\.[a-z][a-z0-9_-]*")
 _PROMPTS = ("prompt", "promptBlocks", "templateCall")

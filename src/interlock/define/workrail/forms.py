@@ -22,12 +22,12 @@ from interlock.define.parts import (
     SafeId,
     Title,
 )
-from interlock.kernel.canonical import Json
-from interlock.kernel.workflow_budgets import (
+from interlock.kernel.budgets.workflow import (
     LOOP_PASSES_MAX,
     PROMPT_BYTES_MAX,
     STEPS_MAX,
 )
+from interlock.kernel.canonical import Json
 
 Text = Annotated[str, Field(max_length=PROMPT_BYTES_MAX)]
 TextLines = Annotated[tuple[Text, ...], Field(max_length=500, strict=False)]

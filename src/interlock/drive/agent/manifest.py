@@ -5,7 +5,6 @@ of it, so nobody believes a limit to be in effect that is not.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Literal, cast, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
@@ -14,6 +13,7 @@ from pydantic.alias_generators import to_camel
 from interlock.drive.agent.profile import Profile, ToolEntry
 from interlock.drive.faults import Fault, TurnError
 from interlock.kernel.canonical import Json
+from interlock.kernel.frozen import frozen
 
 FieldFate = Literal["used", "ignored", "unknown"]
 _KNOWN_UNUSED = frozenset(
@@ -63,7 +63,7 @@ _USED_OUTSIDE: Mapping[str, FieldFate] = dict.fromkeys(
 """Fields of manifests outside of `spec` that say what the file is and which agent it describes."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class FieldReport:
     """What becomes of one field."""
 
@@ -75,7 +75,7 @@ class FieldReport:
         return {"path": self.path, "fate": self.fate}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LoadedProfile:
     """A profile, what became of each field of its file, and whether the file is a manifest."""
 

@@ -9,7 +9,7 @@ from pydantic import AliasChoices, AliasGenerator, BaseModel, ConfigDict, Field,
 from pydantic.alias_generators import to_camel
 
 from interlock.drive.faults import RecoveryStrategy, TurnCode
-from interlock.kernel.drive_budgets import (
+from interlock.kernel.budgets.drive import (
     BREAKER_FAILURES,
     BREAKER_OPEN_SECONDS,
     BREAKER_PROBES,

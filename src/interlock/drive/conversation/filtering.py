@@ -2,18 +2,19 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import cast
 
 from interlock.drive.agent.profile import TextFilter
 from interlock.drive.conversation.messages import ContentPart, Message
 from interlock.drive.faults import Fault, TurnError
 from interlock.kernel.canonical import Json
+from interlock.kernel.frozen import frozen
 
 REDACTED = "[redacted]"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Filter:
     """The compiled patterns of a filter. `place` is the setting that states them, for messages."""
 

@@ -5,16 +5,16 @@ with calls and the results of those calls.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from interlock.drive.agent.profile import Memory
 from interlock.drive.conversation.messages import Message
+from interlock.kernel.budgets.drive import CHARS_PER_TOKEN, CUT_MESSAGE_TOKENS_MIN
 from interlock.kernel.canonical import canonical_bytes
-from interlock.kernel.drive_budgets import CHARS_PER_TOKEN, CUT_MESSAGE_TOKENS_MIN
+from interlock.kernel.frozen import frozen
 from interlock.kernel.text import truncated
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Window:
     """The messages that a request holds, and the older ones that it leaves out."""
 

@@ -3,11 +3,12 @@
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias, cast
 
 from interlock.kernel.budgets import ARTIFACT_DEPTH_MAX
 from interlock.kernel.canonical import SAFE_INTEGER_MAX, Json
+from interlock.kernel.frozen import frozen
 
 Role = Literal["user", "system", "assistant", "tool"]
 Source = Literal["user", "api", "delegation"]
@@ -17,7 +18,7 @@ _REPLACEMENT = "\ufffd"
 _PART_DEPTH_MAX = ARTIFACT_DEPTH_MAX // 2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ContentPart:
     """A part of a message with several media: a text, or the address of an image or a file."""
 
@@ -34,7 +35,7 @@ class ContentPart:
 Content: TypeAlias = str | tuple[ContentPart, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Origin:
     """Where a message came from, in which form, and when it was converted."""
 
@@ -47,7 +48,7 @@ class Origin:
         return {"source": self.source, "originalFormat": self.original_format, "normalizedAt": self.normalized_at}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ToolCall:
     """A call that a model asked for. Its id is unique in the run."""
 
@@ -60,7 +61,7 @@ class ToolCall:
         return {"callId": self.call_id, "name": self.name, "arguments": self.arguments}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Message:
     """A message of the conversation. `calls` are those of an assistant; a tool's message answers `call_id`."""
 

@@ -11,8 +11,8 @@ from interlock.drive.faults import Fault, TurnError
 from interlock.drive.models.answers import parse_answer
 from interlock.drive.models.protocol import InferenceRequest, InferenceResponse
 from interlock.kernel.budgets import ECHO_BYTES_MAX
+from interlock.kernel.budgets.drive import MODEL_ANSWER_BYTES_MAX
 from interlock.kernel.descent import DESCENDANT
-from interlock.kernel.drive_budgets import MODEL_ANSWER_BYTES_MAX
 from interlock.kernel.text import one_line
 
 

@@ -1,16 +1,17 @@
 """The one question that a driver asks a model: this conversation, these tools; what next?"""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, Protocol
 
 from interlock.drive.conversation.messages import Message, ToolCall
 from interlock.kernel.canonical import Json
+from interlock.kernel.frozen import frozen
 
 FinishReason = Literal["stop", "length", "tool_use", "content_filter", "error"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Usage:
     """Tokens of a request and its response, and what they cost by the profile's prices."""
 
@@ -39,7 +40,7 @@ class Usage:
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ToolSpec:
     """A tool as a model sees it."""
 
@@ -52,7 +53,7 @@ class ToolSpec:
         return {"name": self.name, "description": self.description, "inputSchema": dict(self.input_schema)}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Place:
     """Where in the run a request is made: by it a scripted model chooses its answer. Counted from 1."""
 
@@ -61,7 +62,7 @@ class Place:
     turn_of_step: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class InferenceRequest:
     """What a model is asked. The examples precede the messages of the conversation."""
 
@@ -86,7 +87,7 @@ class InferenceRequest:
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class InferenceResponse:
     """What a model answered. `model` is the name of the model that answered."""
 

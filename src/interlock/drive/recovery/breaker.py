@@ -1,12 +1,14 @@
 """A circuit breaker as a value: what is allowed now, and what an outcome makes of it. It reads no clock."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
+
+from interlock.kernel.frozen import frozen
 
 Outcome = Literal["succeeded", "failed"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class BreakerRule:
     """When a breaker opens, how long it stays open, and how many probes close it again."""
 
@@ -15,7 +17,7 @@ class BreakerRule:
     probes: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Breaker:
     """Consecutive failures, since when it is open, and the probes that succeeded while it was half open."""
 

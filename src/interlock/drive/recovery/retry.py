@@ -1,19 +1,19 @@
 """Repeats a failed call as often and as late as the most specific rule says."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import TypeVar, cast
 
 from tenacity import AsyncRetrying, RetryCallState
 
 from interlock.drive.agent.profile import ErrorHandler, Reliability, Retry
 from interlock.drive.faults import DEFAULTS, Fault, RecoveryStrategy, TurnCode, TurnError
+from interlock.kernel.frozen import frozen
 
 Result = TypeVar("Result")
 Sleep = Callable[[float], Awaitable[None]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Recovery:
     """The rules of recovery of one agent. The most specific one wins: handler, tool, agent, table (FAULT-4)."""
 
@@ -48,7 +48,7 @@ class Recovery:
         return min(rule.initial_delay_ms * rule.backoff_multiplier ** (retry_number - 1), rule.max_delay_ms) / 1000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Retried:
     """What repeating a call came to: its result or its last error, and how often it was repeated."""
 

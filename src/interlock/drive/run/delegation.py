@@ -17,8 +17,8 @@ from interlock.drive.run.driver import Driver, Progress, Scope, Settled
 from interlock.drive.run.result import DriveResult
 from interlock.drive.tools.toolbox import Toolbox
 from interlock.drive.turn import Equipment
+from interlock.kernel.budgets.drive import DELEGATION_TRIES
 from interlock.kernel.canonical import Json
-from interlock.kernel.drive_budgets import DELEGATION_TRIES
 
 OpenMember = Callable[[str], Awaitable[Equipment]]
 """Returns what the drivers of another agent share, by the file of its profile. It is opened once."""

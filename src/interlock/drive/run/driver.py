@@ -1,7 +1,7 @@
 """Drives a run to its end, one turn at a time. It changes nothing but by the tools of the server."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 from interlock.drive.client import Evidence, Position, StartOptions
@@ -14,13 +14,14 @@ from interlock.drive.recovery.retry import run_with_retries
 from interlock.drive.run.result import DriveResult, DriveStatus, status_of
 from interlock.drive.turn import DELEGATION, Equipment, Input, Turn, TurnOutcome, TurnTask
 from interlock.kernel.budgets import CHECKPOINTS_PER_NODE_MAX
-from interlock.kernel.canonical import Json
-from interlock.kernel.drive_budgets import (
+from interlock.kernel.budgets.drive import (
     CHECKPOINTS_RESERVED,
     REPAIR_TURNS_MAX,
     WAIT_PAUSE_S_MAX,
     WAIT_PAUSE_S_MIN,
 )
+from interlock.kernel.canonical import Json
+from interlock.kernel.frozen import frozen
 
 Settled = Literal["happened", "not_happened"]
 """What a person says of a call that was about to be made when its driver ended."""
@@ -28,7 +29,7 @@ _LOST_REPORT = "The report was not sent, because the driver ended. Send it again
 _HAPPENED: Json = "A person says that the call took place. Its output is lost."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Progress:
     """Where a drive is, for a live picture."""
 
@@ -43,7 +44,7 @@ def _any_step(_: str) -> bool:
     return True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Scope:
     """Which steps of a run a driver works on, and what its agent receives of the run.
 

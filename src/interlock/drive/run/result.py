@@ -1,7 +1,6 @@
 """What a drive came to, with its exit code."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
@@ -9,6 +8,7 @@ from interlock.drive.client import Position
 from interlock.drive.faults import BUDGET_CODES, Fault, RecoveryStrategy
 from interlock.drive.models.protocol import Usage
 from interlock.kernel.canonical import Json
+from interlock.kernel.frozen import frozen
 
 DriveStatus = Literal["complete", "complete_with_gaps", "person_needed", "budget_used_up", "waiting", "failed"]
 EXIT_CODES: Mapping[DriveStatus, int] = MappingProxyType(
@@ -24,7 +24,7 @@ EXIT_CODES: Mapping[DriveStatus, int] = MappingProxyType(
 """The exit code of each status; 2 is a wrong command line."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class DriveResult:
     """Where the run is, what was used, and why the drive stopped. A run that is not complete can be resumed."""
 

@@ -2,20 +2,20 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import cast
 
 from interlock.drive.faults import Fault, TurnError
 from interlock.drive.tools.commands import run_command
 from interlock.drive.tools.tool import READS, Invoke, ToolContext, ToolHints
+from interlock.kernel.budgets.drive import SEARCH_MATCHES_MAX, TOOL_OUTPUT_CHARS_MAX
 from interlock.kernel.canonical import Json
-from interlock.kernel.drive_budgets import SEARCH_MATCHES_MAX, TOOL_OUTPUT_CHARS_MAX
+from interlock.kernel.frozen import frozen
 
 RUN_COMMAND = "run_command"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class BuiltinTool:
     """A built-in tool: its description, the schema of its input, its hints, and what it does."""
 

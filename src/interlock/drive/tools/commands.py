@@ -11,9 +11,9 @@ from anyio.abc import ByteReceiveStream, Process
 
 from interlock.drive.faults import Fault, TurnError
 from interlock.drive.tools.tool import Invoke, ToolContext
+from interlock.kernel.budgets.drive import TOOL_OUTPUT_CHARS_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.descent import DESCENDANT
-from interlock.kernel.drive_budgets import TOOL_OUTPUT_CHARS_MAX
 
 _PASSED_ON = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "USER")
 

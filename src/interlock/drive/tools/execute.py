@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import anyio
 
@@ -16,8 +16,9 @@ from interlock.drive.recovery.breaker import Breakers
 from interlock.drive.recovery.retry import Recovery, run_with_retries
 from interlock.drive.tools.tool import ResolvedTool, ToolContext
 from interlock.drive.tools.toolbox import input_fault
+from interlock.kernel.budgets.drive import TOOL_ARGUMENTS_BYTES_MAX, TOOL_OUTPUT_CHARS_MAX
 from interlock.kernel.canonical import Json, canonical_bytes
-from interlock.kernel.drive_budgets import TOOL_ARGUMENTS_BYTES_MAX, TOOL_OUTPUT_CHARS_MAX
+from interlock.kernel.frozen import frozen
 
 Ask = Callable[[str], Awaitable[bool]]
 """Asks the person at the terminal a question that is answered by yes or no."""
@@ -25,7 +26,7 @@ Ask = Callable[[str], Awaitable[bool]]
 _NO_RETRY = Retry(max_retries=0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class JudgedCall:
     """A call that was judged before anything is called: the tool, or why there is no call."""
 
@@ -39,7 +40,7 @@ class JudgedCall:
         return self.refusal is None and self.tool is not None and not self.tool.hints.may_repeat
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Executor:
     """Calls tools by the rules of one agent. `ask` is None if no person can be asked."""
 

@@ -1,20 +1,21 @@
 """A tool that a driver can call: what a model sees of it, and how it is called."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias
 
 from interlock.drive.agent.profile import Permission, Retry
 from interlock.drive.models.protocol import ToolSpec
 from interlock.drive.state import StateOperations
 from interlock.drive.tools.workspace import Workspace
+from interlock.kernel.budgets.drive import DRIVE_TOOL_MS
 from interlock.kernel.canonical import Json
-from interlock.kernel.drive_budgets import DRIVE_TOOL_MS
+from interlock.kernel.frozen import frozen
 
 Transport = Literal["function", "http", "mcp"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ToolHints:
     """What a tool says of itself. Without a hint, the worst is assumed, as the protocol does."""
 
@@ -35,7 +36,7 @@ class ToolHints:
 READS = ToolHints(is_read_only=True, is_destructive=False, is_idempotent=True)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ToolContext:
     """What a call may use: the state of its turn, the workspace, and the trace to pass on, as a W3C header."""
 
@@ -47,7 +48,7 @@ class ToolContext:
 Invoke: TypeAlias = Callable[[Mapping[str, Json], ToolContext], Awaitable[object]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ResolvedTool:
     """A tool of this turn (TOOL-1). `source` says where it comes from; `fallback` is its output while it is failing."""
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Self, cast
 
 from interlock.drive.agent.profile import Profile, ToolEntry
@@ -12,9 +12,10 @@ from interlock.drive.tools.commands import in_sandbox
 from interlock.drive.tools.remote import connect_tools, http_tool
 from interlock.drive.tools.tool import Invoke, ResolvedTool, ToolHints
 from interlock.kernel.canonical import Json
+from interlock.kernel.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class FunctionTool:
     """A tool that an embedding program passes in: a profile names it with the type `function`."""
 
@@ -24,7 +25,7 @@ class FunctionTool:
     hints: ToolHints = field(default_factory=ToolHints)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Resolution:
     """The tools of a turn by name, and why others were left out."""
 

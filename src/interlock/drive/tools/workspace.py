@@ -10,7 +10,7 @@ from pathlib import Path
 
 from interlock.drive.faults import Fault, TurnError
 from interlock.kernel.budgets import ECHO_BYTES_MAX
-from interlock.kernel.drive_budgets import TOOL_FILE_BYTES_MAX, TOOL_FILES_MAX
+from interlock.kernel.budgets.drive import TOOL_FILE_BYTES_MAX, TOOL_FILES_MAX
 from interlock.kernel.text import one_line
 
 _READ = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)

@@ -1,14 +1,13 @@
 """The answer of `checkpoint_workflow`: the new bookmark, and how to continue the run (CHK-2)."""
 
-from dataclasses import dataclass
-
 from interlock.engine.answer.model import CONTINUE_TOOL, Answer, ack_call, evidence_outline, look_call
 from interlock.engine.answer.parts import PendingStepView, RunView, title_in_code
 from interlock.engine.answer.structure import CheckpointAnswer, CheckpointOut, NextCall, StepPosition, Warned
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import NodeId
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CheckpointModel:
     """What a checkpoint's answer says. `ack_token` reports the step; None if it was done before the checkpoint."""
 

@@ -4,7 +4,7 @@ Pure: a first answer and its replay come from the same records through the same 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from textwrap import indent
 from typing import Literal
 
@@ -32,6 +32,7 @@ from interlock.engine.request import IN_STRUCTURE, IN_TEXT, NOTES_BLANK, report_
 from interlock.kernel.blanks import Blank, Outline
 from interlock.kernel.canonical import Json, JsonScalar
 from interlock.kernel.errors import Refusal
+from interlock.kernel.frozen import frozen
 from interlock.kernel.text import flat, quoted
 from interlock.plan.records import NOTES_CONTRACT
 from interlock.record.base import Preferences
@@ -46,14 +47,14 @@ WORKFLOW_BLANK = Blank(what="an id that list_workflows returned")
 Occasion = Literal["start", "advance", "rehydrate"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PendingApproval:
     """Only a person's approval is missing. `claim` is the artifact for an agent's claim, if allowed."""
 
     claim: Mapping[str, Outline] | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class AnswerModel:
     """Everything an execution answer says. `step` is None when the run is complete at this node, or has `ended`.
 
@@ -81,7 +82,7 @@ class AnswerModel:
     rests_on: RestsOn | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Answer:
     """The same answer as data and as text; `link` is the address and name of a resource with more."""
 
@@ -392,7 +393,7 @@ def _approval_line(awaited: PendingApproval, tool: str) -> str:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class HumanInputRequired:
     """An attempt is complete except for an answer of a person.
 

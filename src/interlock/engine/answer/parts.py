@@ -1,13 +1,14 @@
 """The names of runs and steps in answers."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 
 from interlock.engine.answer.structure import LoopPass, RunIdentity, StepPosition, WaitingOut
 from interlock.kernel.blanks import Blank, Outline
 from interlock.kernel.budgets import HEADER_GOAL_BYTES_MAX, HEADER_TITLE_BYTES_MAX, TITLES_KEPT_MAX
 from interlock.kernel.canonical import Json
+from interlock.kernel.frozen import frozen
 from interlock.kernel.text import in_code, one_line
 
 
@@ -17,7 +18,7 @@ def title_in_code(title: str) -> str:
     return in_code(one_line(title, HEADER_TITLE_BYTES_MAX))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RunView:
     """The names of a run in answers: its label, workflow, goal and ids."""
 
@@ -53,7 +54,7 @@ class RunView:
         return self.identity().to_json()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PendingStepView:
     """The step that an answer is about, counted from 1, and what the call that reports it must contain.
 

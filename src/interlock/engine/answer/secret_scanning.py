@@ -26,6 +26,7 @@ from interlock.kernel.budgets import (
     SECRETS_NAMED_MAX,
 )
 from interlock.kernel.canonical import Json
+from interlock.kernel.frozen import frozen
 from interlock.kernel.text import in_code, one_line
 from interlock.record.context import Context
 
@@ -234,7 +235,7 @@ def _judged_alone(key: str) -> _Name:
     return _NAMELESS
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Scan:
     """One scan, with the forms of secrets that can occur in the scanned text."""
 

@@ -1,7 +1,7 @@
 """An attempt to advance, with everything that its decision depends on, and the possible decisions (BLK-2, GATE-1)."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
 from interlock.engine.gates import Question
@@ -9,6 +9,7 @@ from interlock.engine.judge.observed import without_faulty_divergence
 from interlock.engine.judge.proof import ProofContext
 from interlock.engine.request import Request
 from interlock.kernel.canonical import Json
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import AttemptId, EventId, NodeId, RunId, SessionId
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.records import PlanNode
@@ -21,7 +22,7 @@ from interlock.record.payloads import GapRecorded
 from interlock.record.snapshot import ExecutionSnapshot, Running
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class AwaitedEvent:
     """The event that a waiting step takes: its fields, or that the time for it has passed (WORLD-4).
 
@@ -44,7 +45,7 @@ NO_PROOF = ProofContext()
 """The context of a step that demands no proof."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class FailedVerdict:
     """A failed verdict that no later one replaces. `is_overruled`: since then, a claim opened a gate."""
 
@@ -53,7 +54,7 @@ class FailedVerdict:
     is_overruled: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Attempt:
     """One attempt to advance a node.
 
@@ -118,7 +119,7 @@ class Attempt:
         return self.preferences.never_stops
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Advanced:
     """The plan makes the next node, with this snapshot."""
 
@@ -126,21 +127,21 @@ class Advanced:
     snapshot: ExecutionSnapshot
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Refused:
     """The evidence is not accepted; the plan makes a node for the refused attempt (BLK-2)."""
 
     plan: AppendPlan
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class AttemptLimitReached:
     """The tenth refusal in a row: nothing more is recorded (BLK-4)."""
 
     blockers: tuple[Blocker, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ApprovalMissing:
     """Only a person's approval is missing. Until it is given, the attempt records nothing (GATE-1)."""
 
@@ -149,7 +150,7 @@ class ApprovalMissing:
     takes_claims: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Waiting:
     """The event that the step waits for is not there. The attempt records nothing and is not used up (WORLD-3)."""
 

@@ -5,7 +5,7 @@ that it is sent with.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 from interlock.engine.gates import Answered, Question, QuestionItem, asks_of
@@ -17,6 +17,7 @@ from interlock.engine.request import CONFIRMATION_KIND, PreferenceDelta, sample_
 from interlock.engine.template import rendered_line
 from interlock.kernel.blanks import Outline
 from interlock.kernel.canonical import Json
+from interlock.kernel.frozen import frozen
 from interlock.plan.builtins.pack_schemas import PACK_SCHEMAS
 from interlock.plan.records import PlanNode
 from interlock.record.base import Preferences
@@ -27,7 +28,7 @@ CLAIM: Mapping[str, Outline] = artifact_outline(PACK_SCHEMAS["wr.contracts.confi
 _AUTONOMY_ORDER = ("guided", "full_auto_stop_on_user_deps", "full_auto_never_stop")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Approved:
     """A person approved, or an agent claims that one did.
 
@@ -39,7 +40,7 @@ class Approved:
     claims: tuple[Violation, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class NotApproved:
     """The step is not approved, for these reasons."""
 

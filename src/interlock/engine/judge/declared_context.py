@@ -1,15 +1,15 @@
 """Holds the context of a call to the declarations of its workflow: at the start and at every report (CTX-12)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from interlock.define.declared import TypeMismatch, conform_value, declared_blank, describe_type
 from interlock.engine.request import is_sample
+from interlock.kernel.frozen import frozen
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.record.context import Context
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class HeldContext:
     """A sent context, held to its declarations.
 

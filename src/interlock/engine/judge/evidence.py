@@ -4,7 +4,7 @@ Each fault is a violation. It says what was found and what to send instead, with
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import cast
 
@@ -24,11 +24,12 @@ from interlock.kernel.blanks import Blank, Outline
 from interlock.kernel.budgets import (
     ARTIFACT_FAULTS_MAX,
 )
-from interlock.kernel.canonical import Json, JsonScalar
-from interlock.kernel.text import one_line
-from interlock.kernel.workflow_budgets import (
+from interlock.kernel.budgets.workflow import (
     TRACE_SUMMARY_BYTES_MAX,
 )
+from interlock.kernel.canonical import Json, JsonScalar
+from interlock.kernel.frozen import frozen
+from interlock.kernel.text import one_line
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.records import ASSESSMENT_CONTRACT, CAPABILITY_CONTRACT, LOOP_CONTROL_CONTRACT, PlanNode, Task
 from interlock.record.context import Context
@@ -39,7 +40,7 @@ _ASSESSMENT_KIND = "wr.assessment"
 _ALL_FIT: Mapping[str, TypeMismatch] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Judgement:
     """The violations of the evidence, notes on how it was read, and its valid values.
 
@@ -246,7 +247,7 @@ def _copied(notes: str, task: Task, context: Context) -> str | None:
     return "only repeat what an answer says about notes" if is_copy(notes, ours) else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Rating:
     """One assessment that a step asks for."""
 

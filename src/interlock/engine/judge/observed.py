@@ -4,7 +4,6 @@ Only a probe that the plan asks for, or a use that a step is about, counts as kn
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import TypeVar, cast
 
 from pydantic import ValidationError
@@ -18,6 +17,7 @@ from interlock.engine.request import Request
 from interlock.kernel.blanks import Outline
 from interlock.kernel.budgets import DIVERGENCE_SUMMARY_BYTES_MAX
 from interlock.kernel.canonical import Json, digest_of
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import AttemptId, CapObsId, DivergenceId, derived_id
 from interlock.kernel.text import truncated
 from interlock.plan.builtins.pack_schemas import PACK_SCHEMAS
@@ -31,7 +31,7 @@ _DIVERGENCE_KIND = "wr.workflow_divergence"
 _DIVERGENCE: Mapping[str, Outline] = artifact_outline(PACK_SCHEMAS[DIVERGENCE_CONTRACT])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Observed:
     """The records to append, and the violations of reports that are invalid."""
 

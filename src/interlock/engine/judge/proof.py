@@ -7,13 +7,13 @@ the demanded level. The latest of these decides.
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from interlock.define.parts import INPUTS, Proof
 from interlock.engine.judge.violations import Violation
 from interlock.kernel.budgets import AUTHORED_SHARE_BYTES_MAX
 from interlock.kernel.canonical import Json, digest_of
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import Digest, EventId
 from interlock.kernel.text import one_line
 from interlock.plan.records import PlanNode
@@ -36,7 +36,7 @@ _ELSEWHERE: Mapping[ReceiptPlace, tuple[str, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Receipt:
     """A receipt as it is judged. `is_of_workspace` is False if it ran in another repository than that of the run."""
 
@@ -50,7 +50,7 @@ class Receipt:
     is_of_workspace: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ProofContext:
     """What proofs are judged by. `receipts` are the newest first; `inputs` is the context that the run began with.
 
@@ -64,7 +64,7 @@ class ProofContext:
     tree: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ProofJudgement:
     """The violations of missing proofs, and the receipts that prove the others.
 
@@ -135,7 +135,7 @@ def judge_proofs(node: PlanNode, context: ProofContext, verdict: str | None) -> 
     return ProofJudgement(took=tuple(dict.fromkeys(took)), **missing)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Demand:
     """One proof that a step demands, with the command that it is about."""
 

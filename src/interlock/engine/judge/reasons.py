@@ -18,11 +18,11 @@ from interlock.kernel.budgets import (
     CONTEXT_KEY_BYTES_MAX,
     WANTED_BYTES_MAX,
 )
-from interlock.kernel.canonical import Json, JsonScalar
-from interlock.kernel.text import flat, one_line, truncated
-from interlock.kernel.workflow_budgets import (
+from interlock.kernel.budgets.workflow import (
     WALK_NODES_MAX,
 )
+from interlock.kernel.canonical import Json, JsonScalar
+from interlock.kernel.text import flat, one_line, truncated
 from interlock.plan.records import LOOP_CONTROL_CONTRACT, NOTES_CONTRACT
 from interlock.record.outcome import (
     BlockerPointer,

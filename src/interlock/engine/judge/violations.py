@@ -5,7 +5,6 @@ what a violation means.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from interlock.kernel.budgets import (
     BLOCKER_FIX_BYTES_MAX,
@@ -16,13 +15,14 @@ from interlock.kernel.budgets import (
     GAPS_MAX,
 )
 from interlock.kernel.canonical import JsonScalar
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import AttemptId, GapId, RunId, derived_id
 from interlock.kernel.text import truncated
 from interlock.record.outcome import Blocker, BlockerCode, BlockerPointer
 from interlock.record.payloads import GapCategory, GapDetail, GapReason, GapRecorded, GapSeverity, Unresolved
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ReasonNames:
     """The names of a reason in gaps and in blockers."""
 
@@ -55,7 +55,7 @@ _OF_THE_VALUE = frozenset({"found", "wanted"})
 """Details that describe a value, and not the place where it belongs."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Violation:
     """Something that is missing or wrong: the reason, the place, what was found, what to send instead."""
 

@@ -5,19 +5,20 @@ that evaluated it. A run never needs it to continue: it lets every decision be r
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import cast
 
 from interlock.decide.catalogue import catalogue_digest
 from interlock.decide.evaluation_pass import EmitEffect, Outcome
 from interlock.engine.walk.trace import DecisionRecord
-from interlock.kernel.canonical import Json, canonical_bytes, digest_of_bytes
-from interlock.kernel.ids import Digest
-from interlock.kernel.workflow_budgets import (
+from interlock.kernel.budgets.workflow import (
     CAPTURE_BYTES_MAX,
     CAPTURE_FRAME_BYTES_MAX,
     CAPTURED_VALUE_BYTES_MAX,
 )
+from interlock.kernel.canonical import Json, canonical_bytes, digest_of_bytes
+from interlock.kernel.frozen import frozen
+from interlock.kernel.ids import Digest
 from interlock.record.context import Context
 
 CAPTURE_VERSIONS = (1, 2)
@@ -35,7 +36,7 @@ def as_version_1(capture: Mapping[str, Json]) -> dict[str, Json]:
 _VERSION_1 = frozenset({"kind", "catalogue", "decisions", "effects", "leftOut", "gate"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Gate:
     """An approval of a step, and who gave it."""
 
@@ -43,7 +44,7 @@ class Gate:
     opened_by: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class StepPass:
     """The pass over the actions of a step.
 
@@ -60,7 +61,7 @@ class StepPass:
     mirrored: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class DecisionCapture:
     """The decisions and effects of one advance. `adapter` is the digest of the workflow's manifest."""
 

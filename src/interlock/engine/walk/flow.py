@@ -14,11 +14,12 @@ from interlock.decide.evaluate import NOT_SET, LoopDecision, Undecided, value_at
 from interlock.decide.evaluation_pass import PassAborted
 from interlock.engine.template import with_loop_variables
 from interlock.engine.walk.trace import GOES_ON, LEAVES, DecisionPoint, DecisionRecord
-from interlock.kernel.canonical import Json, canonical_bytes
-from interlock.kernel.ids import NodeId
-from interlock.kernel.workflow_budgets import (
+from interlock.kernel.budgets.workflow import (
     WALK_NODES_MAX,
 )
+from interlock.kernel.canonical import Json, canonical_bytes
+from interlock.kernel.frozen import frozen
+from interlock.kernel.ids import NodeId
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.graph import Graphs
 from interlock.plan.records import Loop, PlanNode
@@ -37,7 +38,7 @@ from interlock.record.snapshot import (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LoopLimit:
     """An artifact asks for another pass of a loop whose passes are used up (WALK-7)."""
 
@@ -46,12 +47,12 @@ class LoopLimit:
     max_iterations: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class EndlessWalk:
     """The walk resolved `WALK_NODES_MAX` nodes without reaching a task: the workflow is wrong."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Suspended:
     """The walk cannot continue: the reason, the node of the plan, and the context there."""
 
@@ -73,7 +74,7 @@ class Move(NamedTuple):
     edge: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class WalkResult:
     """The new position of the run, the moves that led to it, and the decisions that chose them.
 

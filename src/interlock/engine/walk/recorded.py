@@ -1,7 +1,6 @@
 """The decider of a recorded walk: repeats the decisions of a capture, and evaluates nothing (WALK-9)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import cast
 
 from interlock.decide.evaluate import Undecided
@@ -9,6 +8,7 @@ from interlock.engine.walk.flow import ContextAt, Decider, Move, Suspended, Trut
 from interlock.engine.walk.trace import DecisionPoint
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import InterlockError
+from interlock.kernel.frozen import frozen
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.records import Loop
 from interlock.plan.walk import ExecutionState
@@ -17,7 +17,7 @@ from interlock.record.context import Context
 _UNDECIDED = Undecided(path=None, found="recorded as undecided", expected="a value")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Repeated:
     """The moves of a recorded walk.
 

@@ -6,11 +6,12 @@ from typing import Literal
 
 from interlock.decide.evaluate import Verdict
 from interlock.decide.evaluation_pass import PassAborted
-from interlock.kernel.canonical import Json
-from interlock.kernel.text import one_line
-from interlock.kernel.workflow_budgets import (
+from interlock.kernel.budgets.workflow import (
     TRACE_SUMMARY_BYTES_MAX,
 )
+from interlock.kernel.canonical import Json
+from interlock.kernel.frozen import frozen
+from interlock.kernel.text import one_line
 from interlock.plan.records import PlanNode
 from interlock.record.payloads import ConditionRef, IterationRef, LoopRef, StepRef, TraceEntry
 from interlock.record.snapshot import LoopFrame
@@ -20,7 +21,7 @@ GOES_ON = "goes_on"
 LEAVES = "leaves"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class DecisionPoint:
     """The place of a decision: a node of the plan, in these loop passes."""
 
@@ -28,7 +29,7 @@ class DecisionPoint:
     frames: tuple[LoopFrame, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class DecisionRecord:
     """One decision. `read` has the value at each path that it depends on, without paths that are not set.
 

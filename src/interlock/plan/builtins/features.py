@@ -1,14 +1,14 @@
 """Features: lines that are added to every step of a workflow that is written in blocks, with typed configuration."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
 from interlock.kernel.canonical import Json
+from interlock.kernel.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ConfigField:
     """One value that a feature can be configured with."""
 
@@ -43,7 +43,7 @@ class ConfigField:
         return (self.minimum is None or number >= self.minimum) and (self.maximum is None or number <= self.maximum)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Feature:
     """Lines for three sections of a prompt. `{name}` stands for a configured value."""
 

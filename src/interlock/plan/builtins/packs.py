@@ -4,14 +4,14 @@ A plan pins the schemas that it refers to (`pack_schemas`), and artifacts are ch
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
 from interlock.kernel.canonical import Json
+from interlock.kernel.frozen import frozen
 from interlock.plan.builtins.pack_schemas import PACK_SCHEMAS
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Pack:
     """A contract. `kind` is that of its artifact, or None if no artifact is sent.
 

@@ -1,11 +1,12 @@
 """References `wr.refs.*`: short texts that prompts inline, so that every workflow says the same thing the same way."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
+from interlock.kernel.frozen import frozen
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@frozen
 class Snippet:
     """A built-in text, and the id by which workflows refer to it."""
 

@@ -1,11 +1,12 @@
 """Routine templates: a few steps that a workflow unfolds in place. `{name}` stands for an argument of the call."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
+from interlock.kernel.frozen import frozen
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@frozen
 class TemplateStep:
     """One step of a routine."""
 
@@ -16,7 +17,7 @@ class TemplateStep:
     guidance: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RoutineTemplate:
     """A routine; `args` are the names that its texts hold."""
 

@@ -9,7 +9,7 @@ from interlock.decide.criteria import Contains, Criteria, EveryOf, NoneOf
 from interlock.define import document as doc
 from interlock.define.diagnostics import Diagnostic, fault, guessed_fix, warning
 from interlock.define.parts import Assessment
-from interlock.kernel.workflow_budgets import (
+from interlock.kernel.budgets.workflow import (
     CRITERIA_COMPARED_MAX,
 )
 from interlock.plan.builtins.features import FEATURES

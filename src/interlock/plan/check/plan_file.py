@@ -12,10 +12,10 @@ from pydantic import ValidationError
 from interlock.define.diagnostics import Diagnostic, Diagnostics, fault, has_errors
 from interlock.define.faults import diagnose_validation_error
 from interlock.define.patterns import PatternChecker
-from interlock.kernel.canonical import Json
-from interlock.kernel.workflow_budgets import (
+from interlock.kernel.budgets.workflow import (
     DIAGNOSTICS_FOUND_MAX,
 )
+from interlock.kernel.canonical import Json
 from interlock.plan.builtins.packs import PACKS
 from interlock.plan.check.plan_parts import check_parts
 from interlock.plan.check.validate import validate_plan

@@ -15,8 +15,7 @@ from interlock.define.workflow_ids import classify_id
 from interlock.kernel.budgets import (
     CONTEXT_KEY_BYTES_MAX,
 )
-from interlock.kernel.text import utf8_bytes
-from interlock.kernel.workflow_budgets import (
+from interlock.kernel.budgets.workflow import (
     CONDITION_TERMS_MAX,
     DESCRIPTION_CHARS_MAX,
     LOOP_DEPTH_MAX,
@@ -28,6 +27,7 @@ from interlock.kernel.workflow_budgets import (
     STEP_ID_CHARS_MAX,
     TITLE_CHARS_MAX,
 )
+from interlock.kernel.text import utf8_bytes
 from interlock.plan.check.declarations import check_declarations
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.graph import Graphs, find_meetings

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from interlock.decide.evaluate import EVENT, EVIDENCE_ROOTS, is_same_value
 from interlock.decide.value import INTENT_FIELD, Choose, Given, Operation, Read, Value, describe_unsendable
@@ -11,11 +11,12 @@ from interlock.define.declared import describe_choices, describe_type, infer_typ
 from interlock.define.diagnostics import Diagnostic, fault, suggest_name, warning
 from interlock.define.parts import Assessment, ContextInput, EmitAction, EmitField, SetAction
 from interlock.kernel.budgets import EVENT_FIELDS_BYTES_MAX, WORDS_BYTES_MAX
-from interlock.kernel.canonical import Json, canonical_bytes
-from interlock.kernel.text import one_line, utf8_bytes
-from interlock.kernel.workflow_budgets import (
+from interlock.kernel.budgets.workflow import (
     SUGGESTED_STEP_BYTES_MAX,
 )
+from interlock.kernel.canonical import Json, canonical_bytes
+from interlock.kernel.frozen import frozen
+from interlock.kernel.text import one_line, utf8_bytes
 from interlock.plan.check.reads import set_reads
 
 _ASSESSMENT_PARTS = 3
@@ -30,7 +31,7 @@ def check_sets(document: doc.WorkflowDocument) -> Iterator[Diagnostic]:
     ).of_steps(document.steps)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Source:
     """The type and the possible values at a path, as known before any run. None: not known."""
 
@@ -48,7 +49,7 @@ _WANTED: Mapping[tuple[str, int], tuple[str, ...]] = {
 """The types that an operand may have, by operation and number. All others are numbers; empty: any type."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Sets:
     """One check. `variables` are those of the loops around, each with what is known of it and its loop."""
 

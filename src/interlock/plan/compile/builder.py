@@ -10,14 +10,15 @@ from interlock.decide.condition import Condition
 from interlock.define import document as doc
 from interlock.define.diagnostics import Diagnostic, Replacement, fault, guessed_fix, warning
 from interlock.define.parts import Assessment, drop_defaults
-from interlock.kernel.text import utf8_bytes
-from interlock.kernel.workflow_budgets import (
+from interlock.kernel.budgets.workflow import (
     CHOICE_DEPTH_MAX,
     LOOP_DEPTH_MAX,
     PLAN_NODES_MAX,
     PROMPT_BYTES_MAX,
     PROMPTS_BYTES_MAX,
 )
+from interlock.kernel.frozen import frozen
+from interlock.kernel.text import utf8_bytes
 from interlock.plan import records as plan
 from interlock.plan.compile.prompts import Prompts
 from interlock.plan.compile.requirements import requirement_lines
@@ -31,7 +32,7 @@ class PlanTooLargeError(Exception):
     """The unfolded plan exceeds a budget; the fault is in `faults`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Exit:
     """An edge out of a node whose target is not known yet."""
 

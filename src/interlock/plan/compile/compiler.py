@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain, islice
 
 from interlock.define import document as doc
@@ -18,10 +18,11 @@ from interlock.define.diagnostics import (
 from interlock.define.parts import drop_defaults
 from interlock.define.recovery import is_step_id
 from interlock.define.workflow_ids import classify_id, is_reserved, suggest_id
-from interlock.kernel.ids import SourceKind
-from interlock.kernel.workflow_budgets import (
+from interlock.kernel.budgets.workflow import (
     DIAGNOSTICS_FOUND_MAX,
 )
+from interlock.kernel.frozen import frozen
+from interlock.kernel.ids import SourceKind
 from interlock.plan import records
 from interlock.plan.builtins.features import FEATURES
 from interlock.plan.builtins.packs import PACKS
@@ -40,7 +41,7 @@ from interlock.plan.compiled import (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Compiled:
     """A workflow that can run, and the warnings of the compiler."""
 

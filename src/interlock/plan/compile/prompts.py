@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from interlock.define import document as doc
 from interlock.define.diagnostics import Diagnostic, fault, guessed_fix
 from interlock.define.parts import ExtensionPoint
-from interlock.kernel.canonical import Json, digest_of_bytes
-from interlock.kernel.text import utf8_bytes
-from interlock.kernel.workflow_budgets import (
+from interlock.kernel.budgets.workflow import (
     INJECTED_BYTES_MAX,
 )
+from interlock.kernel.canonical import Json, digest_of_bytes
+from interlock.kernel.text import utf8_bytes
 from interlock.plan.builtins.features import FEATURES
 from interlock.plan.builtins.references import SNIPPETS
 from interlock.plan.compiled import AppliedFeature

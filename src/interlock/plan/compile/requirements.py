@@ -8,10 +8,10 @@ from interlock.define.parts import Assessment
 from interlock.kernel.budgets import (
     WORDS_BYTES_MAX,
 )
-from interlock.kernel.text import one_line
-from interlock.kernel.workflow_budgets import (
+from interlock.kernel.budgets.workflow import (
     REQUIREMENT_LINES_MAX,
 )
+from interlock.kernel.text import one_line
 from interlock.plan.builtins.packs import pack_named
 
 

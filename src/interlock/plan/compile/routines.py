@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache
 
 from interlock.define import document as doc
 from interlock.kernel.canonical import Json
+from interlock.kernel.frozen import frozen
 from interlock.plan.builtins.templates import TEMPLATES
 
 ROUTINE_NAMESPACE = "wr.templates.routine."
@@ -15,7 +16,7 @@ _HOLE = re.compile(r"(?<![{\w]){([A-Za-z_][A-Za-z0-9_]*)}(?!})")
 """`{name}`: filled when a routine is unfolded; `{{name}}` is filled at run time."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Routine:
     """Steps to unfold. `args` are the names that its texts hold."""
 
@@ -29,7 +30,7 @@ class Routine:
         return frozenset(name for step in self.steps for text in _texts(step) for name in _HOLE.findall(text))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RoutineLibrary:
     """What a document may refer to outside itself: routines by template id, and a project's bindings of slots."""
 

@@ -13,12 +13,12 @@ from interlock.define.operations.definitions import Resolver
 from interlock.define.operations.flows import Condition, Edge, Flow
 from interlock.define.operations.validate_flow import validate_flow, validate_port_mappings
 from interlock.define.workflow_ids import NAMESPACED
-from interlock.kernel.text import utf8_bytes
-from interlock.kernel.workflow_budgets import (
+from interlock.kernel.budgets.workflow import (
     PLAN_NODES_MAX,
     PROMPT_BYTES_MAX,
     PROMPTS_BYTES_MAX,
 )
+from interlock.kernel.text import utf8_bytes
 from interlock.plan.builtins.packs import PACKS
 from interlock.plan.check.validate import validate_plan
 from interlock.plan.compile.compiler import Compiled

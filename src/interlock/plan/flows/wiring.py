@@ -9,16 +9,17 @@ from interlock.define.diagnostics import Diagnostic, fault
 from interlock.define.operations.blocks import WorkBlock
 from interlock.define.operations.definitions import Resolver
 from interlock.define.operations.flows import Edge, Flow, NodeReference
-from interlock.kernel.uuids import Uuid
-from interlock.kernel.workflow_budgets import (
+from interlock.kernel.budgets.workflow import (
     STEP_ID_CHARS_MAX,
 )
+from interlock.kernel.frozen import frozen
+from interlock.kernel.uuids import Uuid
 from interlock.plan.compiled import output_key
 
 _SAFE = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_-")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Source:
     """Where an input may come from: a context path, and the slot that sets it; None if the caller of the flow does."""
 

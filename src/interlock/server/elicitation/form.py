@@ -4,7 +4,6 @@ Pure: each rule can be tested without a client.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from mcp import types
 
@@ -17,6 +16,7 @@ from interlock.kernel.budgets import (
     WORDS_BYTES_MAX,
 )
 from interlock.kernel.canonical import Json
+from interlock.kernel.frozen import frozen
 from interlock.kernel.text import one_line, truncated, utf8_bytes
 
 _CLOSING = "Confirm, or decline and give the reason in the comment."
@@ -27,7 +27,7 @@ _WARNING = {
 """Warnings for reasons whose answer must not pass through a model's client."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Form:
     """What a client shows: a message, and a flat JSON Schema of the fields."""
 

@@ -5,7 +5,6 @@ with AES-256-GCM (decision 0020).
 """
 
 import json
-from dataclasses import dataclass
 from typing import cast
 
 from cryptography.hazmat.primitives.hashes import SHA256
@@ -13,6 +12,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from mcp.server.request_state import AESGCMRequestStateCodec, InvalidRequestState
 
 from interlock.kernel.canonical import canonical_bytes
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import Digest, SigningKey
 from interlock.store.ports.keys import KeyRingWriter
 
@@ -20,7 +20,7 @@ _PURPOSE = b"interlock/asked/v1"
 """Separates these keys from the keys that sign tokens, and this format from a later one."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Asked:
     """A question that was asked: the attempt, the question's digest, and milliseconds since the epoch."""
 

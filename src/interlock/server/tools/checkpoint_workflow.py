@@ -24,14 +24,14 @@ class CheckpointArguments(Arguments):
     ack_token: Annotated[
         str | None, Field(description="The step's `ackToken`. Here it only saves; it does not report the step.")
     ] = None
+    output: Annotated[
+        OutputArgument | None, Field(description="Evidence of the step so far; a later checkpoint replaces it.")
+    ] = None
     checkpoint_token: Annotated[
         str | None, Field(description="A `checkpointToken` of the step, in place of its `ackToken`.")
     ] = None
     state_token: SkipJsonSchema[str | None] = None
     """A check that is not published, because a small model sends wrong tokens in it."""
-    output: Annotated[
-        OutputArgument | None, Field(description="Evidence of the step so far; a later checkpoint replaces it.")
-    ] = None
 
     def faults(self, caller: Caller) -> Iterator[Fault]:
         """See `Arguments.faults`."""

@@ -29,10 +29,6 @@ class ContinueArguments(Arguments):
             " safe."
         ),
     ] = None
-    state_token: Annotated[
-        str | None,
-        Field(description="A `stateToken`. Without `ackToken`, it only shows the step again; then send no evidence."),
-    ] = None
     run: Annotated[str | None, Field(description="The run's label: checks that the token belongs to this run.")] = None
     output: Annotated[OutputArgument | None, Field(description="The step's evidence; only with `ackToken`.")] = None
     context: Annotated[
@@ -42,6 +38,11 @@ class ContinueArguments(Arguments):
     preferences: Annotated[
         PreferencesArgument | None,
         Field(description="Only a change the user asked for; applies from the next step."),
+    ] = None
+    # Last: a small model that reads it beside `ackToken` makes one from that token (ANS-23).
+    state_token: Annotated[
+        str | None,
+        Field(description="A `stateToken`. Without `ackToken`, it only shows the step again; then send no evidence."),
     ] = None
 
     def faults(self, caller: Caller) -> Iterator[Fault]:

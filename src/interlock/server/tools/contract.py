@@ -16,6 +16,7 @@ from interlock.engine.published import Published
 from interlock.kernel.budgets import ARTIFACT_BYTES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import Correction, Refusal
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import SessionId
 from interlock.record.events import Actor
 from interlock.service.ports import Ports
@@ -23,7 +24,7 @@ from interlock.service.ports import Ports
 Outcome: TypeAlias = Answer | Refusal | HumanInputRequired
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Caller:
     """The context of a call: default workspace, client, how people can be asked, and the limit of artifacts."""
 
@@ -44,7 +45,7 @@ class Fault:
     correction: Correction | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Call:
     """A parsed call: the use case that answers it, and the session that it may append to.
 
@@ -87,7 +88,7 @@ class Arguments(ObjectArgument, ABC):
         return self.model_dump(by_alias=True, exclude_unset=True)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Hints:
     """What clients may assume about a tool. No tool is destructive, and none uses the network."""
 
@@ -98,7 +99,7 @@ class Hints:
 READS = Hints(is_read_only=True, is_idempotent=True)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Tool:
     """One tool's contract: the only source of its name, schemas, description and hints (SRV-3)."""
 

@@ -19,6 +19,7 @@ from interlock.kernel.budgets import (
     LINE_VALUES_MAX,
     NUMBER_DIGITS_MAX,
 )
+from interlock.kernel.frozen import frozen
 from interlock.kernel.json_bounds import Excess, JsonBounds, find_excess
 from interlock.kernel.text import one_line
 from interlock.server.transport.line_edges import edge_members, first_members
@@ -55,7 +56,7 @@ class Skip:
     """A blank line: no message and no fault."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Reject:
     """A line that no server can act on: what was found, and what to send instead."""
 

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain, repeat
 from typing import Literal, cast
 
@@ -10,6 +9,7 @@ from interlock.decide.evaluate import ABSENT, is_same_value
 from interlock.engine.walk.capture import as_version_1
 from interlock.kernel.budgets import FOUND_BYTES_MAX
 from interlock.kernel.canonical import Json
+from interlock.kernel.frozen import frozen
 from interlock.kernel.text import one_line
 from interlock.record.append_plan import AppendPlan, Stamps, stamp
 from interlock.record.events import Event
@@ -32,7 +32,7 @@ _OBSERVED_KINDS = frozenset({"observation_recorded"})
 """Kinds that come from outside and cannot be replayed from the log."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Difference:
     """One difference: its kind, its place, and in words what is recorded and what the replay gives."""
 

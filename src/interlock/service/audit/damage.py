@@ -1,12 +1,13 @@
 """Views of a damaged session: its sound beginning, or all of a sound log, under a banner that says what is lost."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from interlock.kernel.budgets import NAMED_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import Refusal
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import SessionId
 from interlock.record.bundle import SalvageBanner
 from interlock.service.report.document import Block, Bullets, Line, Paragraph, UntrustedText
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 _View = TypeVar("_View")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Damage:
     """What is lost of a session. Unless `is_log_shown`, the view ends where the banner says; `found` is of `verify`."""
 
@@ -64,7 +65,7 @@ class Damage:
         return {**self.banner.to_json(), "isLogShown": self.is_log_shown, "mismatches": found}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Viewed(Generic[_View]):
     """A view of a session, and what is lost of the session; None if nothing is."""
 

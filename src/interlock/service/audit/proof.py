@@ -1,9 +1,9 @@
 """Proves a session: what differs, how much was examined, and whether each run conforms to its plan (VERIFY-1)."""
 
 from collections import Counter
-from dataclasses import dataclass
 
 from interlock.engine.published import Published
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import SessionId
 from interlock.record.content import collect_references
 from interlock.record.events import AdvanceRecordedEvent, EventReceivedEvent
@@ -26,7 +26,7 @@ class Examined(Published):
     signatures: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RunConformance:
     """Whether the lifecycle of a run's preferred branch is a possible history of its plan; None: it is not complete."""
 
@@ -35,7 +35,7 @@ class RunConformance:
     faults: int | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Proof:
     """What differs in a session, how much was examined, and the conformance of each run.
 

@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import assert_never, get_args
 
 from interlock.engine.advance import decide_advance
@@ -14,6 +14,7 @@ from interlock.engine.start import Start, plan_start
 from interlock.kernel.budgets import UNREPORTED_EVIDENCE_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import InterlockError
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import NodeId
 from interlock.record import events as ev
 from interlock.record.append_plan import AppendPlan
@@ -37,7 +38,7 @@ class BrokenChainError(InterlockError):
         self.node = None if isinstance(key, ev.RunStartedEvent) else key.scope.node_id
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RecordedPlan:
     """An appended plan: its events, its key event, the node that it made, and the session before and after it."""
 

@@ -1,13 +1,13 @@
 """Assessing a contract: the test flows of an assessment run first, and their outputs are its inputs (GOAL-3)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from interlock.define.operations.contracts import AssessmentBinding, FlowReference
+from interlock.kernel.budgets.operations import PORT_VALUE_BYTES_MAX
 from interlock.kernel.canonical import Json, canonical_bytes, digest_of
 from interlock.kernel.errors import ErrorCode, Refusal
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import RunId, SessionId
-from interlock.kernel.operations_budgets import PORT_VALUE_BYTES_MAX
 from interlock.record import payloads as data
 from interlock.service.contracts.start import (
     BoundPart,
@@ -22,7 +22,7 @@ from interlock.service.contracts.status import ContractReading, PartExecution
 from interlock.service.ports import Ports
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Assessed:
     """What an assessment began: runs of test flows and of assessment flows; and what it still waits for."""
 

@@ -1,16 +1,17 @@
 """The definitions of a contract run: found in a project or among the published, and read back from its session."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from interlock.define.diagnostics import Diagnostic, Diagnostics, fault, has_errors
 from interlock.define.operations.contracts import Contract
 from interlock.define.operations.definitions import Definition, Definitions, Resolver
 from interlock.define.operations.files import parse_definition_file, to_file_json, validate_definition
 from interlock.define.operations.flows import Flow
+from interlock.kernel.budgets.operations import BOUND_CONTRACTS_MAX, BOUND_DEFINITIONS_MAX
 from interlock.kernel.canonical import canonical_bytes, digest_of_bytes
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import Digest
-from interlock.kernel.operations_budgets import BOUND_CONTRACTS_MAX, BOUND_DEFINITIONS_MAX
 from interlock.kernel.uuids import Uuid
 from interlock.plan.compile.compiler import Compiled
 from interlock.plan.flows.lowering import compile_flow
@@ -20,7 +21,7 @@ from interlock.store.ports.reader import SessionReader
 from interlock.views.session import Session
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Gathered:
     """A contract and everything that it refers to, all of it sound."""
 
@@ -32,7 +33,7 @@ class Gathered:
         return {(one.id, one.version): to_bytes(one) for one in self.definitions}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Sources:
     """Resolves a definition in a project first, and among the published if the project does not have it."""
 

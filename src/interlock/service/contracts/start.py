@@ -1,7 +1,6 @@
 """Starting a contract: its definitions are bound in a session, and its work flows become runs (GOAL-8)."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from interlock.define.operations.contracts import Contract, FlowReference
@@ -11,6 +10,7 @@ from interlock.engine.request import Request
 from interlock.engine.start import Start, plan_start
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import ErrorCode, Refusal
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import RunId, SessionId
 from interlock.kernel.uuids import Uuid, derived_uuid
 from interlock.plan.compile.compiler import Compiled
@@ -30,7 +30,7 @@ from interlock.store.ports.writer import SessionLock
 from interlock.views.session import Session
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ContractCommand:
     """The start of a contract: which one, with the definitions that the caller has, by whom and in which workspace."""
 
@@ -42,7 +42,7 @@ class ContractCommand:
     workspace: Path | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class BoundPart:
     """A contract that is bound in a session: its definition and its binding."""
 
@@ -50,7 +50,7 @@ class BoundPart:
     bound: data.ContractBound
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class NewRun:
     """A run to begin for a part of a contract."""
 
@@ -59,7 +59,7 @@ class NewRun:
     context: Mapping[str, Json]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RunOrigin:
     """Who begins runs, and the state of the workspace if it is recorded for each run (OBS-5)."""
 
@@ -67,7 +67,7 @@ class RunOrigin:
     observed: tuple[data.ObservationRecorded, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ContractStarted:
     """A contract that was started: its session and the runs that began."""
 

@@ -9,6 +9,7 @@ from typing import cast
 from interlock.define.operations.contracts import Contract, FlowReference
 from interlock.define.operations.definitions import Definitions
 from interlock.kernel.canonical import Json
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import Digest, RunId, SessionId
 from interlock.kernel.uuids import Uuid
 from interlock.record import payloads as data
@@ -28,7 +29,7 @@ from interlock.views.session import Session
 Artifact = Mapping[str, Json]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PartExecution:
     """An execution of a part of a contract: a run of this session, or a claimed one.
 
@@ -57,7 +58,7 @@ class PartExecution:
         return found
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Goal:
     """An outcome that a contract requires, and whether it is met. `verdicts` are those of its assessments."""
 
@@ -71,7 +72,7 @@ class Goal:
         return {"outcome_id": self.outcome_id, "name": self.name, "goal": self.state, "verdicts": list(self.verdicts)}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ContractStatus:
     """A bound contract: its execution, its work flows with their executions, its goals, and its parts."""
 

@@ -1,7 +1,6 @@
 """Questions that a person decides before the work: what they are shown, and the record of their answer (APPR-1)."""
 
 import json
-from dataclasses import dataclass
 from datetime import timedelta
 
 from interlock.define.parts import ApprovalAsk
@@ -11,6 +10,7 @@ from interlock.engine.request import Request
 from interlock.engine.template import rendered_line
 from interlock.kernel.budgets import APPROVAL_MARK_CHARS, APPROVAL_NOTE_BYTES_MAX, NAMED_MAX
 from interlock.kernel.canonical import Json, digest_of
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import Digest, SourceKind
 from interlock.kernel.text import truncated
 from interlock.plan.compiled import CompiledWorkflow
@@ -34,7 +34,7 @@ def notifies(ports: Ports, workflow: CompiledWorkflow, source: SourceKind) -> bo
     return workflow.asks_people and ports.outbox.uncovered(NEEDS_PERSON, source) is None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class OpenApproval:
     """A question that a step waits for. `shown` is what the person sees, by name; `expires_ms` is unix time."""
 

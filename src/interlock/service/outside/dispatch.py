@@ -27,6 +27,7 @@ from interlock.kernel.budgets import (
     SETTLE_WAIT_S,
 )
 from interlock.kernel.canonical import canonical_bytes
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import IntentId, RunId, SessionId
 from interlock.kernel.text import one_line
 from interlock.record.append_plan import AppendPlan, EventDraft
@@ -46,14 +47,14 @@ OnEvent = Callable[[SessionId, RunId, SentEvent], str | None]
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Undelivered:
     """Why a try was not made."""
 
     why: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Sender:
     """Sends single intents. `owner` names this process in its claims."""
 

@@ -1,11 +1,11 @@
 """Lists, delivers and abandons recorded intents for a person (WORLD-6)."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal
 
 from interlock.channels.channel import ChannelConfig, owner_of
 from interlock.kernel.canonical import Json
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import IntentId, SessionId
 from interlock.record.events import Actor
 from interlock.record.world import IntentSettled
@@ -19,7 +19,7 @@ OPEN_STATES: frozenset[ShownState] = frozenset({"undelivered", "refused", "faile
 """The states that a person should look at."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ShownIntent:
     """An intent as lists show it. A claim without a result is `unknown`: the log does not know more."""
 

@@ -1,13 +1,13 @@
 """Records events from outside: checked against the plan, each once, never advancing anything (WORLD-3)."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from interlock.engine.answer.structure import Warned
 from interlock.engine.outside import SentEvent, SourceKey, declared_fault
 from interlock.kernel.budgets import CLAIMS_WAITING_MAX, EVENTS_PER_RUN_MAX, EVENTS_WAITING_MAX
 from interlock.kernel.errors import ErrorCode, Refusal
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import NodeId
 from interlock.record.append_plan import AppendPlan, EventDraft
 from interlock.record.events import Actor
@@ -22,7 +22,7 @@ from interlock.views.outside import OWN_KINDS, Received
 from interlock.views.session import Node, Session
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Arrival:
     """How an event came here, and how well it is known for that: a signature counts more."""
 

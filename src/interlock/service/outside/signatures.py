@@ -3,9 +3,10 @@
 import base64
 import binascii
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from interlock.engine.outside import SentEvent, SentSignature, SourceKey, signed_bytes
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import RunId
 from interlock.record.events import EventReceivedEvent, NodeScope
 from interlock.record.world import Signed
@@ -38,7 +39,7 @@ def new_source() -> tuple[str, str]:
     return encoded(private.private_bytes_raw()), encoded(private.public_key().public_bytes_raw())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SigningKey:
     """The private key of a source."""
 

@@ -1,11 +1,11 @@
 """Compares two branches, of one run or of two: aligned by step, what differs in path, evidence, context and text."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from difflib import SequenceMatcher, unified_diff
 from typing import Literal
 
 from interlock.kernel.canonical import Json, canonical_bytes
+from interlock.kernel.frozen import frozen
 from interlock.record.context import Context
 from interlock.service.report.step_report import Artifact, StepReport
 from interlock.service.run.context import StepLabel
@@ -13,7 +13,7 @@ from interlock.service.run.context import StepLabel
 Side = Literal["both", "first", "second"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Change:
     """One value that differs. A side that lacks it has None; `lines` is the difference of two texts, line by line."""
 
@@ -23,7 +23,7 @@ class Change:
     lines: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class StepDifference:
     """A step of one or both branches, and what differs about it; nothing if it is the same on both."""
 
@@ -33,7 +33,7 @@ class StepDifference:
     changes: tuple[Change, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Difference:
     """Two branches compared: each step of either in order, and the context keys that differ at their ends."""
 

@@ -6,6 +6,8 @@ Untrusted text has its own type, so each renderer has one place that escapes it.
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from interlock.kernel.frozen import frozen
+
 
 @dataclass(frozen=True, slots=True)
 class UntrustedText:
@@ -26,7 +28,7 @@ Line: TypeAlias = tuple[Part, ...]
 """One line: Interlock's own text (`str`) and untrusted text."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Heading:
     """A heading; level 1 is a run, 2 a section of its report, 3 a step."""
 
@@ -76,7 +78,7 @@ class Notes:
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Table:
     """A table; every row has a cell for each of the heads."""
 
@@ -84,7 +86,7 @@ class Table:
     rows: tuple[tuple[Line, ...], ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Picture:
     """A drawing as SVG of our own, and as the text that replaces it where no picture can be shown."""
 
@@ -92,7 +94,7 @@ class Picture:
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Fold:
     """Blocks that are folded away under a line of Interlock's own text until a reader opens them."""
 

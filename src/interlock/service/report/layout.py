@@ -1,9 +1,9 @@
 """Lays out the report of a session as a page."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from interlock.kernel.budgets import RECORD_NODES_MAX, RECORD_NOTES_BYTES_MAX
+from interlock.kernel.frozen import frozen
 from interlock.kernel.text import truncated
 from interlock.service.report.document import (
     Block,
@@ -46,7 +46,7 @@ _PRIVATE_KEYS = {"repo_root"}
 """Observations that contain a path of somebody's disk: not shown to other people."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RenderOptions:
     """How a report is shown: whole, or with limits for notes and drawings. `is_for_others` leaves out local paths.
 

@@ -2,10 +2,10 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 
 from interlock.kernel.budgets import RECORD_NOTES_BYTES_MAX
 from interlock.kernel.canonical import Json
+from interlock.kernel.frozen import frozen
 from interlock.kernel.text import duration_words, one_line
 from interlock.record.payloads import ObservationKey
 from interlock.record.world import APPROVAL, CHECK
@@ -56,7 +56,7 @@ _CHECKS = ("checks", "findings")
 """Fields of bundled artifacts that list what a verdict rests on."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ReviewOptions:
     """How a page for reviewers is made. `draw` makes the picture of a run."""
 

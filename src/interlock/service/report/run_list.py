@@ -2,16 +2,16 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from interlock.kernel.budgets import PROJECT_DIGEST_CHARS
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import Digest, SessionId
 from interlock.kernel.matching import Closeness, Words, match_texts
 from interlock.service.clock import moment_of
 from interlock.views.summary import RunStatus, RunSummary, SessionSummary
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Row:
     """A run in a list, and its session."""
 
@@ -19,7 +19,7 @@ class Row:
     run: RunSummary
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ListFilter:
     """Which runs a list shows; an empty field matches every run.
 

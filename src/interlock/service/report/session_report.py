@@ -1,12 +1,12 @@
 """The report of a session for people: its runs, their current step, the finished steps, and what is open."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import get_args
 
 from interlock.engine.answer.structure import RestsOn
 from interlock.engine.template import unfilled_line
 from interlock.kernel.canonical import Json
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import Digest, NodeId, RunId, SessionId, SourceKind, WorkflowHash
 from interlock.record.base import Preferences
 from interlock.record.events import NodeScope, ObservationRecordedEvent, RunStartedEvent
@@ -32,7 +32,7 @@ from interlock.views.summary import RunSummary
 from interlock.views.verdicts import Verdict, in_effect
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Branch:
     """A leaf of the run's graph, with its pending step; `place` is None if the run is complete there."""
 
@@ -42,7 +42,7 @@ class Branch:
     at: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class GapReport:
     """An open gap: its step (None for the start), its time, and what would resolve it."""
 
@@ -53,7 +53,7 @@ class GapReport:
     remedy: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class VerdictReport:
     """A verdict and the step that stated it. A later verdict replaced it unless it `is_in_effect` (EVD-2)."""
 
@@ -63,7 +63,7 @@ class VerdictReport:
     is_in_effect: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class FactReport:
     """A capability as it was observed, or a deviation: recorded with `node`, by an attempt at `step`.
 
@@ -77,7 +77,7 @@ class FactReport:
     is_on_path: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ContextEntry:
     """A context key at a node. `step` set it last; None if it was sent with the start."""
 
@@ -88,7 +88,7 @@ class ContextEntry:
     is_computed: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class StepNotDone:
     """A step of the plan that was not done on the path: it was skipped, or the run has not come to it."""
 
@@ -98,7 +98,7 @@ class StepNotDone:
     is_skipped: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RunReport:
     """The report of a run. `steps` go from the first to the current one, without the `left_out` earliest steps.
 
@@ -132,7 +132,7 @@ class RunReport:
     rests_on: RestsOn
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SessionReport:
     """The report of a session: its runs, in the order they began."""
 

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from interlock.engine.answer.prompt import prompt_of
@@ -11,6 +10,7 @@ from interlock.engine.published import Published
 from interlock.engine.request import TURN_CONTENT_TYPE
 from interlock.engine.template import with_loop_variables
 from interlock.kernel.canonical import Json, canonical_bytes
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import Digest, EventId, NodeId
 from interlock.record.content import WHOLE_NOTES_CONTENT_TYPE
 from interlock.record.events import DivergenceRecordedEvent, Event, NodeCreatedEvent
@@ -55,7 +55,7 @@ class Artifact(Published):
     content: Json = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ContextChange:
     """What a step changed about a context key. `is_computed`: the plan set it from the evidence or the context."""
 
@@ -66,7 +66,7 @@ class ContextChange:
     is_computed: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RefusedAttempt:
     """A refused attempt: what was sent, by which client, and why it was not accepted."""
 
@@ -83,7 +83,7 @@ class RefusedAttempt:
         return any(one.code == _USER_ONLY for one in self.blockers)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class StepReport:
     """A step on the path to the current one. `since` is the time from which it was pending, `at` when it was done.
 

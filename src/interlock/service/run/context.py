@@ -2,12 +2,13 @@
 
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from interlock.engine.answer.parts import RunView, title_in_code
 from interlock.engine.answer.structure import LoopPass
 from interlock.engine.template import rendered_line, with_loop_variables
 from interlock.engine.walk.items import ItemMissingError, load_lists
+from interlock.kernel.frozen import frozen
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.record.snapshot import (
     ExecutionSnapshot,
@@ -23,7 +24,7 @@ from interlock.views.outside import SigningKeys
 from interlock.views.session import Node, Run, Session
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class StepLabel:
     """A step as lists name it: its title, its number from 1, and the current pass of its innermost loop."""
 
@@ -32,7 +33,7 @@ class StepLabel:
     loop: LoopPass | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RunContext:
     """A run, its session and its pinned workflow: the source of every answer about the run.
 

@@ -1,7 +1,6 @@
 """The history of a session for read-only views: its state, and each appended plan of its log."""
 
-from dataclasses import dataclass
-
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import NodeId, SessionId
 from interlock.record.events import Event
 from interlock.store.ports.errors import SessionUnhealthyError
@@ -10,7 +9,7 @@ from interlock.views.evolution import evolve
 from interlock.views.session import Session, new_session
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class History:
     """A session's state and its events: one tuple for each appended plan, oldest first."""
 

@@ -10,10 +10,10 @@ from interlock.engine.judge.proof import witness_line as line_of
 from interlock.kernel.budgets import (
     RECAP_NODES_MAX,
 )
-from interlock.kernel.ids import NodeId
-from interlock.kernel.workflow_budgets import (
+from interlock.kernel.budgets.workflow import (
     RECEIPTS_COMPARED_MAX,
 )
+from interlock.kernel.ids import NodeId
 from interlock.plan.records import Task
 from interlock.record.context import Context
 from interlock.record.world import RECEIPT, TREE, EventReceived

@@ -1,8 +1,9 @@
 """Lists all sessions by their cached summaries; a session without one is read (RES-4)."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import SessionId
 from interlock.kernel.progress import Progress, report_nothing
 from interlock.record.errors import UnknownVersionError
@@ -15,7 +16,7 @@ CONTENT_DAMAGED = "content_damaged"
 """The health of a session whose log verifies, but not what it refers to."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Unreadable:
     """A session that cannot be summarized, with its health and what is wrong."""
 
@@ -24,7 +25,7 @@ class Unreadable:
     found: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Listing:
     """All sessions of a data directory: those with a summary, and those that cannot be read.
 

@@ -5,11 +5,11 @@ A record is what a driver says of itself. It is returned as it is stored, so a v
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import cast
 
 from interlock.engine.request import TURN_CONTENT_TYPE
 from interlock.kernel.canonical import Json
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import Digest, NodeId, RunId
 from interlock.record.payloads import ArtifactPayload
 from interlock.service.run.attempts import stored_object
@@ -18,7 +18,7 @@ from interlock.views.node_position import chain_head, walk_up
 from interlock.views.session import Node, NodeOutput, Session
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RecordedTurn:
     """A turn as it is stored: at which step node the step was pending, the event that names it, and the record.
 
@@ -42,7 +42,7 @@ class RecordedTurn:
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RunTurns:
     """All turns of a run, the oldest first, and the node at which its step is pending."""
 

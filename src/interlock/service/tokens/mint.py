@@ -1,10 +1,10 @@
 """Makes the tokens of a run, signed with the key ring, in the configured format (TOK-1, TOK-8)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import AttemptId, NodeId, ack_attempt, checkpoint_attempt, fork_attempt, tag_of
 from interlock.record.base import SHORT, TokenFormat
 from interlock.record.short_tokens import ShortKind, ShortRef, mint_short
@@ -21,7 +21,7 @@ PREFIXES: Mapping[Argument, str] = MappingProxyType(
 """The prefix of a short token, by the argument that takes it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Mint:
     """Makes the tokens of one run, all signed with the current key."""
 

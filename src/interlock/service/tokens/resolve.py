@@ -1,13 +1,14 @@
 """Resolves tokens with the key ring; a wrong token is refused with a suggestion (TOK-3, TOK-8, ANS-15)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from interlock.engine.answer.model import CONTINUE_TOOL, RESUME_TOOL, START_TOOL, WORKFLOW_BLANK
 from interlock.engine.answer.parts import RunView
 from interlock.kernel.blanks import Blank, Outline
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import Correction, ErrorCode, Refusal
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import (
     LABEL_CHARS,
     NodeId,
@@ -29,7 +30,7 @@ from interlock.views.session import Session
 _KIND_OF_ARGUMENT = {"ackToken": TokenKind.ACK, "stateToken": TokenKind.STATE, "checkpointToken": TokenKind.CHECKPOINT}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SentTokens:
     """How a call names a node: by a token. A second token, in `check_argument`, and a run's label are checks."""
 
@@ -40,7 +41,7 @@ class SentTokens:
     run: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ResolvedToken:
     """The node or attempt that a verified token refers to; `session` is set if it was loaded to find that."""
 

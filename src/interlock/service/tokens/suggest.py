@@ -6,11 +6,11 @@ sent nearly all of it, including the signature, so a suggestion reveals nothing 
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from heapq import nlargest
 
 from interlock.kernel.budgets import NEAR_TOKEN_CHARS_MAX, NEAR_TOKEN_NODES_MAX, SPLICED_TOKEN_CHARS_MIN
 from interlock.kernel.canonical import Json
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import RunId, SessionId
 from interlock.record.errors import UnknownVersionError
 from interlock.record.short_tokens import decode_token
@@ -25,7 +25,7 @@ _UNREADABLE = (SessionUnhealthyError, ContentDamagedError, UnknownVersionError)
 _LABELLED = re.compile(r"(?:st|ack|chk)_([0-9a-z]{4})(?:[0-9a-z]{2})?", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RunTokens:
     """A run of a session, and the mint of its tokens."""
 

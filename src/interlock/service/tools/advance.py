@@ -4,7 +4,7 @@ One function renders the answer of a first call and of its replay, from the same
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import assert_never
 
@@ -28,6 +28,7 @@ from interlock.engine.request import Request
 from interlock.kernel.budgets import ATTEMPTS_PER_STEP_MAX, FORKS_PER_NODE_MAX, PROMPT_REPEATED_BYTES_MAX
 from interlock.kernel.canonical import NotCanonicalError
 from interlock.kernel.errors import ErrorCode, Refusal
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import AttemptId, NodeId, ack_attempt, fork_attempt, node_of_attempt
 from interlock.kernel.text import utf8_bytes
 from interlock.record.events import Actor
@@ -76,7 +77,7 @@ from interlock.views.recap import notes_of_attempt
 from interlock.views.session import Node, Session
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Call:
     """An attempt on its target, the request, who makes it, and the keys that sign the answer.
 

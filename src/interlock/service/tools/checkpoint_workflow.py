@@ -1,6 +1,6 @@
 """`checkpoint_workflow`: keep notes and a bookmark without advancing; a replay answers from the record (CHK-2)."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from interlock.engine.answer.checkpoint import CheckpointModel, render_checkpoint
 from interlock.engine.answer.model import Answer
@@ -10,6 +10,7 @@ from interlock.engine.checkpoint import Checkpoint, plan_checkpoint
 from interlock.engine.request import Request
 from interlock.kernel.budgets import CHECKPOINTS_PER_NODE_MAX
 from interlock.kernel.errors import ErrorCode, Refusal
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import AttemptId, ack_attempt, checkpoint_attempt, derived_id, node_of_attempt
 from interlock.record.append_plan import AppendPlan
 from interlock.record.events import Actor
@@ -28,7 +29,7 @@ from interlock.views.recap import current_output
 from interlock.views.session import Node, Session
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CheckpointCommand:
     """A parsed call; `request` holds only notes and artifacts."""
 
@@ -37,7 +38,7 @@ class CheckpointCommand:
     actor: Actor | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Call:
     """A requested checkpoint, its target, and the keys that sign the answer.
 

@@ -1,11 +1,12 @@
 """`continue_workflow`: the token decides whether it shows a node (rehydrate) or attempts to advance it."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from interlock.engine.answer.model import Answer, HumanInputRequired
 from interlock.engine.request import Request
 from interlock.kernel.errors import Refusal
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import WorkflowHash
 from interlock.record.events import Actor
 from interlock.service.outside.checks import begin_check
@@ -19,7 +20,7 @@ from interlock.service.workflows.catalog import Pinnable
 from interlock.views.session import Run
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ContinueCommand:
     """A parsed call; `request` is empty unless there is an `ackToken`."""
 

@@ -1,7 +1,6 @@
 """`inspect_workflow`: exactly what a run would execute, before it does. Writes nothing."""
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, cast
 
@@ -16,6 +15,7 @@ from interlock.engine.published import Published
 from interlock.kernel.budgets import INSPECT_BYTES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import Refusal
+from interlock.kernel.frozen import frozen
 from interlock.kernel.text import utf8_bytes
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.outline import input_lines, outline_lines, step_lines
@@ -26,7 +26,7 @@ from interlock.service.workflows.catalog import Catalog, Entry, Pinnable
 Detail = Literal["summary", "plan", "source"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class InspectCommand:
     """A parsed call."""
 

@@ -1,7 +1,6 @@
 """`list_workflows`: the workflows that can be started, and the refused files with the reason. Writes nothing."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -12,12 +11,13 @@ from interlock.engine.answer.model import Answer
 from interlock.engine.answer.structure import DiagnosticOut
 from interlock.engine.published import Published
 from interlock.kernel.budgets import LIST_DESCRIPTION_BYTES_MAX, LIST_ENTRIES_MAX
+from interlock.kernel.frozen import frozen
 from interlock.kernel.matching import Closeness, Words, match_texts
 from interlock.kernel.text import one_line
 from interlock.service.workflows.catalog import Catalog, Entry, RefusedFile
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ListCommand:
     """A parsed call; a workflow matches if it contains all words of `query` and has the tag `tag`."""
 

@@ -6,7 +6,7 @@ values have their own limits; the newest notes on the path to the node fill the 
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import islice
 
 from interlock.engine.answer.parts import title_in_code
@@ -21,6 +21,7 @@ from interlock.kernel.budgets import (
     RECAP_SINCE_BYTES_MAX,
     SHOWN_DIGEST_CHARS,
 )
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import Digest
 from interlock.kernel.text import in_code, one_line, quoted, truncated, utf8_bytes
 from interlock.plan.records import PlanNode
@@ -36,7 +37,7 @@ DONE_SO_FAR = "**Done so far, newest first**\n\n"
 """The heading of the notes on the path to a node."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Recap:
     """Builds the text that summarizes a run up to a node. `lost` collects stored content that cannot be read."""
 

@@ -1,7 +1,6 @@
 """`resume_session`: find the run to continue if no token is known. Writes nothing (RES-1, READ-1)."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -19,6 +18,7 @@ from interlock.kernel.budgets import (
     HEADER_TITLE_BYTES_MAX,
     NAMED_MAX,
 )
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import RunId, SessionId
 from interlock.kernel.matching import Closeness, Words
 from interlock.kernel.text import in_code, one_line, printable, quoted, truncated
@@ -34,7 +34,7 @@ from interlock.views.resume import Candidate, RunQuery, Why, ranked, repo_root_h
 from interlock.views.summary import RunStatus, SessionSummary
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ResumeCommand:
     """A parsed call."""
 
@@ -46,7 +46,7 @@ class ResumeCommand:
     run: RunId | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Found:
     """A candidate whose session was loaded and verified, with the token that shows it."""
 

@@ -1,12 +1,13 @@
 """Records an event that did not come with a report, and advances the run if it waits for the event (WORLD-3)."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from interlock.define.parts import AwaitEvent
 from interlock.engine.answer.structure import Warned
 from interlock.engine.outside import SentEvent
 from interlock.engine.request import Request
 from interlock.kernel.errors import ErrorCode, Refusal
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import RunId, SessionId, ack_attempt
 from interlock.record.events import Actor
 from interlock.record.outcome import AdvancedTo
@@ -29,7 +30,7 @@ from interlock.views.outside import Received
 from interlock.views.session import Node
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class EventReport:
     """What became of an event: its record, whether this call made it, and whether the run advanced.
 

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 from interlock.engine.answer.model import render_step
@@ -12,6 +11,7 @@ from interlock.engine.request import ARTIFACT_CONTENT_TYPE, TURN_CONTENT_TYPE
 from interlock.kernel.budgets import ECHO_BYTES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import ErrorCode, Refusal
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import SessionId
 from interlock.kernel.text import one_line
 from interlock.record.payloads import ArtifactPayload
@@ -24,7 +24,7 @@ from interlock.service.tools.pending_step import render_step_at
 from interlock.views.session import Node, Session
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SessionPart:
     """A part of a session as text, with its media type."""
 

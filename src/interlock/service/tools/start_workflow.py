@@ -1,6 +1,6 @@
 """`start_workflow`: begin a run, in a new session or in one that exists (ADV-2)."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from interlock.channels.channel import ChannelSource
@@ -25,13 +25,14 @@ from interlock.engine.start import Start, plan_start
 from interlock.kernel.budgets import (
     ECHO_BYTES_MAX,
 )
-from interlock.kernel.canonical import Json, digest_of
-from interlock.kernel.errors import Correction, ErrorCode, Refusal
-from interlock.kernel.ids import SessionId
-from interlock.kernel.text import one_line
-from interlock.kernel.workflow_budgets import (
+from interlock.kernel.budgets.workflow import (
     DIAGNOSTICS_MAX,
 )
+from interlock.kernel.canonical import Json, digest_of
+from interlock.kernel.errors import Correction, ErrorCode, Refusal
+from interlock.kernel.frozen import frozen
+from interlock.kernel.ids import SessionId
+from interlock.kernel.text import one_line
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.record.base import Preferences
 from interlock.record.context import Context
@@ -55,7 +56,7 @@ from interlock.store.ports.keys import KeyRing
 from interlock.views.session import Run, Session
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class StartCommand:
     """A parsed call. `request` holds the initial context with the goal, and the preferences."""
 

@@ -1,12 +1,13 @@
 """The target of a call: the node of a verified token, in a healthy session, in the named run (TOK-6, ANS-2)."""
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from interlock.engine.answer.model import CONTINUE_TOOL
 from interlock.kernel.blanks import Blank
 from interlock.kernel.budgets import ECHO_BYTES_MAX, NAMED_GOAL_CHARS_MAX
 from interlock.kernel.errors import Correction, ErrorCode, Refusal
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import LABEL_CHARS, AttemptId, tag_of
 from interlock.kernel.text import one_line
 from interlock.record.tokens import AttemptRef, StateRef, TokenRef
@@ -20,7 +21,7 @@ from interlock.views.node_position import chain_head
 from interlock.views.session import Node, Session
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Target:
     """The node that a call addresses, its run, and the attempt that it makes.
 

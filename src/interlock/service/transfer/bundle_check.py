@@ -1,13 +1,13 @@
 """All checks of a bundle, made before any of it is stored (BND-4, BND-5)."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import NoReturn
 
 from interlock.decide.criteria import Matches, iter_rules
 from interlock.define.patterns import PatternChecker
 from interlock.kernel.canonical import canonical_bytes, digest_of_bytes
 from interlock.kernel.errors import ErrorCode
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import Digest, SessionId, SnapshotRef, WorkflowHash
 from interlock.plan.compiled import CompiledWorkflow, parse_compiled
 from interlock.plan.fit import snapshot_fault
@@ -20,7 +20,7 @@ from interlock.views.evolution import evolve
 from interlock.views.session import BrokenHistoryError, Session, new_session
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CheckedBundle:
     """A bundle that passed all checks and can be stored."""
 

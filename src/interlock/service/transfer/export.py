@@ -2,11 +2,11 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from interlock.kernel.budgets import BUNDLE_BYTES_MAX, BUNDLE_DEPTH_MAX, BUNDLE_VALUES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import ErrorCode, Refusal
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import SessionId
 from interlock.kernel.json_bounds import find_excess
 from interlock.record.bundle import (
@@ -27,7 +27,7 @@ from interlock.store.ports.reader import SessionReader
 from interlock.version import VERSION
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Exported:
     """The bytes of a bundle and what they contain; `banner` is set if that is not the whole session."""
 

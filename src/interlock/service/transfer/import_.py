@@ -1,9 +1,8 @@
 """Import a bundle as a session, under its own id if that is free (BND-7, BND-8)."""
 
-from dataclasses import dataclass
-
 from interlock.kernel.budgets import FOUND_BYTES_MAX
 from interlock.kernel.errors import ErrorCode, Refusal
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import SessionId
 from interlock.kernel.text import one_line
 from interlock.record.bundle import BundleError, SalvageBanner
@@ -20,7 +19,7 @@ _FIXES = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Imported:
     """The imported session, the session id in the bundle (`source`), and a warning if it is incomplete."""
 

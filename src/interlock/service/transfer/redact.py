@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from interlock.kernel.budgets import REDACTED_CHARS_MIN
 from interlock.kernel.canonical import Json, canonical_bytes, digest_of, digest_of_bytes
 from interlock.kernel.errors import ErrorCode, Refusal
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import ID_BODY_PATTERN, Digest, SessionId, SnapshotRef
 from interlock.record import payloads as data
 from interlock.record.base import EventIndex
@@ -33,7 +34,7 @@ _IDENTIFIER = re.compile(rf"[a-z]+_{ID_BODY_PATTERN}|sha256:[0-9a-f]{{64}}")
 _NOTHING_WRITTEN = "Nothing was written."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Redacted:
     """The new session, the session that it is a copy of (`source`), and how many texts were changed."""
 

@@ -1,15 +1,14 @@
 """Repair: copy the undamaged part of a session into a new session; the damaged one is not changed (SAL-3)."""
 
-from dataclasses import dataclass
-
 from interlock.kernel.errors import ErrorCode, Refusal
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import SessionId
 from interlock.record.bundle import SalvageBanner
 from interlock.service.transfer.restore import Restored, Restoring
 from interlock.service.transfer.salvage import sound_prefix
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Repaired:
     """The new session, the damaged one (`source`), and what was left out and why."""
 

@@ -1,12 +1,12 @@
 """Make a session from the history of another one, and say how its runs continue."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from interlock.engine.answer.model import look_call
 from interlock.engine.answer.parts import RunView
 from interlock.engine.answer.structure import NextCall
 from interlock.kernel.canonical import Json
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import SessionId
 from interlock.record.content import Contents
 from interlock.record.events import Event, SessionCreatedEvent, copy_to_session, mark_imported
@@ -24,7 +24,7 @@ from interlock.views.status import run_status
 from interlock.views.summary import RunStatus
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Continuation:
     """How a run continues: its names, its status, and the call that shows its current step."""
 
@@ -37,7 +37,7 @@ class Continuation:
         return {**self.run.to_json(), "status": self.status, "nextCall": self.next_call.to_json()}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Restored:
     """A session that was made from the history of another one, and how each of its runs continues."""
 
@@ -47,7 +47,7 @@ class Restored:
     ways_on: tuple[Continuation, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Restoring:
     """The ports that are needed to make a session from a history."""
 

@@ -6,6 +6,7 @@ from itertools import chain
 
 from interlock.kernel.budgets import FOUND_BYTES_MAX
 from interlock.kernel.errors import ErrorCode, Refusal
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import Digest, SessionId, SnapshotRef, WorkflowHash
 from interlock.kernel.text import one_line
 from interlock.record.bundle import SalvageBanner
@@ -18,7 +19,7 @@ from interlock.store.ports.errors import ContentDamagedError, Health
 from interlock.store.ports.reader import Omitted, SalvageCode, Salvaged, SessionReader
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SoundPrefix:
     """The undamaged beginning of a session and its content; `banner` says what is missing, None for a whole session."""
 

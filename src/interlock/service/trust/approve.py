@@ -1,10 +1,11 @@
 """Answers the question that a run waits for, as a command does it, and lets the run continue (APPR-2)."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from interlock.engine.outside import SentEvent
 from interlock.kernel.budgets import ECHO_BYTES_MAX, NAMED_MAX
 from interlock.kernel.errors import ErrorCode, Refusal
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import Digest, NodeId, RunId, SessionId
 from interlock.kernel.text import one_line
 from interlock.record.events import Actor
@@ -19,7 +20,7 @@ from interlock.service.tools.end_run import refuse_ended
 from interlock.service.tools.send_event import advance_waiting
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ApprovalReport:
     """An answer that was recorded, and whether the run has advanced with it."""
 
@@ -29,7 +30,7 @@ class ApprovalReport:
     is_advanced: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class GivenAnswer:
     """A person's answer. `choice` None: the first choice if it approves, else the second.
 

@@ -1,7 +1,6 @@
 """What waits for a person, in all sessions: questions, checks that failed, intents that did not arrive (INBOX-1)."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal
 
 from interlock.channels.channel import ChannelConfig
@@ -9,6 +8,7 @@ from interlock.engine.gates import asks_of
 from interlock.engine.template import with_loop_variables
 from interlock.kernel.budgets import CELL_BYTES_MAX
 from interlock.kernel.canonical import Json
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import SessionId
 from interlock.kernel.text import one_line
 from interlock.record.errors import UnknownVersionError
@@ -24,7 +24,7 @@ from interlock.views.node_position import chain_head
 from interlock.views.session import Node, Session
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class InboxItem:
     """One thing that waits for a person. `since` is when it began; `text` is its context in full.
 

@@ -1,20 +1,20 @@
 """Records that a command was run, as `interlock witness` saw it: a receipt (PROOF-1, PROOF-2)."""
 
 import shlex
-from dataclasses import dataclass
 
 from interlock.engine.judge.proof import argv_digest
 from interlock.kernel.budgets import (
     CHECK_COMMAND_BYTES_MAX,
 )
-from interlock.kernel.errors import ErrorCode, Refusal
-from interlock.kernel.ids import Digest, NodeId, RunId, SessionId
-from interlock.kernel.text import one_line
-from interlock.kernel.workflow_budgets import (
+from interlock.kernel.budgets.workflow import (
     CLAIMED_RECEIPTS_MAX,
     RECEIPT_PATH_BYTES_MAX,
     RECEIPTS_PER_RUN_MAX,
 )
+from interlock.kernel.errors import ErrorCode, Refusal
+from interlock.kernel.frozen import frozen
+from interlock.kernel.ids import Digest, NodeId, RunId, SessionId
+from interlock.kernel.text import one_line
 from interlock.record.events import Actor
 from interlock.record.world import RECEIPT, EventReceived
 from interlock.service.outside.receive import Arrival, record_event
@@ -25,7 +25,7 @@ from interlock.store.ports.workspace import WorkTree
 from interlock.views.node_position import chain_head
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CommandSeen:
     """A command that ran, and how it ended. `exit` is negative after a signal; `output` is the end of its output.
 
@@ -43,7 +43,7 @@ class CommandSeen:
     after: WorkTree
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ReceiptReport:
     """A receipt that was recorded, with the title of the step that it is about."""
 

@@ -2,13 +2,14 @@
 
 import shlex
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from interlock.channels.check import CheckFault, run_command
 from interlock.kernel.budgets import CHECK_COMMAND_BYTES_MAX, DISPATCH_PAUSE_S
+from interlock.kernel.budgets.workflow import CHECK_BUSY_TRIES_MAX
 from interlock.kernel.errors import ErrorCode, Refusal
+from interlock.kernel.frozen import frozen
 from interlock.kernel.text import one_line
-from interlock.kernel.workflow_budgets import CHECK_BUSY_TRIES_MAX
 from interlock.record.events import Actor
 from interlock.record.world import EventReceived
 from interlock.service.outside.checks import check_refusal, result_record, results_at, waiting_check
@@ -25,7 +26,7 @@ RUNNER = Actor(type="system", identifier="check", metadata={"version": VERSION})
 """Who records the result of a check."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CheckReport:
     """A result that was recorded, and whether the run has advanced with it."""
 

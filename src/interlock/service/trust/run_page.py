@@ -1,13 +1,12 @@
 """What the page in a chat shows of a run, and the answer that a person gives there (CHAT-1, CHAT-2)."""
 
-from dataclasses import dataclass
-
 from interlock.engine.answer.model import Answer
 from interlock.engine.gates import ApprovalContext
 from interlock.engine.published import Published
 from interlock.kernel.budgets import WORDS_BYTES_MAX
-from interlock.kernel.console_budgets import APP_NODES_SHOWN
+from interlock.kernel.budgets.console import APP_NODES_SHOWN
 from interlock.kernel.errors import ErrorCode, Refusal
+from interlock.kernel.frozen import frozen
 from interlock.kernel.text import one_line
 from interlock.record.events import Actor
 from interlock.service.outside.approvals import OpenApproval, open_approval
@@ -57,7 +56,7 @@ class RunPage(Published):
     notice: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class AppAnswer:
     """The answer to the question with a mark."""
 

@@ -5,16 +5,16 @@ The command that makes a workflow file and the console share these rules.
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path, PurePath
 
 from interlock.define.diagnostics import Diagnostics, has_errors
 from interlock.define.source.text_form import TextFormat
 from interlock.define.workflow_ids import classify_id, is_reserved, suggest_id
+from interlock.kernel.budgets.workflow import DOCUMENT_BYTES_MAX, WORKFLOW_ID_CHARS_MAX
 from interlock.kernel.canonical import Json, digest_of_bytes
 from interlock.kernel.errors import ErrorCode, Refusal
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import Digest, SourceKind
-from interlock.kernel.workflow_budgets import DOCUMENT_BYTES_MAX, WORKFLOW_ID_CHARS_MAX
 from interlock.plan.check.plan_file import HASH_KEY
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.outline import step_lines
@@ -32,7 +32,7 @@ _EDITABLE = ("project", "user")
 _OTHER_DIRECTORY = "`interlock workflow new --dir` names another directory"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class NotWritten:
     """Why nothing was written, and what to do. `is_argument`: the id that was given is not valid.
 
@@ -52,7 +52,7 @@ class NotWritten:
         return Refusal(code=ErrorCode.WORKFLOW_INVALID, message=said, suggestion=self.fix)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class NewFile:
     """A workflow file that does not exist yet. `ref` is its path as messages show it."""
 
@@ -62,7 +62,7 @@ class NewFile:
     data: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class OpenedSource:
     """The source of a workflow as its file has it now. Only files of the user and of the project `is_editable`."""
 
@@ -74,7 +74,7 @@ class OpenedSource:
     is_editable: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CheckedSource:
     """What the compiler says of a source: its diagnostics, and the steps with their prompts if it can run."""
 
@@ -82,7 +82,7 @@ class CheckedSource:
     steps: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class WorkflowAuthor:
     """Opens, checks and writes the workflow files of one workspace.
 

@@ -22,12 +22,13 @@ from interlock.define.source.positions import find_positions
 from interlock.define.source.stated_id import find_stated_id
 from interlock.define.source.text_form import TextFormat, parse_text
 from interlock.define.workflow_ids import classify_id, is_reserved, suggest_id
-from interlock.kernel.canonical import Json
-from interlock.kernel.ids import SourceKind, WorkflowHash
-from interlock.kernel.workflow_budgets import (
+from interlock.kernel.budgets.workflow import (
     PATTERNS_LISTED_SIZE_MAX,
     PATTERNS_SIZE_MAX,
 )
+from interlock.kernel.canonical import Json
+from interlock.kernel.frozen import frozen
+from interlock.kernel.ids import SourceKind, WorkflowHash
 from interlock.plan.check.plan_file import holds_plan, parse_plan_file
 from interlock.plan.compile.compiler import Compiled, compile_workflow, faults_beside, placement_diagnostics
 from interlock.plan.compile.routines import Routine, RoutineLibrary, builtin_routines, routine_of
@@ -37,7 +38,7 @@ from interlock.store.workflow_files import WorkflowFile, WorkflowSources
 from interlock.views.summary import Drift, RunSummary
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Source:
     """A file: its bytes, from which the positions of faults are found, and its origin."""
 
@@ -59,7 +60,7 @@ class Source:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Pinnable:
     """A compiled workflow, its bytes and the hash of these bytes."""
 
@@ -130,7 +131,7 @@ def id_of(content: WorkflowDocument | CompiledWorkflow) -> str:
     return content.id if isinstance(content, WorkflowDocument) else content.workflow_id
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RefusedFile:
     """A file without a workflow that can be started, and why."""
 
@@ -139,7 +140,7 @@ class RefusedFile:
     diagnostics: Diagnostics
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CatalogView:
     """The catalogue as one workspace sees it."""
 
@@ -178,7 +179,7 @@ class CatalogView:
         return suggest_id(entry.workflow_id, entry.source.kind, frozenset(self.entries))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _CachedFile:
     """The result of reading one file, cached until the file changes."""
 
@@ -186,7 +187,7 @@ class _CachedFile:
     found: "_Parsed | _ParsedDefinition | RefusedFile"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Parsed:
     source: Source
     value: dict[str, Json]
@@ -194,7 +195,7 @@ class _Parsed:
     placement: Diagnostics
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _ParsedDefinition:
     source: Source
     value: dict[str, Json]
@@ -309,7 +310,7 @@ class Catalog:
         return entry
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _LastView:
     """The last view, and the files and bindings that it shows: while they are unchanged, the view is."""
 
@@ -318,7 +319,7 @@ class _LastView:
     view: CatalogView
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Flows:
     """The files of a view after its flows were lowered. A definition that no agent can start is None."""
 

@@ -9,12 +9,12 @@ import os
 import stat
 import sys
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Protocol
 
 from interlock.kernel.budgets import READ_CHUNK_BYTES
+from interlock.kernel.frozen import frozen
 from interlock.store.ports.errors import FailureKind, StoreFailureError
 from interlock.store.regular_file import READ_FLAGS, NotRegularFileError, open_regular
 
@@ -24,7 +24,7 @@ _F_FULLFSYNC = 51
 """macOS: flush the drive's cache too, which its fsync leaves out (APP-2)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class FileStat:
     """Identifies a file, even if another takes its name. `modified_s` counts from the epoch; `mode` is `st_mode`."""
 

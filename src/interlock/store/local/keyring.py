@@ -14,10 +14,10 @@ import json
 import secrets
 import stat
 import threading
-from dataclasses import dataclass
 from typing import cast
 
 from interlock.kernel.canonical import Json, canonical_bytes, digest_of, digest_of_bytes
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import SigningKey
 from interlock.store.local import layout
 from interlock.store.local.content import write_durably
@@ -29,7 +29,7 @@ from interlock.store.ports.keys import KeyRing, KeyRingStatus
 _KEY_BYTES = 32
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _StoredRing:
     """A ring as read from its file, and whether the settled mark names it."""
 

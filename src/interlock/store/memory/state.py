@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from interlock.kernel.canonical import digest_of_bytes
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import Digest, SessionId
 from interlock.record.content import Contents, References
 from interlock.record.events import Event, parse_event
@@ -12,7 +13,7 @@ from interlock.store.ports.maintenance import Kind
 from interlock.views.session import Session
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class StoredContent:
     """Content that is stored under a digest, and when it was last written."""
 

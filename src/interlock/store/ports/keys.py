@@ -5,13 +5,13 @@ advance, checkpoint, import and repair, and the questions that the server encryp
 `interlock doctor` have the port of maintenance.
 """
 
-from dataclasses import dataclass
 from typing import Protocol
 
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import SigningKey
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class KeyRing:
     """The keys that sign tokens: `current` signs, both verify (KEY-1)."""
 
@@ -23,7 +23,7 @@ class KeyRing:
         return (self.current,) if self.previous is None else (self.current, self.previous)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class KeyRingStatus:
     """The state of a key ring, without its keys.
 

@@ -7,11 +7,11 @@ checks each thing again before it removes it, because other processes write mean
 
 from collections.abc import Collection, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal, Protocol
 
 from interlock.kernel.budgets import SWEEP_AFTER_S
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import SessionId
 from interlock.kernel.progress import Progress, report_nothing
 from interlock.store.ports.errors import Health
@@ -33,7 +33,7 @@ class Kind(StrEnum):
 CONTENT = frozenset({Kind.SNAPSHOT, Kind.WORKFLOW, Kind.ARTIFACT})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Item:
     """A stored item other than a session: its name in the store, its size, and when it was last written.
 
@@ -49,7 +49,7 @@ class Item:
     content: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class GcSession:
     """A healthy session: when it was last written to, its size, and the names of the content that it refers to.
 
@@ -64,7 +64,7 @@ class GcSession:
     claims: frozenset[SessionId] = frozenset()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class UnsoundSession:
     """A session that is damaged or newer than this release: what it refers to is uncertain."""
 
@@ -74,7 +74,7 @@ class UnsoundSession:
     found: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class GcSnapshot:
     """Everything that a store holds, as the mark phase found it."""
 
@@ -87,7 +87,7 @@ class GcSnapshot:
         return frozenset(one.session for one in self.sessions)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Retention:
     """What may be removed: unpinned sessions older than `ttl_s` (None: no session). `now_s` counts from the epoch.
 
@@ -111,7 +111,7 @@ class Retention:
         return self.now_s - modified_s > SWEEP_AFTER_S
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Due:
     """What a sweep removes."""
 
@@ -124,7 +124,7 @@ class Due:
         yield from ((item.kind, item.bytes) for item in self.items)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Skipped:
     """A session that a sweep left to the next one.
 
@@ -135,7 +135,7 @@ class Skipped:
     why: Literal["busy", "changed", "full"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Swept:
     """What a sweep removed, and what it had to leave."""
 
@@ -143,7 +143,7 @@ class Swept:
     skipped: tuple[Skipped, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class StoreOverview:
     """The result of a quick check: the sessions whose bytes match their manifests, the others, and debris.
 
@@ -155,7 +155,7 @@ class StoreOverview:
     debris: tuple[Item, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class DamagedContent:
     """A content file that is missing or does not match its name, and the sessions that refer to it."""
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, NewType, Protocol
 
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import Digest, SessionId, SnapshotRef, WorkflowHash
 from interlock.store.ports.errors import ContentDamagedError, Health
 
@@ -26,7 +27,7 @@ class SalvageCode(StrEnum):
     """Nothing of the log can be used, or content that it refers to is missing or damaged."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Omitted:
     """What a log attests after the part that verifies. `bytes` counts those of its manifest and segments.
 
@@ -42,7 +43,7 @@ class Omitted:
 NOTHING_OMITTED = Omitted(groups=0, events=0, bytes=0, is_known=True)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Salvaged:
     """The part of a session's log that verifies: all of it, or what comes before the damage.
 
@@ -66,7 +67,7 @@ class Salvaged:
         return SalvageCode.SALVAGED_PREFIX if self.history else SalvageCode.PARTIAL_DATA
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class StoredLog:
     """The bytes of a session's appends, oldest first, unverified.
 

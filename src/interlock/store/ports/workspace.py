@@ -3,12 +3,11 @@
 `store.git` and `store.worktree` find them; use cases have the functions.
 """
 
-from dataclasses import dataclass
-
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import Digest
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class GitAnchors:
     """The root of a work tree, its branch and its commit, each None if there is none."""
 
@@ -20,7 +19,7 @@ class GitAnchors:
 NOWHERE = GitAnchors()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class WorkTree:
     """The state of a working tree. `root` is its directory; `digest` is None if the state is unknown."""
 

@@ -5,8 +5,8 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import Field
 
 from interlock.define.operations.base import Metadata, UuidField, Value
+from interlock.kernel.budgets.operations import EXECUTION_TIME_CHARS_MAX, EXECUTOR_CHARS_MAX
 from interlock.kernel.canonical import Json
-from interlock.kernel.operations_budgets import EXECUTION_TIME_CHARS_MAX, EXECUTOR_CHARS_MAX
 
 ExecutionEventType = Literal[
     "created",

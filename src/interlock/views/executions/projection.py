@@ -8,9 +8,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import cast
 
+from interlock.kernel.budgets.operations import EXECUTOR_CHARS_MAX
 from interlock.kernel.canonical import Json
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import NodeId
-from interlock.kernel.operations_budgets import EXECUTOR_CHARS_MAX
 from interlock.kernel.uuids import Uuid, derived_uuid
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.record.events import Actor, Event
@@ -27,7 +28,7 @@ NO_TIME: Time = "1970-01-01T00:00:00Z"
 """The time of the events of an old log before its first event that has one."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Executions:
     """A run as an execution of a flow, with the executions of its blocks in the order in which they began.
 
@@ -49,7 +50,7 @@ class Executions:
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Recorded:
     """When an event of the log was recorded, and by whom."""
 

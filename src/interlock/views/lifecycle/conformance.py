@@ -12,13 +12,14 @@ from pydantic import ValidationError
 
 from interlock.define.diagnostics import has_errors
 from interlock.kernel.budgets import FOUND_BYTES_MAX
-from interlock.kernel.canonical import Json, NotCanonicalError, canonical_bytes
-from interlock.kernel.operations_budgets import (
+from interlock.kernel.budgets.operations import (
     LIFECYCLE_EVENT_BYTES_MAX,
     LIFECYCLE_REF_CHARS_MAX,
     LIFECYCLE_REFS_BYTES_MAX,
     LIFECYCLE_REFS_MAX,
 )
+from interlock.kernel.canonical import Json, NotCanonicalError, canonical_bytes
+from interlock.kernel.frozen import frozen
 from interlock.kernel.text import one_line
 from interlock.plan.check.validate import validate_plan
 from interlock.plan.graph import Graphs
@@ -50,7 +51,7 @@ FaultCode = Literal[
 _ENDS = frozenset({"workflow.run.completed", "workflow.run.failed", "workflow.run.cancelled"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Fault:
     """One contradiction. `line` is the position of the event in the list, from 0; None if the plan is at fault."""
 

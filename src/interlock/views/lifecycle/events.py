@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from interlock.kernel.operations_budgets import (
+from interlock.kernel.budgets.operations import (
     LIFECYCLE_CODE_CHARS_MAX,
     LIFECYCLE_KEY_CHARS_MAX,
     LIFECYCLE_REF_CHARS_MAX,

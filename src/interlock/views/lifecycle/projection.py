@@ -13,9 +13,10 @@ from typing import Literal
 from interlock.engine.request import REPLY_CONTENT_TYPE
 from interlock.engine.walk.flow import ContextAt, Move
 from interlock.engine.walk.recorded import Repeated, repeat_walk
+from interlock.kernel.budgets.operations import LIFECYCLE_REFS_MAX
 from interlock.kernel.canonical import Json, digest_of_bytes
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import Digest, NodeId
-from interlock.kernel.operations_budgets import LIFECYCLE_REFS_MAX
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.walk import ExecutionState
 from interlock.record.context import Context, merge_context
@@ -36,7 +37,7 @@ _EXPIRED = "expired"
 PartialReason = Literal["decisions_left_out", "capture_missing", "snapshot_differs"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PartialAt:
     """A place from which the view does not show everything: the log node to which the report led, and why."""
 
@@ -45,7 +46,7 @@ class PartialAt:
     reason: PartialReason
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Sources:
     """Where the view reads content: a capture by digest, None if it is missing or damaged; the snapshot of a node."""
 
@@ -53,7 +54,7 @@ class Sources:
     snapshot: Callable[[Node], ExecutionSnapshot]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Lifecycle:
     """The events of one branch in the order of the log, the skipped node instances, and where the view is partial.
 

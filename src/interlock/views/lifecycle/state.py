@@ -1,9 +1,9 @@
 """The effective state of a branch: of each node instance, and where to resume (LIFE-5, LIFE-7)."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal
 
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import NodeId
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.walk import ExecutionState
@@ -22,7 +22,7 @@ _STATE_AFTER: dict[str, State] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class InstanceState:
     """The state of a node in its loop passes. `failed` has the code of each failed attempt, the first one first."""
 
@@ -60,7 +60,7 @@ Obstacle = Literal["run_ended", "complete", "attempts_used_up", "step_done"]
 """Why a branch cannot be continued at its tip: a closed set."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ResumePoint:
     """Where a branch can be resumed, from its tip alone.
 

@@ -1,15 +1,16 @@
 """A picture as data: boxes in sequence, with ways side by side, frames around loops and branches beside a box."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 from interlock.kernel.budgets import PICTURE_BRANCHES_MAX, PICTURE_DEPTH_MAX, PICTURE_LINE_MAX, PICTURE_PARTS_MAX
+from interlock.kernel.frozen import frozen
 
 BoxKind = Literal["step", "decision", "barrier", "loop", "end", "refused", "current", "folded"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Box:
     """A box with its lines of text. `steps` is how many steps it is for; `node` the node of a run that it shows."""
 
@@ -19,7 +20,7 @@ class Box:
     node: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Lane:
     """Parts in sequence, below a label."""
 
@@ -27,7 +28,7 @@ class Lane:
     parts: tuple["ChartPart", ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ChartPart:
     """A box and what belongs to it.
 
@@ -41,7 +42,7 @@ class ChartPart:
     branches: tuple[Lane, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Chart:
     """A picture: its title, and its parts in sequence."""
 

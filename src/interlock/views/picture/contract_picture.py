@@ -1,8 +1,8 @@
 """A contract as a picture: its work as ways that meet at its state, and below them its required outcomes."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
+from interlock.kernel.frozen import frozen
 from interlock.views.picture.chart import Box, BoxKind, Chart, ChartPart, Lane
 
 _KINDS: Mapping[str, BoxKind] = {
@@ -16,7 +16,7 @@ _KINDS: Mapping[str, BoxKind] = {
 """The box of a flow or a goal in one of these states; any other one is drawn as a step."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ContractPart:
     """A flow or a goal of a contract, by its name. `state` is None if no execution of the contract is drawn."""
 
@@ -29,7 +29,7 @@ class ContractPart:
         return self.name if self.state is None else f"{self.name}: {self.state.replace('_', ' ')}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ContractShape:
     """What is drawn of a contract: its two sides, and the contracts inside it."""
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from interlock.kernel.budgets import PICTURE_COLUMN_PX_MAX, PICTURE_TEXT_LINES_MAX
+from interlock.kernel.frozen import frozen
 from interlock.kernel.text import flat
 from interlock.views.picture.chart import Box, Chart, ChartPart, Lane, fold_chart
 
@@ -19,7 +20,7 @@ _TEXT_GAP = 6
 _WIDE = frozenset("WF")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PlacedBox:
     """A box at its place. `x` is that of its left edge, `y` of its top."""
 
@@ -30,7 +31,7 @@ class PlacedBox:
     height: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PlacedFrame:
     """The frame around the body of a loop."""
 
@@ -40,7 +41,7 @@ class PlacedFrame:
     height: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PlacedText:
     """A line of text that begins at `x`."""
 
@@ -49,7 +50,7 @@ class PlacedText:
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PlacedArrow:
     """An arrow along these points. A branch is dashed; a line that only joins others has no tip."""
 
@@ -90,7 +91,7 @@ def place_chart(chart: Chart) -> Placed:
     return placed
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Size:
     """How far something reaches to the left and to the right of its axis, and down."""
 

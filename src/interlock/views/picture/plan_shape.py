@@ -4,12 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from interlock.decide.condition import Always, describe_condition
+from interlock.kernel.frozen import frozen
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.graph import Graphs, find_meetings
 from interlock.plan.records import NOTES_CONTRACT, PlanEdge, PlanNode
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class OutgoingPath:
     """One path out of a decision or into a branch, up to the node where all paths meet."""
 
@@ -17,7 +18,7 @@ class OutgoingPath:
     parts: tuple["ShapeNode", ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ShapeNode:
     """A node with the parts inside it."""
 

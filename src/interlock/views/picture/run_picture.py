@@ -1,16 +1,16 @@
 """A run as a picture: its steps in sequence, refused attempts, and branches beside the step that was redone."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import groupby
 
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import NodeId
 from interlock.views.picture.chart import Box, BoxKind, Chart, ChartPart, Lane
 from interlock.views.run_graph import GraphNode, split_children
 from interlock.views.session import Node
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class NodeText:
     """What a box of a run says: the title of the pending step, and its loop; `is_end` if nothing is pending."""
 

@@ -12,6 +12,7 @@ from itertools import pairwise
 from statistics import median_low
 
 from interlock.kernel.budgets import IDLE_MS_MIN, IDLE_TIMES_USUAL, PICTURE_LINE_MAX
+from interlock.kernel.frozen import frozen
 from interlock.kernel.text import duration_words, flat
 from interlock.views.picture.layout import wrap_text
 
@@ -26,7 +27,7 @@ _TITLE_CHARS, _TEXT_TRACK = 32, 40
 _STEP, _CURRENT, _REFUSED, _IDLE = "#2da44e", "#218bff", "#cf222e", "#6e7781"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TimeBar:
     """A step: when it became pending, when it was done (None: not yet), and when attempts were refused.
 

@@ -11,11 +11,11 @@ from jsonschema import Draft202012Validator
 
 from interlock.engine.judge.shape import artifact_outline
 from interlock.kernel.blanks import Blank
-from interlock.kernel.canonical import members_of
-from interlock.kernel.workflow_budgets import (
+from interlock.kernel.budgets.workflow import (
     REQUIREMENT_LINES_MAX,
     SNIPPET_BYTES_MAX,
 )
+from interlock.kernel.canonical import members_of
 from interlock.plan.builtins.features import FEATURES, ConfigField
 from interlock.plan.builtins.pack_schemas import PACK_SCHEMAS
 from interlock.plan.builtins.packs import PACKS, Pack, pack_named

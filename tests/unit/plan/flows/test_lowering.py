@@ -9,8 +9,8 @@ from interlock.define.faults import find_value
 from interlock.define.operations.builders import FlowBuilder, WorkBlockBuilder
 from interlock.define.operations.definitions import Definitions
 from interlock.define.operations.flows import Condition, Flow
+from interlock.kernel.budgets.operations import PORT_VALUE_BYTES_MAX
 from interlock.kernel.canonical import Json, digest_of
-from interlock.kernel.operations_budgets import PORT_VALUE_BYTES_MAX
 from interlock.plan.compile.compiler import Compiled
 from interlock.plan.flows.lowering import compile_flow
 

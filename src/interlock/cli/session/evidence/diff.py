@@ -2,7 +2,6 @@
 
 import argparse
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from interlock.cli.options import add_store_options
 from interlock.cli.render.phrases import place_words
@@ -14,6 +13,7 @@ from interlock.cli.session.lifecycle.branch import Branch, chosen_branch
 from interlock.cli.store import answered_by_store, open_chosen_reader
 from interlock.kernel.budgets import PASSAGE_BYTES_MAX
 from interlock.kernel.canonical import Json, readable_json
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import SessionId
 from interlock.kernel.text import one_line
 from interlock.record.context import Context
@@ -63,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
     return 0 if found.is_none and hashes[0] == hashes[1] and not damaged else 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Steps:
     """The steps of a branch, and the context at its end; of its sound beginning if it is damaged."""
 
@@ -71,7 +71,7 @@ class _Steps:
     context: Context
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Side:
     """One of the two branches, with what is lost of its session."""
 

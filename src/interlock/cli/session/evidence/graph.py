@@ -3,7 +3,6 @@
 import argparse
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from io import StringIO
 from typing import Literal, assert_never
 
@@ -21,6 +20,7 @@ from interlock.cli.session.evidence.damage import view_session
 from interlock.cli.store import answered_by_store, open_chosen_reader
 from interlock.kernel.budgets import GRAPH_LABEL_BYTES_MAX, UNFOLDED_CHARS_MAX
 from interlock.kernel.canonical import Json
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import NodeId, SessionId
 from interlock.kernel.text import one_line
 from interlock.plan.records import NodeKind as Shape
@@ -39,7 +39,7 @@ GraphForm = Literal["terminal", "mermaid", "dot", "svg"]
 _SHAPES: dict[NodeKind, Shape] = {"step": "task", "blocked_attempt": "decision", "checkpoint": "terminal"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Drawing:
     """A run to draw, with the title of each of its nodes."""
 

@@ -2,7 +2,6 @@
 
 import argparse
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from interlock.cli.frame.processes import map_in_processes
@@ -14,6 +13,7 @@ from interlock.cli.session.chosen import say_incomplete, say_unreadable
 from interlock.cli.store import answered_by_store, open_chosen_reader
 from interlock.kernel.budgets import PASSAGE_BYTES_MAX, PASSAGES_LISTED
 from interlock.kernel.canonical import Json
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import SessionId
 from interlock.kernel.matching import Closeness, Words
 from interlock.kernel.text import one_line
@@ -32,7 +32,7 @@ _APPROXIMATE = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Hit:
     session: SessionId
     passage: "Passage"

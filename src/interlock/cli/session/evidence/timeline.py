@@ -2,7 +2,6 @@
 
 import argparse
 import sys
-from dataclasses import dataclass
 
 from interlock.cli.options import add_store_options
 from interlock.cli.render.phrases import ago, place_words
@@ -14,6 +13,7 @@ from interlock.cli.session.evidence.damage import view_session
 from interlock.cli.store import answered_by_store, open_chosen_reader
 from interlock.kernel.budgets import TIMELINE_ENTRIES
 from interlock.kernel.canonical import Json
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import RunId
 from interlock.record.events import Event, SessionCreatedEvent
 from interlock.service.clock import SystemClock
@@ -58,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
     return viewed.exit_code
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Page:
     session: Session
     entries: tuple[Entry, ...]

@@ -1,13 +1,13 @@
 """Selects one branch of a run: its run, and the node at its end."""
 
 import argparse
-from dataclasses import dataclass
 
 from interlock.cli.screen import StopError
 from interlock.cli.session.chosen import chosen_run, referred
 from interlock.cli.store import answered_by_store, open_chosen_reader
 from interlock.kernel.budgets import ECHO_BYTES_MAX
 from interlock.kernel.errors import ErrorCode
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import NodeId
 from interlock.kernel.text import one_line
 from interlock.record.tokens import TokenFault
@@ -21,7 +21,7 @@ from interlock.views.session import Node, Session
 RUN_HELP = "a session id, a run label or id, a node id, or a token (default: the only session)"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Branch:
     """A run, the node at the end of the branch, and the lifecycle to this node."""
 

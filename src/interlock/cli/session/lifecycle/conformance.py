@@ -11,8 +11,8 @@ from interlock.cli.session.lifecycle.branch import RUN_HELP, chosen_branch
 from interlock.cli.session.lifecycle.events import partial_words
 from interlock.cli.store import answered_by_store, open_chosen_reader
 from interlock.cli.workflow.places import chosen_places, chosen_workflow, given_path, read_given, shown
+from interlock.kernel.budgets.operations import CONFORMANCE_FILE_BYTES_MAX
 from interlock.kernel.canonical import Json
-from interlock.kernel.operations_budgets import CONFORMANCE_FILE_BYTES_MAX
 from interlock.plan.records import Plan
 from interlock.service.run.plans import Plans
 from interlock.views.lifecycle.conformance import Fault, faults_of

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from interlock.decide.pattern_match import has_match
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import SessionId
 from interlock.kernel.matching import (
     Closeness,
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from interlock.service.report.search.passages import Passage
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Hit:
     """A passage that matches, and its session."""
 
@@ -37,7 +38,7 @@ class Hit:
     passage: "Passage"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SearchResult:
     """The best matches, the latest session first. Unless `is_whole`, older sessions may have more of them.
 
@@ -59,7 +60,7 @@ class Scan(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Scanned:
     """What the records of a session can match at best, from one reading of them.
 

@@ -3,10 +3,10 @@
 import json
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, assert_never
 
 from interlock.kernel.canonical import Json, readable_json
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import Digest, NodeId, RunId, SessionId
 from interlock.record import events as ev
 from interlock.record import payloads as data
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from interlock.service.run.context import StepLabel
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Passage:
     """A recorded text and its place. `where` names the kind of record; `node` is None if it is about a whole run."""
 

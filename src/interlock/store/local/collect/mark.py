@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import SessionId
 from interlock.kernel.progress import Progress, report_nothing
 from interlock.record.content import collect_references
@@ -53,7 +54,7 @@ def overview(files: FileOps, locks: Locks, report: Progress = report_nothing) ->
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ReadSession:
     """A session that was read: its verified state, its segments, the content it refers to, its newest recorded time."""
 

@@ -12,13 +12,14 @@ before its mark has lost acknowledged history: damage.
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar
 
 from rpds import HashTrieSet
 
 from interlock.kernel.canonical import digest_of_bytes
 from interlock.kernel.errors import InterlockError
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import Digest, SessionId, SnapshotRef
 from interlock.record import events as ev
 from interlock.record.content import collect_references
@@ -60,7 +61,7 @@ class DamageError(InterlockError):
         self.health = health or tail_or_head
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Verified:
     """The verified part of a session's manifest, and its content.
 
@@ -84,7 +85,7 @@ class Verified:
         return self.fold.session
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class StoredSegment:
     """A segment as read from the disk: its bytes, its events, and the group that it determines."""
 
@@ -93,7 +94,7 @@ class StoredSegment:
     group: Group
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Followed:
     """What a session's manifest holds: the part that counts for every reader, and the unsettled whole groups after it.
 

@@ -1,8 +1,8 @@
 """The paths of one session's files, for a reader that does not rely on the store: the demo, which checks the bytes."""
 
-from dataclasses import dataclass
 from pathlib import Path
 
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import Digest, SessionId
 from interlock.record.manifest import SegmentClosed, parse_segment_closed
 from interlock.store.local import layout
@@ -11,7 +11,7 @@ from interlock.store.local.files import OsFiles
 _SEGMENT_MARK = b'"kind":"segment_closed"'
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SessionFiles:
     """The files of one session in a data directory. It verifies nothing."""
 

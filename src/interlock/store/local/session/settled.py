@@ -6,10 +6,10 @@ never synced: within one boot every process sees it in memory, and after a power
 that the manifest then holds came from the disk.
 """
 
-from dataclasses import dataclass
 from hashlib import sha256
 
 from interlock.kernel.budgets import MARK_READS_MAX
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import SessionId
 from interlock.store.local import layout
 from interlock.store.local.files import FileOps
@@ -19,7 +19,7 @@ _TORN = bytes(2)
 """The end of a mark that did not reach the disk. A single NUL can be a flipped newline."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SettledMark:
     """A session's settled mark. `manifest_bytes` is None if its bytes do not parse."""
 

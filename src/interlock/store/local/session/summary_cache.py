@@ -14,10 +14,10 @@ is used for segments that are newer.
 import json
 import secrets
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from interlock.kernel.canonical import Json, canonical_bytes, digest_of_bytes
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import Digest, SessionId
 from interlock.store.local import layout
 from interlock.store.local.content import ContentFiles, discard
@@ -119,7 +119,7 @@ def folded_bytes(files: FileOps, session: SessionId) -> int:
     return cached.manifest_bytes if cached is not None and _is_attested(files, cached) else 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Cached:
     """A cached summary, the log that it says it is of, and what it was made from. Nothing of the log was compared."""
 

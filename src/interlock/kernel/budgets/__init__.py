@@ -1,6 +1,6 @@
 """Every limit, wait and size that was chosen, each with its reason and its unit.
 
-Those of drivers are in `drive_budgets`; no other module defines one.
+Those of one room are in the modules beside this one; no other module defines one.
 
 A number that something else fixes, such as a format, is part of that thing. The model of a document defines how many
 members each of its lists may have, and publishes that in its schema.
@@ -206,6 +206,8 @@ FILLS_NAMED_MAX = 3
 """Values to add that the sentence of a call names; `fill` lists all of them."""
 ECHO_BYTES_MAX = 80
 """How much of a caller's own value an error quotes."""
+EVIDENCE_ECHO_BYTES_MAX = 1_000
+"""How much of the caller's own notes and artifacts a corrected call repeats, so that it can be sent as it is shown."""
 NEAR_TOKEN_CHARS_MAX = 12
 """Adjacent characters in which a damaged token may differ from the token that is suggested: most of the 22 characters
 of the signature always remain."""

@@ -1,0 +1,125 @@
+"""Immutable values: dataclasses that cost little to define, because most of them are not used by one command.
+
+A frozen dataclass of the standard library generates and compiles six methods for each class. With some 400 classes that
+was a third of the time in which Interlock's modules are imported. Here five of the six are shared by all values, and
+`__init__` is generated when a class gets its first instance.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import FrozenInstanceError
+from operator import attrgetter
+from typing import Any, NoReturn, TypeVar, cast, dataclass_transform
+
+_T = TypeVar("_T")
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(dataclasses.field,))
+def frozen(cls: type[_T]) -> type[_T]:
+    """Make a class an immutable value, as `dataclass(frozen=True, slots=True, kw_only=True)` does.
+
+    `fields`, `replace`, `asdict` and `field` of `dataclasses` work as usual. A method that the class has is kept.
+    """
+    cls.__doc__ = cls.__doc__ or cls.__name__  # else the standard library writes one, from the signature
+    own = cls.__dict__.keys() & _SHARED
+    made = dataclasses.dataclass(init=False, repr=False, eq=False, match_args=False, slots=True, kw_only=True)(cls)
+    compared = [one.name for one in _fields(made) if one.compare]
+    shared: dict[str, object] = {
+        "__init__": _first_init(made),
+        "__compared__": attrgetter(*compared or ["__class__"]),
+        **_SHARED,
+    }
+    for name, method in shared.items():
+        if name not in own:
+            setattr(made, name, method)
+    return made
+
+
+def _fields(made: type) -> tuple[dataclasses.Field[Any], ...]:
+    return dataclasses.fields(made)
+
+
+def _first_init(made: type) -> Callable[..., None]:
+    """Return the `__init__` of the first instance, which takes its own place with the generated one."""
+
+    def __init__(self: object, *args: object, **values: object) -> None:  # noqa: N807 — the name in messages
+        init = _generated_init(made)
+        made.__init__ = init
+        init(self, *args, **values)
+
+    return __init__
+
+
+def _generated_init(made: type) -> Callable[..., None]:
+    """Return a function that sets each field of a class: to what is given, its default, or what its factory makes."""
+    scope: dict[str, Any] = {"_MISSING": dataclasses.MISSING}
+    parameters, lines = list[str](), list[str]()
+    for one in _fields(made):
+        name, given = one.name, one.name
+        scope[f"_set_{name}"] = getattr(made, name).__set__
+        if one.default_factory is not dataclasses.MISSING:
+            scope[f"_make_{name}"] = one.default_factory
+            made_new = f"_make_{name}()"
+            given = f"{made_new} if {name} is _MISSING else {name}" if one.init else made_new
+            default = "=_MISSING"
+        elif one.default is not dataclasses.MISSING:
+            scope[f"_default_{name}"] = one.default
+            default = f"=_default_{name}"
+            given = name if one.init else f"_default_{name}"
+        else:
+            default = ""
+        if one.init:
+            parameters.append(f"{name}{default}")
+        lines.append(f" _set_{name}(self, {given})")
+    if hasattr(made, "__post_init__"):
+        lines.append(" self.__post_init__()")
+    named = f", *, {', '.join(parameters)}" if parameters else ""
+    exec("\n".join([f"def __init__(self{named}):", *lines, " return None"]), scope)  # noqa: S102 — as dataclasses does
+    init = cast("Callable[..., None]", scope["__init__"])
+    init.__qualname__ = f"{made.__qualname__}.__init__"
+    return init
+
+
+def _equal(self: Any, other: object) -> bool:  # noqa: ANN401 — any value
+    if other.__class__ is not self.__class__:
+        return NotImplemented
+    compared: Callable[[object], object] = self.__compared__
+    return compared(self) == compared(other)
+
+
+def _hash(self: Any) -> int:  # noqa: ANN401 — as above
+    return hash(self.__compared__(self))
+
+
+def _repr(self: Any) -> str:  # noqa: ANN401 — as above
+    shown = (f"{one.name}={getattr(self, one.name)!r}" for one in dataclasses.fields(self) if one.repr)
+    return f"{self.__class__.__qualname__}({', '.join(shown)})"
+
+
+def _refuse_set(self: object, name: str, new: object) -> NoReturn:  # noqa: ARG001 — the protocol of attributes
+    raise FrozenInstanceError(f"cannot assign to field {name!r}")
+
+
+def _refuse_delete(self: object, name: str) -> NoReturn:  # noqa: ARG001 — as above
+    raise FrozenInstanceError(f"cannot delete field {name!r}")
+
+
+def _state(self: Any) -> list[object]:  # noqa: ANN401 — as above
+    return [getattr(self, one.name) for one in dataclasses.fields(self)]
+
+
+def _restore(self: Any, state: list[object]) -> None:  # noqa: ANN401 — as above
+    for one, held in zip(dataclasses.fields(self), state, strict=True):
+        object.__setattr__(self, one.name, held)
+
+
+_SHARED: dict[str, object] = {
+    "__eq__": _equal,
+    "__hash__": _hash,
+    "__repr__": _repr,
+    "__setattr__": _refuse_set,
+    "__delattr__": _refuse_delete,
+    "__getstate__": _state,
+    "__setstate__": _restore,
+}
+"""The methods that all values share."""

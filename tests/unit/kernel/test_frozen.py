@@ -1,0 +1,110 @@
+"""Values behave as frozen dataclasses of the standard library with slots do."""
+
+import copy
+from collections.abc import Callable
+from dataclasses import FrozenInstanceError, asdict, dataclass, field, fields, replace
+
+import pytest
+
+from interlock.kernel.frozen import frozen
+
+
+@frozen
+class Point:
+    """A place."""
+
+    x: int
+    y: int = 0
+    names: list[str] = field(default_factory=list[str], compare=False, repr=False)
+
+
+@frozen
+class Marked(Point):
+    mark: str = "!"
+    length: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        if self.x < 0:
+            raise ValueError("left of the origin")
+        object.__setattr__(self, "length", self.x + self.y)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standard:
+    """A place."""
+
+    x: int
+    y: int = 0
+    names: list[str] = field(default_factory=list[str], compare=False, repr=False)
+
+
+@frozen
+class Nothing:
+    pass
+
+
+@frozen
+class Own:
+    x: int
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    def __hash__(self) -> int:
+        return 1
+
+    def __repr__(self) -> str:
+        return "own"
+
+
+def test_an_instance_has_its_values_its_defaults_and_what_factories_make() -> None:
+    point, other = Point(x=1), Point(x=1, y=2, names=["a"])
+    assert (point.x, point.y, point.names) == (1, 0, [])
+    assert (other.x, other.y, other.names) == (1, 2, ["a"])
+    assert point.names is not Point(x=1).names
+    assert (Marked(x=1, y=2).length, Marked(x=1, mark="?").mark) == (3, "?")
+    assert repr(Marked(x=1)).endswith("Marked(x=1, y=0, mark='!', length=1)")
+    with pytest.raises(ValueError, match="left of the origin"):
+        Marked(x=-1)
+
+
+@pytest.mark.parametrize("made", [Point, Standard])
+def test_it_is_made_by_names_alone_and_complains_as_any_function(made: Callable[..., object]) -> None:
+    with pytest.raises(TypeError, match=r"__init__\(\) missing 1 required keyword-only argument: 'x'"):
+        made()
+    with pytest.raises(TypeError, match="takes 1 positional argument but 2"):
+        made(1)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'z'"):
+        made(x=1, z=2)
+
+
+def test_it_compares_and_hashes_by_its_compared_fields_and_its_class() -> None:
+    assert Point(x=1, names=["a"]) == Point(x=1)
+    assert hash(Point(x=1, names=["a"])) == hash(Point(x=1))
+    assert Point(x=1) != Point(x=2)
+    assert Point(x=1) != Marked(x=1)
+    assert Nothing() == Nothing()
+    assert len({Nothing(), Nothing()}) == 1
+    assert (Own(x=1) == Own(x=2), hash(Own(x=5)), repr(Own(x=1))) == (True, 1, "own")
+
+
+def test_its_fields_cannot_change_and_no_other_can_be_added() -> None:
+    point = Point(x=1)
+    for name in ("x", "z"):
+        with pytest.raises(FrozenInstanceError):
+            setattr(point, name, 2)
+    with pytest.raises(FrozenInstanceError):
+        del point.x  # pyright: ignore[reportAttributeAccessIssue] — that is what is tested
+    assert not hasattr(point, "__dict__")
+
+
+def test_the_tools_of_the_standard_library_know_it() -> None:
+    point = Point(x=1, names=["a"])
+    assert [one.name for one in fields(Marked)] == ["x", "y", "names", "mark", "length"]
+    assert replace(point, y=3) == Point(x=1, y=3)
+    assert asdict(point) == {"x": 1, "y": 0, "names": ["a"]}
+    for same in (copy.copy(point), copy.deepcopy(point)):
+        assert same == point
+        assert same.names == ["a"]
+    assert repr(point) == repr(Standard(x=1)).replace("Standard", "Point")
+    assert Point.__doc__ == "A place."
