@@ -13,10 +13,12 @@ from interlock.decide.criteria import describe_criteria
 from interlock.define.document import WorkflowDocument
 from interlock.define.front import parse_workflow
 from interlock.define.parts import ContextInput
+from interlock.kernel.canonical import digest_of_bytes
 from interlock.plan.compile.compiler import Compiled, compile_workflow
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.outline import loop_words
 from interlock.plan.records import ASSESSMENT_CONTRACT, NOTES_CONTRACT, PlanNode, Task
+from interlock.service.workflows.listing import Listing
 from interlock.views.picture.plan_picture import plan_chart
 from interlock.views.picture.svg import render_svg
 
@@ -43,6 +45,14 @@ def workflow_pages() -> dict[str, str]:
         for document, workflow in bundled
     ]
     return pages | {f"{DIRECTORY}/README.md": _INDEX_HEAD + _table(("workflow", "for"), rows)}
+
+
+def listings_file() -> str:
+    """Return what lists show of the bundled workflows, by the digest of the file of each."""
+    listings = {
+        digest_of_bytes(path.read_bytes()): Listing.of(_read(path)[0]) for path in sorted(_SOURCES.glob("*.json"))
+    }
+    return json.dumps({digest: one.to_json() for digest, one in listings.items()}, indent=1, ensure_ascii=False) + "\n"
 
 
 def workflow_picture(name: str) -> str:

@@ -174,6 +174,7 @@ def test_what_others_may_have_put_in_a_place_is_read_by_one_function() -> None:
         "store/local/files.py",
         "store/local/locks.py",
         "store/regular_file.py",
+        "service/workflows/listing.py",
     }
 
 

@@ -50,7 +50,7 @@ class Completions:
 
     def _workflows(self) -> list[Choice]:
         entries = sorted(self._ports.catalog.view(self._workspace).entries.items())
-        return [(name, f"{name} {one.content.name} {' '.join(one.tags)}") for name, one in entries]
+        return [(name, f"{name} {one.listing.name} {' '.join(one.listing.tags)}") for name, one in entries]
 
     def _sessions(self) -> list[Choice]:
         return [(one.session, _words_about(one)) for one in self._ports.read.listing().newest_first()]

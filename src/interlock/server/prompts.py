@@ -104,7 +104,7 @@ class Prompts:
             raise MCPError(types.INVALID_PARAMS, f"{found.message} {found.suggestion}")
         entry, pinned = found
         inputs = input_lines(pinned.workflow)
-        called = f"**{entry.content.name}** (`{workflow_id}`, {entry.step_count} steps)"
+        called = f"**{entry.listing.name}** (`{workflow_id}`, {entry.listing.step_count} steps)"
         toward = f' with the goal "{one_line(goal, HEADER_GOAL_BYTES_MAX)}"' if goal else ""
         call = {"workflowId": workflow_id} | ({"goal": goal} if goal else {})
         parts = [

@@ -170,7 +170,7 @@ class Resources:
             types.Resource(
                 uri=plan_link(workflow_id),
                 name=workflow_id,
-                title=f"Plan of {entry.content.name}",
+                title=f"Plan of {entry.listing.name}",
                 mime_type=_MARKDOWN,
             )
             for workflow_id, entry in entries

@@ -67,7 +67,7 @@ def test_a_copy_of_each_bundled_workflow_differs_in_its_id_alone(project: Projec
     for path in sorted(BUNDLED.glob("*.json")):
         new(project, f"team.{path.stem}", f"wr.{path.stem}", "copies", form)
         entry, _ = written(project, f"copies/{path.stem}.{form}")
-        assert entry.value == json.loads(path.read_text()) | {"id": f"team.{path.stem}"}
+        assert entry.document.value == json.loads(path.read_text()) | {"id": f"team.{path.stem}"}
 
 
 @pytest.mark.parametrize(

@@ -469,7 +469,7 @@ def test_any_plan_file_is_judged_and_one_without_faults_can_be_drawn_and_runs_to
             assert found.diagnostics
             assert all(one.message and one.fix and one.line for one in found.diagnostics)
             continue
-        workflow = found.content
+        workflow = found.read().content
         if not isinstance(workflow, CompiledWorkflow):
             continue
         Console(file=StringIO(), width=200).print(drawn(workflow))

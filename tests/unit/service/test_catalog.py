@@ -2,11 +2,13 @@
 
 import json
 import os
+import shutil
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
+from interlock.config.settings import BUNDLED
 from interlock.define.document import WorkflowDocument
 from interlock.define.workflow_ids import classify_id
 from interlock.kernel.budgets.workflow import (
@@ -14,7 +16,9 @@ from interlock.kernel.budgets.workflow import (
 )
 from interlock.kernel.errors import ErrorCode
 from interlock.kernel.ids import SourceKind
+from interlock.service.workflows import reading
 from interlock.service.workflows.catalog import Catalog, CatalogView, Entry, Pinnable
+from interlock.service.workflows.listing import Listing, bundled_listings
 from interlock.store.memory.store import MemoryStore
 from interlock.store.workflow_files import LocalWorkflowFiles
 from interlock.testing.harness import FixedKeyRing, Harness, InlineWorkflows, linear_workflow
@@ -37,7 +41,7 @@ def refused(view: CatalogView) -> list[tuple[str, str, str]]:
 @pytest.mark.parametrize("kind", ["user", "project"])
 def test_nothing_shadows_the_core_and_the_attempt_is_reported(kind: SourceKind) -> None:
     view = viewed(("bundled", "core.json", CORE), (kind, "mine.json", {**CORE, "name": "Mine"}))
-    assert view.entries["wr.core"].content.name == "The core's"
+    assert view.entries["wr.core"].listing.name == "The core's"
     assert refused(view) == [(kind, "mine.json", "reserved_namespace")]
     assert refused(viewed((kind, "mine.json", linear_workflow("wr.new", "a")))) == [
         (kind, "mine.json", "reserved_namespace")
@@ -50,7 +54,7 @@ def test_the_nearer_source_wins_and_the_other_is_reported() -> None:
         ("user", "theirs.json", linear_workflow("team.deploy", "a", name="User's")),
         ("project", "ours.json", linear_workflow("team.deploy", "a", name="Project's")),
     )
-    assert view.entries["team.deploy"].content.name == "Project's"
+    assert view.entries["team.deploy"].listing.name == "Project's"
     assert refused(view) == [("user", "theirs.json", "id_taken")]
     assert "'ours.json' of the project source" in view.refused[0].diagnostics[0].message
 
@@ -62,7 +66,7 @@ def test_of_two_files_of_one_source_the_first_by_name_wins() -> None:
     ]
     for order in (files, files[::-1]):
         view = viewed(*order)
-        assert view.entries["team.deploy"].content.name == "a"
+        assert view.entries["team.deploy"].listing.name == "a"
         assert refused(view) == [("project", "b.json", "id_taken"), ("project", "c.json", "id_taken")]
 
 
@@ -111,7 +115,7 @@ def test_a_file_is_compiled_again_when_it_changed_and_only_then() -> None:
     before = catalog.view(None).entries
     workflows.put(linear_workflow("team.a", "a", name="New"))
     after = catalog.view(None).entries
-    assert after["team.a"].content.name == "New"
+    assert after["team.a"].listing.name == "New"
     assert hash_of(after["team.a"]) != hash_of(before["team.a"])
     assert after["team.b"] is before["team.b"]
     assert after["team.b"].compiled is before["team.b"].compiled
@@ -176,7 +180,7 @@ def test_files_are_found_at_any_depth_and_named_relative_to_their_source(
     found = [(file.kind, file.ref) for file in sources.files(tmp_path / "space")]
     assert found == [("bundled", "c.json"), ("user", "deep/er/u.yml"), ("project", "p.yaml")]
     view = Catalog(sources).view(tmp_path / "space")
-    assert isinstance(view.entries["team.u"].content, WorkflowDocument)
+    assert isinstance(view.entries["team.u"].document.content, WorkflowDocument)
     assert str(tmp_path) not in json.dumps([one.to_json() for file in view.refused for one in file.diagnostics])
 
 
@@ -226,11 +230,11 @@ def test_an_edit_on_disk_is_seen_by_the_next_call(sources: LocalWorkflowFiles, t
     path = tmp_path / "user" / "a.json"
     write(path, linear_workflow("team.a", "a", name="Old"))
     catalog = Catalog(sources)
-    assert catalog.view(None).entries["team.a"].content.name == "Old"
+    assert catalog.view(None).entries["team.a"].listing.name == "Old"
     stamp = path.stat()
     write(path, linear_workflow("team.a", "a", name="Newer"))
     os.utime(path, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
-    assert catalog.view(None).entries["team.a"].content.name == "Newer"
+    assert catalog.view(None).entries["team.a"].listing.name == "Newer"
 
 
 @pytest.mark.inv("LIM-3")
@@ -306,3 +310,25 @@ def test_the_id_of_a_file_that_cannot_be_parsed_answers_with_its_fault(ref: str,
 @pytest.mark.parametrize("ref", ["x.json", "x.yaml"])
 def test_a_file_that_states_no_id_has_none(ref: str, data: bytes) -> None:
     assert [file.workflow_id for file in viewed(("project", ref, data)).refused] == [None]
+
+
+@pytest.mark.inv("SRC-10")
+def test_a_list_parses_no_bundled_workflow_and_a_changed_one_is_parsed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    core = tmp_path / "core"
+    shutil.copytree(BUNDLED, core)
+    sources = LocalWorkflowFiles(core_dirs=(core,), user_dir=None)
+    with monkeypatch.context() as patched:
+        patched.setattr(reading, "parse_text", None)
+        listed = Catalog(sources).view(None)
+    assert len(listed.entries) == len(bundled_listings()) > 10
+    assert listed.refused == ()
+    for entry in listed.entries.values():
+        assert entry.listing == Listing.of(entry.document.content)
+        assert isinstance(entry.compiled, Pinnable)
+    changed = core / "quick_task.json"
+    changed.write_bytes(changed.read_bytes().replace(b'"name": "Quick task"', b'"name": "Short task"'))
+    assert Catalog(sources).view(None).entries["wr.quick_task"].listing.name == "Short task"
+    changed.write_bytes(changed.read_bytes().replace(b'"name"', b'"nam"', 1))
+    assert [one.source.ref for one in Catalog(sources).view(None).refused] == ["quick_task.json"]

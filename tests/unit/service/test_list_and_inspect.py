@@ -314,13 +314,13 @@ def test_the_bundled_workflows_are_sound_and_the_prompts_of_each_can_be_walked(t
     assert all(workflow_id.startswith("wr.") for workflow_id in entries)
     assert catalog.view(None).refused == ()
     for entry in entries.values():
-        assert isinstance(entry.content, WorkflowDocument)
-        assert 2 <= len(entry.content.steps) <= 10
-        assert entry.content.description
+        assert isinstance(entry.document.content, WorkflowDocument)
+        assert 2 <= len(entry.document.content.steps) <= 10
+        assert entry.document.content.description
         assert isinstance(entry.compiled, Pinnable)
         assert entry.compiled.warnings == ()
         harness = Harness.in_memory()
-        harness.workflows.put(entry.value, kind="bundled")
+        harness.workflows.put(entry.document.value, kind="bundled")
         played = Agent((Task(entry.workflow_id),), known=KNOWN).work(harness.call)
         assert played.is_complete
         assert played.steps

@@ -52,17 +52,17 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _row(entry: Entry) -> tuple[str, ...]:
-    words = one_line(f"{entry.content.name}: {entry.content.description}", CELL_DESCRIPTION_BYTES_MAX)
-    return entry.workflow_id, str(entry.step_count), entry.source.kind, " ".join(entry.tags), words
+    words = one_line(f"{entry.listing.name}: {entry.listing.description}", CELL_DESCRIPTION_BYTES_MAX)
+    return entry.workflow_id, str(entry.listing.step_count), entry.source.kind, " ".join(entry.listing.tags), words
 
 
 def _workflow_json(view: CatalogView, entry: Entry) -> dict[str, Json]:
     fields: dict[str, Json] = {
         "workflowId": entry.workflow_id,
-        "name": entry.content.name,
-        "description": entry.content.description,
-        "tags": list(entry.tags),
-        "steps": entry.step_count,
+        "name": entry.listing.name,
+        "description": entry.listing.description,
+        "tags": list(entry.listing.tags),
+        "steps": entry.listing.step_count,
         "sourceKind": entry.source.kind,
         "source": entry.source.ref,
         "idStatus": classify_id(entry.workflow_id) or "legacy",

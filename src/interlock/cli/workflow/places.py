@@ -29,7 +29,6 @@ from interlock.service.workflows.catalog import (
     RefusedFile,
     Source,
     bindings_of,
-    id_of,
     read_source,
 )
 from interlock.store.regular_file import read_regular
@@ -84,7 +83,7 @@ class WorkflowLocations:
             if ROUTINE_MARK not in data:
                 continue
             parsed = read_source(Source(kind="bundled", ref=file.ref, form=file.form, data=data))
-            content = None if isinstance(parsed, RefusedFile) else parsed.content
+            content = None if isinstance(parsed, RefusedFile) else parsed.read().content
             routine = routine_of(content) if isinstance(content, WorkflowDocument) else None
             if routine is not None:
                 found[routine.template_id] = routine
@@ -121,12 +120,10 @@ class WorkflowLocations:
             parsed = read_source(replace(source, kind="bundled"))
         if isinstance(parsed, RefusedFile):
             return parsed
-        library = RoutineLibrary(routines=self._routines, bindings=bindings_of(self._bindings, id_of(parsed.content)))
+        bindings = bindings_of(self._bindings, parsed.listing.workflow_id)
         return Entry(
-            content=parsed.content,
-            value=parsed.value,
-            source=source,
-            library=library,
+            file=replace(parsed, source=source),
+            library=RoutineLibrary(routines=self._routines, bindings=bindings),
             placement=parsed.placement if placement is None else placement,
         )
 

@@ -60,6 +60,11 @@ def builtin_routines() -> Mapping[str, Routine]:
     }
 
 
+def names_routine(workflow_id: str) -> bool:
+    """Return whether a core workflow with this id defines a routine."""
+    return _ROUTINE_ID.fullmatch(workflow_id) is not None
+
+
 def routine_of(document: doc.WorkflowDocument) -> Routine | None:
     """Return the routine that a core workflow defines, if its id names one."""
     named = _ROUTINE_ID.fullmatch(document.id)

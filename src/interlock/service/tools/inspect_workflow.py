@@ -121,8 +121,10 @@ def plan_text(catalog: Catalog, workflow_id: str, workspace: Path | None) -> str
 
 
 def _with_source(data: InspectAnswer, text: str, entry: Entry) -> Answer:
-    source = json.dumps(entry.value, ensure_ascii=False, indent=2)
-    return Answer(data=data.model_copy(update={"source": entry.value}), text=f"{text}\n\n```json\n{source}\n```")
+    source = json.dumps(entry.document.value, ensure_ascii=False, indent=2)
+    return Answer(
+        data=data.model_copy(update={"source": entry.document.value}), text=f"{text}\n\n```json\n{source}\n```"
+    )
 
 
 def _summary(entry: Entry, pinned: Pinnable) -> InspectAnswer:
@@ -131,7 +133,7 @@ def _summary(entry: Entry, pinned: Pinnable) -> InspectAnswer:
         workflow_id=workflow.workflow_id,
         name=workflow.name,
         description=workflow.description,
-        tags=entry.tags,
+        tags=entry.listing.tags,
         workflow_hash=pinned.workflow_hash,
         source_kind=entry.source.kind,
         source_ref=entry.source.ref,
@@ -139,7 +141,7 @@ def _summary(entry: Entry, pinned: Pinnable) -> InspectAnswer:
         guidance=workflow.guidance,
         references=tuple(map(ReferenceOut.of, workflow.references)),
         steps=tuple(_step(workflow, node) for node in workflow.steps.values()),
-        examples=entry.examples or None,
+        examples=entry.listing.examples or None,
         inputs=tuple(_input(workflow, one) for one in workflow.inputs) or None,
     )
 
@@ -173,6 +175,6 @@ def _summary_text(entry: Entry, pinned: Pinnable) -> str:
     lines += [f"- {rule}" for rule in workflow.guidance]
     lines += [f"- {reference.title}: {reference.source} — {reference.purpose}" for reference in workflow.references]
     lines += input_lines(workflow)
-    lines += [f"- for example: {example}" for example in entry.examples]
+    lines += [f"- for example: {example}" for example in entry.listing.examples]
     lines += outline_lines(workflow)
     return "\n".join(line for line in lines if line)

@@ -92,7 +92,7 @@ def matching_entries(entries: Sequence[Entry], command: ListCommand) -> tuple[li
 
     Names, ids, tags, keywords, descriptions and examples are searched.
     """
-    tagged = [entry for entry in entries if command.tag is None or command.tag in entry.tags]
+    tagged = [entry for entry in entries if command.tag is None or command.tag in entry.listing.tags]
     if command.query is None:
         return tagged, Closeness.WORDS
     query = Words.of(command.query)
@@ -110,21 +110,21 @@ def matching_entries(entries: Sequence[Entry], command: ListCommand) -> tuple[li
 
 def _called(entry: Entry) -> str:
     """Return what a workflow is called, by its author and by those who want it."""
-    return "\n".join((entry.workflow_id, entry.content.name, *entry.tags, *entry.keywords))
+    return "\n".join((entry.workflow_id, entry.listing.name, *entry.listing.tags, *entry.listing.keywords))
 
 
 def _searched_text(entry: Entry) -> str:
-    named = (entry.workflow_id.replace(".", " "), entry.content.name, entry.content.description)
-    return "\n".join((*named, *entry.tags, *entry.keywords, *entry.examples))
+    named = (entry.workflow_id.replace(".", " "), entry.listing.name, entry.listing.description)
+    return "\n".join((*named, *entry.listing.tags, *entry.listing.keywords, *entry.listing.examples))
 
 
 def _entry(entry: Entry) -> ListedWorkflow:
     return ListedWorkflow(
         workflow_id=entry.workflow_id,
-        name=entry.content.name,
-        description=one_line(entry.content.description, LIST_DESCRIPTION_BYTES_MAX),
-        tags=entry.tags,
-        steps=entry.step_count,
+        name=entry.listing.name,
+        description=one_line(entry.listing.description, LIST_DESCRIPTION_BYTES_MAX),
+        tags=entry.listing.tags,
+        steps=entry.listing.step_count,
         source_kind=entry.source.kind,
         id_status=classify_id(entry.workflow_id) or "legacy",
     )
@@ -140,9 +140,9 @@ def _refused(file: RefusedFile) -> RefusedOut:
 
 
 def _line(entry: Entry) -> str:
-    tags = f" [{', '.join(entry.tags)}]" if entry.tags else ""
-    described = one_line(entry.content.description, LIST_DESCRIPTION_BYTES_MAX)
-    return f"- `{entry.workflow_id}` {entry.content.name} ({entry.step_count} steps){tags}: {described}"
+    tags = f" [{', '.join(entry.listing.tags)}]" if entry.listing.tags else ""
+    described = one_line(entry.listing.description, LIST_DESCRIPTION_BYTES_MAX)
+    return f"- `{entry.workflow_id}` {entry.listing.name} ({entry.listing.step_count} steps){tags}: {described}"
 
 
 def _text(listed: list[str], more: int, refused: tuple[RefusedFile, ...], unshown: int) -> str:

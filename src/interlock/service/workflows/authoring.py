@@ -232,8 +232,8 @@ class WorkflowAuthor:
 
 def copied_value(origin: Entry, workflow_id: str) -> dict[str, Json]:
     """Return the document or plan of a workflow under another id."""
-    key = "workflowId" if isinstance(origin.content, CompiledWorkflow) else "id"
-    return {name: member for name, member in origin.value.items() if name != HASH_KEY} | {key: workflow_id}
+    key = "workflowId" if isinstance(origin.document.content, CompiledWorkflow) else "id"
+    return {name: member for name, member in origin.document.value.items() if name != HASH_KEY} | {key: workflow_id}
 
 
 def _source_of(opened: OpenedSource, data: bytes) -> Source:

@@ -6,58 +6,40 @@ flow with a workflow id is compiled with the blocks of all files, so when any de
 
 import threading
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from operator import is_
 from pathlib import Path
 
-from interlock.define.diagnostics import Diagnostic, Diagnostics, fault, has_errors, suggest_name
-from interlock.define.document import WorkflowDocument, count_steps
-from interlock.define.front import FaultyDocument, parse_document
-from interlock.define.operations.definitions import CLASS_OF, Definition, Definitions, VersionTakenError
-from interlock.define.operations.files import parse_definition
-from interlock.define.operations.flows import Flow
+from interlock.define.diagnostics import Diagnostics, fault, suggest_name
+from interlock.define.document import WorkflowDocument
+from interlock.define.operations.definitions import Definitions
 from interlock.define.patterns import PatternChecker
-from interlock.define.source.positions import find_positions
-from interlock.define.source.stated_id import find_stated_id
-from interlock.define.source.text_form import TextFormat, parse_text
 from interlock.define.workflow_ids import classify_id, is_reserved, suggest_id
 from interlock.kernel.budgets.workflow import (
     PATTERNS_LISTED_SIZE_MAX,
     PATTERNS_SIZE_MAX,
 )
-from interlock.kernel.canonical import Json
+from interlock.kernel.canonical import Json, digest_of_bytes
 from interlock.kernel.frozen import frozen
-from interlock.kernel.ids import SourceKind, WorkflowHash
-from interlock.plan.check.plan_file import holds_plan, parse_plan_file
-from interlock.plan.compile.compiler import Compiled, compile_workflow, faults_beside, placement_diagnostics
-from interlock.plan.compile.routines import Routine, RoutineLibrary, builtin_routines, routine_of
+from interlock.kernel.ids import WorkflowHash
+from interlock.plan.compile.compiler import Compiled, compile_workflow
+from interlock.plan.compile.routines import Routine, RoutineLibrary, builtin_routines, names_routine, routine_of
 from interlock.plan.compiled import CompiledWorkflow, pinned_bytes
-from interlock.plan.flows.lowering import compile_flow, workflow_id_of
+from interlock.service.workflows.listing import Listing, bundled_listings
+from interlock.service.workflows.reading import (
+    Document,
+    Flows,
+    ReadDefinition,
+    ReadFile,
+    RefusedFile,
+    Source,
+    lower_flows,
+    read_definition,
+    read_source,
+)
 from interlock.store.workflow_files import WorkflowFile, WorkflowSources
 from interlock.views.summary import Drift, RunSummary
-
-
-@frozen
-class Source:
-    """A file: its bytes, from which the positions of faults are found, and its origin."""
-
-    kind: SourceKind
-    ref: str
-    form: TextFormat
-    data: bytes = field(repr=False)
-
-    def placed(self, diagnostics: Diagnostics) -> Diagnostics:
-        """Return the diagnostics, each with its line and column in this file."""
-        if not diagnostics:
-            return ()
-        at = find_positions(self.data, self.form, [one.path for one in diagnostics])
-        return tuple(
-            replace(one, line=at[one.path].line, column=at[one.path].column)
-            if one.line is None and one.path in at
-            else one
-            for one in diagnostics
-        )
 
 
 @frozen
@@ -72,48 +54,39 @@ class Pinnable:
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """A workflow that was read and checked: a document, or a plan. Compiling a document can still fail: see `compiled`.
+    """A workflow that was read and checked. Compiling its document can still fail: see `compiled`."""
 
-    What a plan does not hold, such as tags, is empty.
-    """
-
-    content: WorkflowDocument | CompiledWorkflow
-    value: dict[str, Json] = field(repr=False)
-    source: Source
+    file: ReadFile
     library: RoutineLibrary = field(repr=False)
     placement: Diagnostics
 
     @property
+    def listing(self) -> Listing:
+        """What lists show of it."""
+        return self.file.listing
+
+    @property
     def workflow_id(self) -> str:
         """The id that starts it."""
-        return id_of(self.content)
+        return self.file.listing.workflow_id
 
     @property
-    def tags(self) -> tuple[str, ...]:
-        """What lists of workflows are filtered by."""
-        return self.content.tags if isinstance(self.content, WorkflowDocument) else ()
+    def source(self) -> Source:
+        """The file that it was read from."""
+        return self.file.source
 
     @property
-    def keywords(self) -> tuple[str, ...]:
-        """What people say who want it. They are not compiled, so a run's pinned workflow does not depend on them."""
-        return self.content.keywords if isinstance(self.content, WorkflowDocument) else ()
-
-    @property
-    def examples(self) -> tuple[str, ...]:
-        """Requests that fit it."""
-        return self.content.examples if isinstance(self.content, WorkflowDocument) else ()
-
-    @property
-    def step_count(self) -> int:
-        """The number of its steps for agents; a routine of a document counts as one."""
-        return count_steps(self.content) if isinstance(self.content, WorkflowDocument) else len(self.content.steps)
+    def document(self) -> Document:
+        """Its document, or its plan."""
+        return self.file.read()
 
     @cached_property
     def compiled(self) -> "Pinnable | RefusedFile":
         """The workflow as a run executes it, or why it cannot run. Compiled on first use."""
-        if isinstance(self.content, CompiledWorkflow):
-            return self._pinnable(self.content, self.placement)
-        found = compile_workflow(self.content, self.library)
+        content = self.document.content
+        if isinstance(content, CompiledWorkflow):
+            return self._pinnable(content, self.placement)
+        found = compile_workflow(content, self.library)
         if not isinstance(found, Compiled):
             diagnostics = self.source.placed((*found, *self.placement))
             return RefusedFile(source=self.source, workflow_id=self.workflow_id, diagnostics=diagnostics)
@@ -124,20 +97,6 @@ class Entry:
         return Pinnable(
             workflow=workflow, workflow_hash=workflow_hash, data=data, warnings=self.source.placed(warnings)
         )
-
-
-def id_of(content: WorkflowDocument | CompiledWorkflow) -> str:
-    """Return the id of a workflow, in either form."""
-    return content.id if isinstance(content, WorkflowDocument) else content.workflow_id
-
-
-@frozen
-class RefusedFile:
-    """A file without a workflow that can be started, and why."""
-
-    source: Source
-    workflow_id: str | None
-    diagnostics: Diagnostics
 
 
 @frozen
@@ -184,22 +143,7 @@ class _CachedFile:
     """The result of reading one file, cached until the file changes."""
 
     stamp: tuple[int, int, int]
-    found: "_Parsed | _ParsedDefinition | RefusedFile"
-
-
-@frozen
-class _Parsed:
-    source: Source
-    value: dict[str, Json]
-    content: WorkflowDocument | CompiledWorkflow
-    placement: Diagnostics
-
-
-@frozen
-class _ParsedDefinition:
-    source: Source
-    value: dict[str, Json]
-    definition: Definition
+    found: "ReadFile | ReadDefinition | RefusedFile"
 
 
 @dataclass(slots=True)
@@ -216,7 +160,7 @@ class Catalog:
         self._sources = sources
         self._read: dict[Path, _CachedFile] = {}
         self._entries: dict[Path, Entry] = {}
-        self._flows: _Flows | None = None
+        self._flows: Flows | None = None
         self._last: _LastView | None = None
         self._mutex = threading.Lock()
 
@@ -232,7 +176,7 @@ class Catalog:
             return last.view
         budget = _PatternBudget()
         found = self._lower_flows([self._read_file(file, budget) for file in files])
-        routines = {**builtin_routines(), **_core_routines(one for one in found.files if isinstance(one, _Parsed))}
+        routines = {**builtin_routines(), **_core_routines(one for one in found.files if isinstance(one, ReadFile))}
         entries: dict[str, Entry] = {}
         refused: list[RefusedFile] = []
         for file, one in zip(files, found.files, strict=True):
@@ -241,7 +185,7 @@ class Catalog:
                 continue
             if one is None:
                 continue
-            library = RoutineLibrary(routines=routines, bindings=bindings_of(bindings, id_of(one.content)))
+            library = RoutineLibrary(routines=routines, bindings=bindings_of(bindings, one.listing.workflow_id))
             entry = self._entry(file, one, library)
             taken = entries.get(entry.workflow_id)
             if taken is None:
@@ -258,18 +202,18 @@ class Catalog:
             self._last = _LastView(files=files, bindings=bindings, view=view) if is_whole else None
         return view
 
-    def _lower_flows(self, found: "Sequence[_Parsed | _ParsedDefinition | RefusedFile]") -> "_Flows":
+    def _lower_flows(self, found: "Sequence[ReadFile | ReadDefinition | RefusedFile]") -> "Flows":
         """Return the files with each flow that has a workflow id compiled; the cached ones if no file has changed."""
         with self._mutex:
             kept = self._flows
         if kept is not None and len(kept.read) == len(found) and all(map(is_, kept.read, found)):
             return kept
-        flows = _lower_flows(found)
+        flows = lower_flows(found)
         with self._mutex:
             self._flows = flows
         return flows
 
-    def _read_file(self, file: WorkflowFile, budget: "_PatternBudget") -> "_Parsed | _ParsedDefinition | RefusedFile":
+    def _read_file(self, file: WorkflowFile, budget: "_PatternBudget") -> "ReadFile | ReadDefinition | RefusedFile":
         with self._mutex:
             kept = self._read.get(file.path)
         if kept is not None and kept.stamp == file.stamp:
@@ -283,7 +227,11 @@ class Catalog:
         allowed = min(PATTERNS_SIZE_MAX, PATTERNS_LISTED_SIZE_MAX - budget.pattern_size)
         patterns = PatternChecker(allowed)
         source = Source(kind=file.kind, ref=file.ref, form=file.form, data=data)
-        found = read_definition(source) or read_source(source, patterns)
+        listing = bundled_listings().get(digest_of_bytes(data)) if file.kind == "bundled" else None
+        if listing is not None:
+            found = ReadFile.listed(source, listing)
+        else:
+            found = read_definition(source) or read_source(source, patterns)
         budget.pattern_size += patterns.size
         if patterns.is_exhausted and allowed < PATTERNS_SIZE_MAX:
             # Not cached: the next view starts from the files that this one cached, so it gets further.
@@ -292,19 +240,13 @@ class Catalog:
             self._read[file.path] = _CachedFile(stamp=file.stamp, found=found)
         return found
 
-    def _entry(self, file: WorkflowFile, parsed: _Parsed, library: RoutineLibrary) -> Entry:
+    def _entry(self, file: WorkflowFile, parsed: ReadFile, library: RoutineLibrary) -> Entry:
         """Return a file's entry; the cached one, with its compiled workflow, if nothing that it uses has changed."""
         with self._mutex:
             kept = self._entries.get(file.path)
-        if kept is not None and kept.content is parsed.content and kept.library == library:
+        if kept is not None and kept.file is parsed and kept.library == library:
             return kept
-        entry = Entry(
-            content=parsed.content,
-            value=parsed.value,
-            source=parsed.source,
-            library=library,
-            placement=parsed.placement,
-        )
+        entry = Entry(file=parsed, library=library, placement=parsed.placement)
         with self._mutex:
             self._entries[file.path] = entry
         return entry
@@ -319,115 +261,14 @@ class _LastView:
     view: CatalogView
 
 
-@frozen
-class _Flows:
-    """The files of a view after its flows were lowered. A definition that no agent can start is None."""
-
-    read: "Sequence[_Parsed | _ParsedDefinition | RefusedFile]"
-    files: tuple[_Parsed | RefusedFile | None, ...]
-    definitions: Definitions
-
-
-def _lower_flows(found: "Sequence[_Parsed | _ParsedDefinition | RefusedFile]") -> _Flows:
-    definitions = Definitions()
-    files = [_add_definition(one, definitions) if isinstance(one, _ParsedDefinition) else one for one in found]
-    lowered = (_lower_flow(one, definitions) if isinstance(one, _ParsedDefinition) else one for one in files)
-    return _Flows(read=found, files=tuple(lowered), definitions=definitions)
-
-
-def _add_definition(read: _ParsedDefinition, definitions: Definitions) -> _ParsedDefinition | RefusedFile:
-    """Add a definition; refuse the file if its version has other content already."""
-    try:
-        definitions.add(read.definition)
-    except VersionTakenError as error:
-        one = error.definition
-        message = f"Version {one.version} of {one.id} is defined in another file, with other content."
-        taken = fault("version", "version_taken", message, f"Give the changed definition version {one.version + 1}.")
-        return RefusedFile(source=read.source, workflow_id=None, diagnostics=read.source.placed((taken,)))
-    return read
-
-
-def _lower_flow(read: _ParsedDefinition, definitions: Definitions) -> _Parsed | RefusedFile | None:
-    """Return the workflow of a flow; None if the definition is no flow that agents start."""
-    flow = read.definition
-    if not isinstance(flow, Flow) or flow.metadata.get("workflow_id") is None:
-        return None
-    workflow_id = workflow_id_of(flow)
-    if workflow_id != flow.metadata["workflow_id"]:
-        fix = "Write an id of the form `namespace.name`: lower case, with one dot."
-        bad = fault("metadata.workflow_id", "bad_id", f"{flow.metadata['workflow_id']!r} is not a workflow id.", fix)
-        return RefusedFile(source=read.source, workflow_id=None, diagnostics=read.source.placed((bad,)))
-    compiled = compile_flow(flow, definitions)
-    placement = placement_diagnostics(workflow_id, read.source.kind)
-    placement = tuple(replace(one, path="metadata.workflow_id") for one in placement)
-    if isinstance(compiled, Compiled) and not has_errors(placement):
-        warnings = (*compiled.warnings, *placement)
-        return _Parsed(source=read.source, value=read.value, content=compiled.workflow, placement=warnings)
-    faults = (*(() if isinstance(compiled, Compiled) else compiled), *placement)
-    return RefusedFile(source=read.source, workflow_id=workflow_id, diagnostics=read.source.placed(faults))
-
-
-def read_definition(source: Source) -> _ParsedDefinition | RefusedFile | None:
-    """Parse a block, a flow or a contract; None if the file holds something else."""
-    if not any(word in source.data for word in _DEFINITION_MARKS):
-        return None
-    value = parse_text(source.data, source.form)
-    if isinstance(value, Diagnostic) or value.get("kind") not in CLASS_OF:
-        return None
-    parsed = parse_definition(value)
-    if isinstance(parsed, tuple):
-        return RefusedFile(source=source, workflow_id=None, diagnostics=source.placed(parsed))
-    return _ParsedDefinition(source=source, value=value, definition=parsed)
-
-
-_DEFINITION_MARKS = tuple(word.encode() for word in CLASS_OF)
-"""Every file of a definition contains the word of its kind: other files are not parsed twice."""
-
-
-def read_source(source: Source, patterns: PatternChecker | None = None) -> _Parsed | RefusedFile:
-    """Parse and check the bytes of a file; return its document, or all faults that were found."""
-    value = parse_text(source.data, source.form)
-    if isinstance(value, Diagnostic):
-        stated_id = find_stated_id(source.data, source.form)
-        return RefusedFile(source=source, workflow_id=stated_id, diagnostics=source.placed((value,)))
-    patterns = patterns or PatternChecker()
-    if holds_plan(value):
-        return _read_plan(source, value, patterns)
-    stated_id = _text_or_none(value.get("id"))
-    document = parse_document(value, patterns)
-    placement = placement_diagnostics(stated_id, source.kind) if stated_id is not None else ()
-    if isinstance(document, FaultyDocument):
-        more = faults_beside(document.diagnostics, document.recovered) if document.recovered is not None else ()
-        faults = (*document.diagnostics, *more, *placement)
-        return RefusedFile(source=source, workflow_id=stated_id, diagnostics=source.placed(faults))
-    if has_errors(placement):
-        faults = (*placement, *faults_beside(placement, document))
-        return RefusedFile(source=source, workflow_id=stated_id, diagnostics=source.placed(faults))
-    return _Parsed(source=source, value=value, content=document, placement=placement)
-
-
-def _read_plan(source: Source, value: dict[str, Json], patterns: PatternChecker) -> _Parsed | RefusedFile:
-    """Check a plan file; return its workflow, or all faults that were found."""
-    stated_id = _text_or_none(value.get("workflowId"))
-    found = parse_plan_file(value, patterns)
-    placement = placement_diagnostics(stated_id, source.kind) if stated_id is not None else ()
-    placement = tuple(replace(one, path="workflowId") for one in placement)
-    if isinstance(found, CompiledWorkflow) and not has_errors(placement):
-        return _Parsed(source=source, value=value, content=found, placement=placement)
-    faults = (*(() if isinstance(found, CompiledWorkflow) else found), *placement)
-    return RefusedFile(source=source, workflow_id=stated_id, diagnostics=source.placed(faults))
-
-
-def _text_or_none(value: Json) -> str | None:
-    return value if isinstance(value, str) else None
-
-
-def _core_routines(parsed: Iterable[_Parsed]) -> dict[str, Routine]:
+def _core_routines(parsed: Iterable[ReadFile]) -> dict[str, Routine]:
     """Return the routines of the bundled files; files of other sources cannot define routines."""
     found = [
-        routine_of(one.content)
+        routine_of(content)
         for one in parsed
-        if one.source.kind == "bundled" and isinstance(one.content, WorkflowDocument)
+        if one.source.kind == "bundled"
+        and names_routine(one.listing.workflow_id)
+        and isinstance(content := one.read().content, WorkflowDocument)
     ]
     return {routine.template_id: routine for routine in found if routine is not None}
 

@@ -1,0 +1,203 @@
+"""The files of workflows and definitions, read and checked; flows are compiled with the blocks of all files."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import field, replace
+from functools import cache, partial
+from typing import Self
+
+from interlock.define.diagnostics import Diagnostic, Diagnostics, fault, has_errors
+from interlock.define.document import WorkflowDocument
+from interlock.define.front import FaultyDocument, parse_document
+from interlock.define.operations.definitions import CLASS_OF, Definition, Definitions, VersionTakenError
+from interlock.define.operations.files import parse_definition
+from interlock.define.operations.flows import Flow
+from interlock.define.patterns import PatternChecker
+from interlock.define.source.positions import find_positions
+from interlock.define.source.stated_id import find_stated_id
+from interlock.define.source.text_form import TextFormat, parse_text
+from interlock.kernel.canonical import Json
+from interlock.kernel.frozen import frozen
+from interlock.kernel.ids import SourceKind
+from interlock.plan.check.plan_file import holds_plan, parse_plan_file
+from interlock.plan.compile.compiler import Compiled, faults_beside, placement_diagnostics
+from interlock.plan.compiled import CompiledWorkflow
+from interlock.plan.flows.lowering import compile_flow, workflow_id_of
+from interlock.service.workflows.listing import Listing
+
+
+@frozen
+class Source:
+    """A file: its bytes, from which the positions of faults are found, and its origin."""
+
+    kind: SourceKind
+    ref: str
+    form: TextFormat
+    data: bytes = field(repr=False)
+
+    def placed(self, diagnostics: Diagnostics) -> Diagnostics:
+        """Return the diagnostics, each with its line and column in this file."""
+        if not diagnostics:
+            return ()
+        at = find_positions(self.data, self.form, [one.path for one in diagnostics])
+        return tuple(
+            replace(one, line=at[one.path].line, column=at[one.path].column)
+            if one.line is None and one.path in at
+            else one
+            for one in diagnostics
+        )
+
+
+@frozen
+class RefusedFile:
+    """A file without a workflow that can be started, and why."""
+
+    source: Source
+    workflow_id: str | None
+    diagnostics: Diagnostics
+
+
+@frozen
+class Document:
+    """The JSON of a file, and the workflow that it holds: a document, or a plan."""
+
+    value: dict[str, Json] = field(repr=False)
+    content: WorkflowDocument | CompiledWorkflow
+
+
+@frozen
+class ReadFile:
+    """A workflow that was read and checked. `read` returns its document, which may be parsed only then."""
+
+    source: Source
+    listing: Listing
+    read: Callable[[], Document]
+    placement: Diagnostics = ()
+
+    @classmethod
+    def of(cls, source: Source, document: Document, placement: Diagnostics) -> Self:
+        """Return the workflow of a file that was parsed."""
+        return cls(source=source, listing=Listing.of(document.content), read=lambda: document, placement=placement)
+
+    @classmethod
+    def listed(cls, source: Source, listing: Listing) -> Self:
+        """Return the workflow of a file whose listing is known: it has no faults."""
+        return cls(source=source, listing=listing, read=cache(partial(_read_listed, source)))
+
+
+def _read_listed(source: Source) -> Document:
+    parsed = read_source(source)
+    assert isinstance(parsed, ReadFile), "the listings of the package's workflows are generated from them"
+    return parsed.read()
+
+
+@frozen
+class ReadDefinition:
+    """A block, a flow or a contract that was read and checked."""
+
+    source: Source
+    value: dict[str, Json]
+    definition: Definition
+
+
+@frozen
+class Flows:
+    """The files of a view after its flows were lowered. A definition that no agent can start is None."""
+
+    read: "Sequence[ReadFile | ReadDefinition | RefusedFile]"
+    files: tuple[ReadFile | RefusedFile | None, ...]
+    definitions: Definitions
+
+
+def lower_flows(found: "Sequence[ReadFile | ReadDefinition | RefusedFile]") -> Flows:
+    """Return the files of a view with each flow that has a workflow id compiled."""
+    definitions = Definitions()
+    files = [_add_definition(one, definitions) if isinstance(one, ReadDefinition) else one for one in found]
+    lowered = (_lower_flow(one, definitions) if isinstance(one, ReadDefinition) else one for one in files)
+    return Flows(read=found, files=tuple(lowered), definitions=definitions)
+
+
+def _add_definition(read: ReadDefinition, definitions: Definitions) -> ReadDefinition | RefusedFile:
+    """Add a definition; refuse the file if its version has other content already."""
+    try:
+        definitions.add(read.definition)
+    except VersionTakenError as error:
+        one = error.definition
+        message = f"Version {one.version} of {one.id} is defined in another file, with other content."
+        taken = fault("version", "version_taken", message, f"Give the changed definition version {one.version + 1}.")
+        return RefusedFile(source=read.source, workflow_id=None, diagnostics=read.source.placed((taken,)))
+    return read
+
+
+def _lower_flow(read: ReadDefinition, definitions: Definitions) -> ReadFile | RefusedFile | None:
+    """Return the workflow of a flow; None if the definition is no flow that agents start."""
+    flow = read.definition
+    if not isinstance(flow, Flow) or flow.metadata.get("workflow_id") is None:
+        return None
+    workflow_id = workflow_id_of(flow)
+    if workflow_id != flow.metadata["workflow_id"]:
+        fix = "Write an id of the form `namespace.name`: lower case, with one dot."
+        bad = fault("metadata.workflow_id", "bad_id", f"{flow.metadata['workflow_id']!r} is not a workflow id.", fix)
+        return RefusedFile(source=read.source, workflow_id=None, diagnostics=read.source.placed((bad,)))
+    compiled = compile_flow(flow, definitions)
+    placement = placement_diagnostics(workflow_id, read.source.kind)
+    placement = tuple(replace(one, path="metadata.workflow_id") for one in placement)
+    if isinstance(compiled, Compiled) and not has_errors(placement):
+        warnings = (*compiled.warnings, *placement)
+        return ReadFile.of(read.source, Document(value=read.value, content=compiled.workflow), warnings)
+    faults = (*(() if isinstance(compiled, Compiled) else compiled), *placement)
+    return RefusedFile(source=read.source, workflow_id=workflow_id, diagnostics=read.source.placed(faults))
+
+
+def read_definition(source: Source) -> ReadDefinition | RefusedFile | None:
+    """Parse a block, a flow or a contract; None if the file holds something else."""
+    if not any(word in source.data for word in _DEFINITION_MARKS):
+        return None
+    value = parse_text(source.data, source.form)
+    if isinstance(value, Diagnostic) or value.get("kind") not in CLASS_OF:
+        return None
+    parsed = parse_definition(value)
+    if isinstance(parsed, tuple):
+        return RefusedFile(source=source, workflow_id=None, diagnostics=source.placed(parsed))
+    return ReadDefinition(source=source, value=value, definition=parsed)
+
+
+_DEFINITION_MARKS = tuple(word.encode() for word in CLASS_OF)
+"""Every file of a definition contains the word of its kind: other files are not parsed twice."""
+
+
+def read_source(source: Source, patterns: PatternChecker | None = None) -> ReadFile | RefusedFile:
+    """Parse and check the bytes of a file; return its document, or all faults that were found."""
+    value = parse_text(source.data, source.form)
+    if isinstance(value, Diagnostic):
+        stated_id = find_stated_id(source.data, source.form)
+        return RefusedFile(source=source, workflow_id=stated_id, diagnostics=source.placed((value,)))
+    patterns = patterns or PatternChecker()
+    if holds_plan(value):
+        return _read_plan(source, value, patterns)
+    stated_id = _text_or_none(value.get("id"))
+    document = parse_document(value, patterns)
+    placement = placement_diagnostics(stated_id, source.kind) if stated_id is not None else ()
+    if isinstance(document, FaultyDocument):
+        more = faults_beside(document.diagnostics, document.recovered) if document.recovered is not None else ()
+        faults = (*document.diagnostics, *more, *placement)
+        return RefusedFile(source=source, workflow_id=stated_id, diagnostics=source.placed(faults))
+    if has_errors(placement):
+        faults = (*placement, *faults_beside(placement, document))
+        return RefusedFile(source=source, workflow_id=stated_id, diagnostics=source.placed(faults))
+    return ReadFile.of(source, Document(value=value, content=document), placement)
+
+
+def _read_plan(source: Source, value: dict[str, Json], patterns: PatternChecker) -> ReadFile | RefusedFile:
+    """Check a plan file; return its workflow, or all faults that were found."""
+    stated_id = _text_or_none(value.get("workflowId"))
+    found = parse_plan_file(value, patterns)
+    placement = placement_diagnostics(stated_id, source.kind) if stated_id is not None else ()
+    placement = tuple(replace(one, path="workflowId") for one in placement)
+    if isinstance(found, CompiledWorkflow) and not has_errors(placement):
+        return ReadFile.of(source, Document(value=value, content=found), placement)
+    faults = (*(() if isinstance(found, CompiledWorkflow) else found), *placement)
+    return RefusedFile(source=source, workflow_id=stated_id, diagnostics=source.placed(faults))
+
+
+def _text_or_none(value: Json) -> str | None:
+    return value if isinstance(value, str) else None
