@@ -1,7 +1,7 @@
 """The position of a node (ADV-8, ADV-9): its step is pending, its last attempt was refused, or its step is done."""
 
 from collections.abc import Iterator
-from dataclasses import replace
+from itertools import zip_longest
 
 from interlock.kernel.budgets import ATTEMPTS_PER_STEP_MAX
 from interlock.kernel.frozen import frozen
@@ -123,12 +123,14 @@ def walk_up(session: Session, node: Node) -> Iterator[Node]:
 
 def path_to(session: Session, node: Node) -> tuple[PathStep, ...]:
     """Return the path from the root to a node, step by step; the node's own step is last."""
-    steps: list[PathStep] = []
+    steps: list[tuple[Node, list[Node]]] = []
     for here in reversed([*walk_up(session, node)]):
-        if here.kind != "step":
-            steps[-1] = replace(steps[-1], refused=(*steps[-1].refused, here))
-            continue
-        if steps:
-            steps[-1] = replace(steps[-1], passed_to=here)
-        steps.append(PathStep(at=here))
-    return tuple(steps)
+        if here.kind == "step":
+            steps.append((here, []))
+        else:
+            steps[-1][1].append(here)
+    following = [at for at, _ in steps[1:]]
+    return tuple(
+        PathStep(at=at, refused=tuple(refused), passed_to=passed_to)
+        for (at, refused), passed_to in zip_longest(steps, following)
+    )

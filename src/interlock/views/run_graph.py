@@ -93,8 +93,9 @@ def split_children(here: GraphNode) -> tuple[GraphNode | None, list[GraphNode]]:
 def _checkpoints(session: Session, run: RunId) -> dict[NodeId, list[Node]]:
     """Return a run's checkpoints by their parent node, in log order; nodes do not list them as children (CHK-1)."""
     found: dict[NodeId, list[Node]] = {}
-    for node in sorted(session.nodes.values(), key=lambda node: node.index):
-        if node.kind == "checkpoint" and node.run == run and node.parent is not None:
+    checkpoints = (node for node in session.nodes.values() if node.kind == "checkpoint" and node.run == run)
+    for node in sorted(checkpoints, key=lambda node: node.index):
+        if node.parent is not None:
             found.setdefault(node.parent, []).append(node)
     return found
 

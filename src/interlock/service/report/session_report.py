@@ -210,7 +210,7 @@ class SessionReporter:
         tip, graph = self._session.nodes[summary.tip], run_graph(self._session, run.run)
         path = path_to(self._session, tip)
         done = path[:-1] if summary.is_complete else path
-        pending = tuple(run_context.pending(one.at) for one in path)
+        pending = run_context.all_pending(one.at for one in path)
         shown = done if steps_max is None else done[-steps_max:]
         refusal = refusal_of(self._session, tip)
         return RunReport(
@@ -257,16 +257,18 @@ class SessionReporter:
 
     def _facts(self, run_context: RunContext, tip: Node) -> Iterator[FactReport]:
         """Yield what is recorded of capabilities and deviations in a run, in log order."""
-        nodes = [one for one in self._session.nodes.values() if one.run == run_context.run.run]
-        on_path = {one.node for one in walk_up(self._session, tip)}
-        for node in sorted(nodes, key=lambda one: one.index):
-            facts = (*node.observed, *self._steps.divergences_of(node.node))
-            if facts:
-                tried = self._session.nodes[node.parent] if node.parent is not None else None
-                place = run_context.place(chain_head(self._session, tried)) if tried is not None else None
-                at, is_on_path = self._steps.time_of(node.node), node.node in on_path
-                for fact in facts:
-                    yield FactReport(fact=fact, node=node.node, step=place, at=at, is_on_path=is_on_path)
+        found = [
+            (node, facts)
+            for node in self._session.nodes.values()
+            if node.run == run_context.run.run and (facts := (*node.observed, *self._steps.divergences_of(node.node)))
+        ]
+        on_path = {one.node for one in walk_up(self._session, tip)} if found else set[NodeId]()
+        for node, facts in sorted(found, key=lambda one: one[0].index):
+            tried = self._session.nodes[node.parent] if node.parent is not None else None
+            place = run_context.place(chain_head(self._session, tried)) if tried is not None else None
+            at, is_on_path = self._steps.time_of(node.node), node.node in on_path
+            for fact in facts:
+                yield FactReport(fact=fact, node=node.node, step=place, at=at, is_on_path=is_on_path)
 
     def _verdicts(self, run_context: RunContext, path: Sequence[PathStep]) -> Iterator[VerdictReport]:
         """Yield the verdicts of the steps of a path, the latest first."""

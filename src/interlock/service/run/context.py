@@ -1,6 +1,6 @@
 """A run with its session and its workflow: from these, answers name the run and its steps."""
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -123,6 +123,15 @@ class RunContext:
         """
         with self._naming_the_session():
             return self.plans.pending(node.snapshot, self.run.workflow_hash)
+
+    def all_pending(self, nodes: Iterable[Node]) -> tuple[PendingStep | None, ...]:
+        """Return what is pending at each of these nodes, see `pending`.
+
+        Raises:
+            ContentDamagedError: The snapshot of a node is missing or damaged.
+        """
+        with self._naming_the_session():
+            return tuple(self.plans.pending(node.snapshot, self.run.workflow_hash) for node in nodes)
 
     def passing(self, path: tuple[LoopPosition, ...]) -> LoopPass | None:
         """Return the current pass of the innermost loop around a step; None if it is in no loop."""
