@@ -43,10 +43,10 @@ def test_a_few_words_over_and_over_repeat_themselves_and_a_long_log_does_not() -
 
 def test_the_same_text_in_two_fields_is_found_and_in_the_items_of_one_it_is_not() -> None:
     said = "All of the checks passed."
-    assert text_in_two_fields({"summary": said, "checks": [{"evidence": "all  of the checks passed."}]}) == (
-        "summary",
-        "evidence",
-    )
+    assert text_in_two_fields({"summary": said, "evidence": "all  of the checks passed."}) == ("summary", "evidence")
+    assert text_in_two_fields({"checks": [{"name": said, "evidence": said}]}) == ("name", "evidence")
+    assert text_in_two_fields({"files": ["a", said], "summary": said}) == ("files", "summary")
+    assert text_in_two_fields({"summary": said, "checks": [{"evidence": said}]}) is None
     assert text_in_two_fields({"checks": [{"evidence": said}, {"evidence": said}]}) is None
     assert text_in_two_fields({"summary": "Passed.", "evidence": "Passed."}) is None
 

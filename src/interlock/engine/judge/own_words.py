@@ -48,25 +48,20 @@ def is_sent_again(text: str, earlier: str) -> bool:
 
 
 def text_in_two_fields(artifact: Mapping[str, Json]) -> tuple[str, str] | None:
-    """Return two fields of an artifact that hold the same text, by their names; None if there are none."""
+    """Return two fields of one object in an artifact that hold the same text, by their names; None if there are none.
+
+    An item of a list may say what the object around it says: the only check, and the summary of the checks.
+    """
     first: dict[tuple[str, ...], str] = {}
-    for name, text in _texts(dict(artifact), ""):
-        words = _words_of(text)
-        if len(words) >= REPEATED_WORDS_MIN and first.setdefault(words, name) != name:
-            return first[words], name
+    for name, member in artifact.items():
+        for item in member if isinstance(member, list) else [member]:
+            if isinstance(item, dict) and (found := text_in_two_fields(item)) is not None:
+                return found
+            words = _words_of(item) if isinstance(item, str) else ()
+            if len(words) >= REPEATED_WORDS_MIN and first.setdefault(words, name) != name:
+                return first[words], name
     return None
 
 
 def _runs(words: tuple[str, ...], size: int) -> Iterator[tuple[str, ...]]:
     return (words[at : at + size] for at in range(len(words) - size + 1))
-
-
-def _texts(value: Json, name: str) -> Iterator[tuple[str, str]]:
-    if isinstance(value, str):
-        yield name, value
-    elif isinstance(value, dict):
-        for key, member in value.items():
-            yield from _texts(member, key)
-    elif isinstance(value, list):
-        for item in value:
-            yield from _texts(item, name)
