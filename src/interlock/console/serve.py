@@ -45,7 +45,11 @@ class _Server(uvicorn.Server):
 
 
 def serve_console(listening: socket.socket, app: Starlette, decisions: Decisions, ending: Event) -> None:
-    """Serve until a signal arrives. Open streams end with the process; what is being sent gets a short time."""
+    """Serve until a signal arrives. Open streams end with the process; what is being sent gets a short time.
+
+    Raises:
+        KeyboardInterrupt: The signal was SIGINT.
+    """
     config = uvicorn.Config(
         app,
         log_level="warning",
@@ -57,5 +61,8 @@ def serve_console(listening: socket.socket, app: Starlette, decisions: Decisions
     )
     try:
         _Server(config, ending).run(sockets=[listening])
+        # The server raises the signal once more at its end, which the event loop loses if its task ends just then.
+        if ending.is_set():
+            raise KeyboardInterrupt
     finally:
         decisions.ports.outbox.close()
