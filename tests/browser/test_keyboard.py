@@ -60,7 +60,7 @@ def stops(page: Page) -> tuple[list[str], list[str]]:
         reached.append(found["stop"])
         if not found["is_seen"]:
             unseen.append(found["html"])
-    raise AssertionError(f"Tab goes on after {STOPS_MAX} stops")
+    raise AssertionError(f"Tab continues after {STOPS_MAX} stops")
 
 
 def tab_to(page: Page, wanted: Locator) -> None:

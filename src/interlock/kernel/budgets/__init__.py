@@ -1,6 +1,6 @@
 """Every limit, wait and size that was chosen, each with its reason and its unit.
 
-Those of one room are in the modules beside this one; no other module defines one.
+Those of one room are in the other modules of this package; no module outside it defines one.
 
 A number that something else fixes, such as a format, is part of that thing. The model of a document defines how many
 members each of its lists may have, and publishes that in its schema.

@@ -39,7 +39,7 @@ class ContinueArguments(Arguments):
         PreferencesArgument | None,
         Field(description="Only a change the user asked for; applies from the next step."),
     ] = None
-    # Last: a small model that reads it beside `ackToken` makes one from that token (ANS-23).
+    # Last: if it follows `ackToken`, a small model makes one from that token (ANS-23).
     state_token: Annotated[
         str | None,
         Field(description="A `stateToken`. Without `ackToken`, it only shows the step again; then send no evidence."),
