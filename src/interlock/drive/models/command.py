@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 from collections.abc import Sequence
+from tempfile import TemporaryFile
 
 import anyio
 
@@ -31,9 +32,17 @@ class CommandModel:
         """See `Model.infer`. A cancelled request ends the command."""
         sent = json.dumps(request.to_json(), ensure_ascii=True).encode("ascii")
         try:
-            done = await anyio.run_process(
-                self._argv, input=sent, check=False, stderr=subprocess.PIPE, env={**os.environ, DESCENDANT: "1"}
-            )
+            # A file and no pipe: a command may end before it has read all of it.
+            with TemporaryFile() as request_file:
+                request_file.write(sent)
+                request_file.seek(0)
+                done = await anyio.run_process(
+                    self._argv,
+                    stdin=request_file,
+                    check=False,
+                    stderr=subprocess.PIPE,
+                    env={**os.environ, DESCENDANT: "1"},
+                )
         except OSError as error:
             message = f"The command of the model cannot be started: {error.strerror}."
             raise TurnError(Fault(code="LLM_ERROR", message=message)) from error
