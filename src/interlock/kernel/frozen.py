@@ -21,25 +21,21 @@ def frozen(cls: type[_T]) -> type[_T]:
     `fields`, `replace`, `asdict` and `field` of `dataclasses` work as usual. A method that the class has is kept.
     """
     cls.__doc__ = cls.__doc__ or cls.__name__  # else the standard library writes one, from the signature
-    own = cls.__dict__.keys() & _SHARED
-    made = dataclasses.dataclass(init=False, repr=False, eq=False, match_args=False, slots=True, kw_only=True)(cls)
-    compared = [one.name for one in _fields(made) if one.compare]
-    shared: dict[str, object] = {
+    made: Any = dataclasses.dataclass(init=False, repr=False, eq=False, match_args=False, slots=True, kw_only=True)(cls)
+    compared = [one.name for one in dataclasses.fields(made) if one.compare]
+    methods: dict[str, object] = {
+        **_SHARED,
         "__init__": _first_init(made),
         "__compared__": attrgetter(*compared or ["__class__"]),
-        **_SHARED,
     }
-    for name, method in shared.items():
-        if name not in own:
+    for name, method in methods.items():
+        # A class with `__eq__` alone has None as its `__hash__`.
+        if cls.__dict__.get(name) is None:
             setattr(made, name, method)
     return made
 
 
-def _fields(made: type) -> tuple[dataclasses.Field[Any], ...]:
-    return dataclasses.fields(made)
-
-
-def _first_init(made: type) -> Callable[..., None]:
+def _first_init(made: Any) -> Callable[..., None]:  # noqa: ANN401 — a class
     """Return the `__init__` of the first instance, which takes its own place with the generated one."""
 
     def __init__(self: object, *args: object, **values: object) -> None:  # noqa: N807 — the name in messages
@@ -50,26 +46,26 @@ def _first_init(made: type) -> Callable[..., None]:
     return __init__
 
 
-def _generated_init(made: type) -> Callable[..., None]:
+def _generated_init(made: Any) -> Callable[..., None]:  # noqa: ANN401 — a class
     """Return a function that sets each field of a class: to what is given, its default, or what its factory makes."""
     scope: dict[str, Any] = {"_MISSING": dataclasses.MISSING}
     parameters, lines = list[str](), list[str]()
-    for one in _fields(made):
-        name, given = one.name, one.name
+    for one in dataclasses.fields(made):
+        name, given, default = one.name, one.name, ""
         scope[f"_set_{name}"] = getattr(made, name).__set__
         if one.default_factory is not dataclasses.MISSING:
-            scope[f"_make_{name}"] = one.default_factory
-            made_new = f"_make_{name}()"
-            given = f"{made_new} if {name} is _MISSING else {name}" if one.init else made_new
-            default = "=_MISSING"
+            scope[f"_new_{name}"] = one.default_factory
+            default = "_MISSING"
+            given = f"_new_{name}() if {name} is _MISSING else {name}"
         elif one.default is not dataclasses.MISSING:
             scope[f"_default_{name}"] = one.default
-            default = f"=_default_{name}"
-            given = name if one.init else f"_default_{name}"
-        else:
-            default = ""
+            default = f"_default_{name}"
         if one.init:
-            parameters.append(f"{name}{default}")
+            parameters.append(f"{name}={default}" if default else name)
+        elif default:
+            lines.append(f" {name} = {default}")
+        else:
+            continue  # `__post_init__` sets it
         lines.append(f" _set_{name}(self, {given})")
     if hasattr(made, "__post_init__"):
         lines.append(" self.__post_init__()")

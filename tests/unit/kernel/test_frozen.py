@@ -57,6 +57,26 @@ class Own:
         return "own"
 
 
+@frozen
+class OwnInit:
+    x: int
+
+    def __init__(self, text: str) -> None:
+        object.__setattr__(self, "x", len(text))
+
+
+@frozen
+class OwnEquality:  # noqa: PLW1641 — the decorator adds it
+    x: int
+    y: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "y", self.x)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, OwnEquality)
+
+
 def test_an_instance_has_its_values_its_defaults_and_what_factories_make() -> None:
     point, other = Point(x=1), Point(x=1, y=2, names=["a"])
     assert (point.x, point.y, point.names) == (1, 0, [])
@@ -86,6 +106,10 @@ def test_it_compares_and_hashes_by_its_compared_fields_and_its_class() -> None:
     assert Nothing() == Nothing()
     assert len({Nothing(), Nothing()}) == 1
     assert (Own(x=1) == Own(x=2), hash(Own(x=5)), repr(Own(x=1))) == (True, 1, "own")
+    assert OwnInit("four").x == 4
+    assert hash(OwnEquality(x=1)) == hash(OwnEquality(x=1))
+    assert OwnEquality(x=1) == OwnEquality(x=2)
+    assert OwnEquality(x=2).y == 2
 
 
 def test_its_fields_cannot_change_and_no_other_can_be_added() -> None:
