@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 
 import interlock
@@ -50,9 +51,10 @@ def workflow_pages() -> dict[str, str]:
 def listings_file() -> str:
     """Return what lists show of the bundled workflows, by the digest of the file of each."""
     listings = {
-        digest_of_bytes(path.read_bytes()): Listing.of(_read(path)[0]) for path in sorted(_SOURCES.glob("*.json"))
+        digest_of_bytes(path.read_bytes()): asdict(Listing.of(_read(path)[0]))
+        for path in sorted(_SOURCES.glob("*.json"))
     }
-    return json.dumps({digest: one.to_json() for digest, one in listings.items()}, indent=1, ensure_ascii=False) + "\n"
+    return json.dumps(listings, indent=1, ensure_ascii=False) + "\n"
 
 
 def workflow_picture(name: str) -> str:

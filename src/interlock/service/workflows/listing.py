@@ -4,10 +4,9 @@ import json
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Self
+from typing import Any, Self, cast
 
 from interlock.define.document import WorkflowDocument, count_steps
-from interlock.kernel.canonical import Json
 from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import Digest
 from interlock.plan.compiled import CompiledWorkflow
@@ -51,31 +50,14 @@ class Listing:
             examples=content.examples,
         )
 
-    def to_json(self) -> dict[str, Json]:
-        """Return the listing as it is published."""
-        return {
-            "workflowId": self.workflow_id,
-            "name": self.name,
-            "description": self.description,
-            "stepCount": self.step_count,
-            "tags": list(self.tags),
-            "keywords": list(self.keywords),
-            "examples": list(self.examples),
-        }
-
 
 @cache
 def bundled_listings() -> Mapping[Digest, Listing]:
     """Return the listings of the package's own workflows, by the digest of the file of each (SRC-10)."""
-    return {
-        digest: Listing(
-            workflow_id=one["workflowId"],
-            name=one["name"],
-            description=one["description"],
-            step_count=one["stepCount"],
-            tags=tuple(one["tags"]),
-            keywords=tuple(one["keywords"]),
-            examples=tuple(one["examples"]),
-        )
-        for digest, one in json.loads(_BUNDLED.read_bytes()).items()
-    }
+    published: dict[Digest, dict[str, Any]] = json.loads(_BUNDLED.read_bytes())
+    return {digest: Listing(**_with_tuples(one)) for digest, one in published.items()}
+
+
+def _with_tuples(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a listing: JSON has lists only."""
+    return {name: tuple(cast("list[str]", one)) if isinstance(one, list) else one for name, one in fields.items()}
