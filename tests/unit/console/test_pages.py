@@ -91,7 +91,7 @@ def test_runs_are_found_by_words_and_by_status() -> None:
 @pytest.mark.inv("CON-16")
 def test_runs_are_listed_by_project_with_branch_and_commit() -> None:
     harness = Harness.in_memory(SHIP)
-    begun_at(harness, GitAnchors(repo_root="/work/shop", branch="fix/<b>", head_sha="a1" * 20)).start("team.ship")
+    begun_at(harness, GitAnchors(repo_root="/srv/shop", branch="fix/<b>", head_sha="a1" * 20)).start("team.ship")
     harness.start("team.ship")
     page = entered(harness).get("/").text
     assert re.findall(r"<h2>([^<]*)</h2>", page) == ["shop", "No project recorded"]
