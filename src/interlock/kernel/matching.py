@@ -5,6 +5,7 @@ import unicodedata
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import lru_cache
 
 from interlock.kernel.budgets import BEGINNING_CHARS_MIN, SLIP_CHARS_MIN
 
@@ -139,14 +140,27 @@ def _closest_start(word: str, plain: str) -> Closeness | None:
 def word_closeness(query: Words, text: str) -> Closeness | None:
     """Return whether every word of the query is a word of the text, or begins one; None if not."""
     plain = _plain(text)
-    if not all(word in plain for word in query.words):
-        return None
-    words = words_of(text)
-    spaceless = [word for word in query.words if not _has_spaces(word)]
-    others = [word for word in query.words if word not in spaceless]
-    if words.issuperset(others):
-        return Closeness.WORDS
-    return Closeness.BEGINNINGS if all(_begins(word, words) for word in others) else None
+    found = Closeness.WORDS
+    for word in query.words:
+        if word not in plain:
+            return None
+        if not _has_spaces(word):
+            continue
+        whole, beginning = _patterns(word)
+        if whole.search(plain) is None:
+            if len(word) < BEGINNING_CHARS_MIN or beginning.search(plain) is None:
+                return None
+            found = Closeness.BEGINNINGS
+    return found
+
+
+@lru_cache(maxsize=64)
+def _patterns(word: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Return patterns that find a word, and the beginning of one, in a text: the same words as those of `words_of`."""
+    here = re.escape(word)
+    if _PART.fullmatch(word):
+        return re.compile(rf"(?<![^\W_]){here}(?![^\W_])"), re.compile(rf"(?<![^\W_]){here}")
+    return re.compile(rf"(?<![\w-])[-_]*{here}[-_]*(?![\w-])"), re.compile(rf"(?<![\w-])[-_]*{here}")
 
 
 def _begins(word: str, words: Collection[str]) -> bool:

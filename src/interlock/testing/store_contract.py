@@ -213,6 +213,8 @@ class StoreContract(Suite):
         for session in (ids[1], ids[3], ids[0], ids[2]):
             copy_session(store, start.session, session, contents_of(start))
         assert store.sessions() == self.reopen(store).sessions() == tuple(sorted((*ids, start.session)))
+        assert all(map(store.is_stored, store.sessions()))
+        assert not store.is_stored(SessionId(derived_id("sess", "none")))
 
     def test_an_unknown_session_has_no_history_and_a_settled_one_nothing_unfinished(self) -> None:
         """A session that is held but has no events is unknown, too. Appended and restored history is settled."""
@@ -243,6 +245,7 @@ class StoreContract(Suite):
         with one.hold(SessionId(derived_id("sess", "other"))) as lock, expects(SessionLockReleasedError):
             other.restore(lock, (), contents_of(start))
         assert self.reopen(other).sessions() == ()
+        assert not self.reopen(other).is_stored(start.session)
 
     def test_a_log_version_changes_with_every_append_and_with_nothing_else(self) -> None:
         """A reader sees by the log version alone whether a session has new events."""

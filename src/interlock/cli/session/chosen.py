@@ -260,7 +260,7 @@ def _select_by_token(store: StoreReader, name: str) -> SelectedSession:
             f"Copy the complete token. {_LIST}",
             exit_code=1,
         )
-    if found.session not in store.sessions():
+    if not store.is_stored(found.session):
         raise _not_found(f"The token belongs to {found.session}, which does not exist any more.")
     return SelectedSession(session=found.session, run=found.run)
 
@@ -275,9 +275,9 @@ def _select_by_node(store: StoreReader, node: NodeId) -> SelectedSession:
 
 
 def _select_by_name(store: StoreReader, plans: Plans, name: str) -> SelectedSession:
-    sessions = store.sessions()
-    if name in sessions:
+    if store.is_stored(SessionId(name)):
         return SelectedSession(session=SessionId(name))
+    sessions = store.sessions()
     body = name.removeprefix("sess_")
     by_session = [one for one in sessions if _is_part(body, one)]
     if len(by_session) == 1 and not _may_be_label(name):

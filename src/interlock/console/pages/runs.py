@@ -178,7 +178,7 @@ class Pages:
     def prove(self, request: Request) -> Response:
         """Compute every recorded decision of a session again, now, and show what differs."""
         session: str = request.path_params["session"]
-        if SessionId(session) not in self.sources.store.sessions():
+        if not self.sources.store.is_stored(SessionId(session)):
             raise RefusedPageError(missing("record here", session), 404)
         proof, reading = self.sources.proof(SessionId(session))
         if proof is None:

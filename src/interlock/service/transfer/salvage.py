@@ -41,7 +41,7 @@ def sound_prefix(reader: SessionReader, session: SessionId) -> SoundPrefix | Ref
         SessionBusyError, UnknownVersionError, StoreFailureError: See `service.failures`.
     """
     # An id that is not listed is not a session name, so it must not become a path.
-    salvaged = reader.salvage(session) if session in reader.sessions() else None
+    salvaged = reader.salvage(session) if reader.is_stored(session) else None
     if salvaged is None:
         return _refuse_missing(session)
     if salvaged.health is Health.UNKNOWN_VERSION:

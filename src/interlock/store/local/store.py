@@ -89,6 +89,10 @@ class LocalStore:
         """See `SessionReader.sessions`."""
         return self._stored.sessions()
 
+    def is_stored(self, session: SessionId) -> bool:
+        """See `SessionReader.is_stored`."""
+        return self._stored.is_stored(session)
+
     def history(self, session: SessionId, *, after: int = 0) -> "tuple[tuple[Event, ...], ...]":
         """See `SessionReader.history`."""
         return self._log.history(session, after=after)

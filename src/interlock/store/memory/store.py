@@ -93,6 +93,10 @@ class MemoryStore:
         """See `SessionReader.sessions`."""
         return tuple(sorted(self._state.segments))
 
+    def is_stored(self, session: SessionId) -> bool:
+        """See `SessionReader.is_stored`."""
+        return session in self._state.segments
+
     def history(self, session: SessionId, *, after: int = 0) -> tuple[tuple[Event, ...], ...]:
         """See `SessionReader.history`."""
         return self._state.history(session, after)

@@ -147,6 +147,14 @@ class SessionReader(Protocol):
         """
         ...
 
+    def is_stored(self, session: SessionId) -> bool:
+        """Say whether a session exists, as `sessions` lists it, without looking at the others.
+
+        Raises:
+            StoreFailureError: The disk failed.
+        """
+        ...
+
     def history(self, session: SessionId, *, after: int = 0) -> "tuple[tuple[Event, ...], ...]":
         """Return a session's events, one tuple for each plan that was appended, oldest first; empty if unknown.
 

@@ -46,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
     store = open_chosen_reader(options)
     session = named_session(store, options.session)
     with answered_by_store():
-        if session not in store.sessions():
+        if not store.is_stored(session):
             fix = "`interlock session list` lists all sessions."
             raise StopError(f"There is no session {session}.", fix, exit_code=1, code=ErrorCode.SESSION_NOT_FOUND)
         referring = list(_referring(store, session))

@@ -6,6 +6,7 @@ never synced: within one boot every process sees it in memory, and after a power
 that the manifest then holds came from the disk.
 """
 
+from functools import cache
 from hashlib import sha256
 
 from interlock.kernel.budgets import MARK_READS_MAX
@@ -52,7 +53,7 @@ def read_mark(files: FileOps, session: SessionId) -> SettledMark | None:
             return None
         boot, manifest_bytes = _fields(data)
         if data == _encoded(boot, manifest_bytes):
-            return SettledMark(manifest_bytes=manifest_bytes, is_of_this_boot=boot == _boot(files))
+            return SettledMark(manifest_bytes=manifest_bytes, is_of_this_boot=boot == _short_digest(files.boot_id()))
     return SettledMark(manifest_bytes=None, is_of_this_boot=True)
 
 
@@ -62,11 +63,13 @@ def write_mark(files: FileOps, session: SessionId, manifest_bytes: int) -> None:
     Raises:
         OSError: The disk failed; the mark may be unreadable.
     """
-    files.write_at(layout.settled(session), 0, _encoded(_boot(files), manifest_bytes))
+    files.write_at(layout.settled(session), 0, _encoded(_short_digest(files.boot_id()), manifest_bytes))
 
 
-def _boot(files: FileOps) -> str:
-    return sha256(files.boot_id().encode()).hexdigest()[:16]
+@cache
+def _short_digest(boot_id: str) -> str:
+    """Return how marks name a boot. A list of sessions reads the mark of each."""
+    return sha256(boot_id.encode()).hexdigest()[:16]
 
 
 def _encoded(boot: str, manifest_bytes: int) -> bytes:

@@ -27,6 +27,13 @@ class StoredSessions:
         """See `SessionReader.sessions`."""
         return tuple(sorted(self.log_versions()))
 
+    def is_stored(self, session: SessionId) -> bool:
+        """See `SessionReader.is_stored`."""
+        try:
+            return layout.is_session(session) and self._log_version(session) is not None
+        except OSError as error:
+            raise store_failure(error) from error
+
     def names(self) -> tuple[SessionId, ...]:
         """See `SessionReader.names`."""
         try:
