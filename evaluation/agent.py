@@ -68,7 +68,8 @@ def play(product: Product, model: Chooser, arm: Arm, channel: Channel, seed: int
     for _ in range(CALLS_MAX):
         messages.append(Message(role="tool", content=_shown(response, channel)))
         try:
-            call = model.next_call(messages, product.tools, seed)
+            # Equal seeds would let the model repeat a refused call only because it draws the same numbers.
+            call = model.next_call(messages, product.tools, seed * CALLS_MAX + episode.calls)
         except NoCallError as error:
             episode.ended = error.reason
             break

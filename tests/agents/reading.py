@@ -6,17 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, cast
 
+from tests.support.shown import shown_calls
+
 from interlock.testing.harness import ToolResult
 
 Channel: TypeAlias = Literal["structure", "text"]
 
-_BLOCK = re.compile(r"^ *```json\n(.*?)\n *```", re.DOTALL | re.MULTILINE)
 _PLACE = re.compile(r" · step (\d+) of \d+(?:, pass (\d+) of at most \d+)?: ([^·\n]*)")
 _LABEL = re.compile(r" · run `([^`]+)`")
-_FILL = re.compile(r"^- `([^`]+)`(?: \((.*?)\))?(?:: (.*))?$", re.MULTILINE)
-_ONLY = re.compile("exactly `(.*)`")
-_INVITATION = re.compile(r"call `(\w+)`[^\n]*\n```json\n[^\n]*\n```\s*(?:Add to these arguments.*)?\Z", re.DOTALL)
-_PLAIN = {"true": True, "false": False, "null": None}
 _CANDIDATE = re.compile(r"^\d+\. (\*\*.*?) \(`.*?call `(\w+)`:\n```json\n(.*?)\n```", re.DOTALL | re.MULTILINE)
 
 
@@ -102,41 +99,30 @@ def _shown(call: Mapping[str, Any] | None) -> Shown | None:
     return None if call is None else _called(call)
 
 
-def _fill_in_text(text: str) -> list[Mapping[str, Any]]:
-    """Return the values to add, as the last lines of a text list them."""
-    return [_blank(*found) for found in _FILL.findall(text.rpartition("Add to these arguments")[2])]
-
-
-def _blank(path: str, kind: str, what: str) -> Mapping[str, Any]:
-    only = _ONLY.fullmatch(what)
-    if only is not None:
-        return {"path": path, "choices": [json.loads(only[1])]}
-    is_closed = " | " in kind and not kind.startswith(("list of", "{"))
-    choices = [_PLAIN.get(choice, choice) for choice in kind.split(" | ")]
-    return {"path": path, "what": what} | ({"choices": choices} if is_closed else {"shape": kind} if kind else {})
+def _last_in_text(text: str) -> Shown | None:
+    """Return the last call that a text shows."""
+    shown = shown_calls(text)
+    if not shown:
+        return None
+    tool, arguments, fill = shown[-1]
+    return Shown(tool=tool, arguments=arguments, fill=tuple(fill))
 
 
 def _of_text(text: str, *, is_error: bool) -> Reading:
     head, _, body = text.partition("\n")
-    blocks = _BLOCK.findall(text)
     if is_error:
-        call = _called(json.loads(blocks[-1]) | {"fill": _fill_in_text(text)}) if blocks else None
-        return Reading(refusal=text, call=call, is_error=True)
+        return Reading(refusal=text, call=_last_in_text(text), is_error=True)
     found = tuple(
         (title, Shown(tool=tool, arguments=json.loads(arguments)))
         for title, tool, arguments in _CANDIDATE.findall(text)
     )
     label, place = _LABEL.search(head), _PLACE.search(head)
-    invitation = _INVITATION.search(text)
-    call = None
-    if invitation and not found:
-        call = Shown(tool=invitation[1], arguments=json.loads(blocks[-1]), fill=tuple(_fill_in_text(text)))
     return Reading(
         label=label[1] if label else None,
         place=(int(place[1]), int(place[2]) if place[2] else None) if place else None,
         title=place[3].strip(" `") if place else "",
         prompt=body,
         refusal=body.partition("**Not accepted yet**")[2].partition("\n\n")[0],
-        call=call,
+        call=None if found else _last_in_text(text),
         found=found,
     )

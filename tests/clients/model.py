@@ -13,6 +13,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import Any
 
+from tests.support.shown import shown_calls
+
 TURNS_MAX = 12
 """A model that goes in circles is stopped."""
 
@@ -45,13 +47,13 @@ class Model:
 
 
 def next_call(result: str) -> Call | None:
-    """Return the call that a result names: in its `nextCall` if it holds the structure, else in its last fence."""
+    """Return the call that a result names: in its `nextCall` if it holds the structure, else in its text."""
     structure = re.search(r'\{"kind": ?"(ok|blocked)"', result)
     if structure is not None:
         found = json.JSONDecoder().raw_decode(result, structure.start())[0]["nextCall"]
         return found and Call(tool=found["tool"], arguments=found["arguments"])
-    named = re.findall(r"`(\w+_workflow)`[^`]*```json\n(.*?)\n```", result, re.DOTALL)
-    return Call(tool=named[-1][0], arguments=json.loads(named[-1][1])) if named else None
+    shown = shown_calls(result)
+    return Call(tool=shown[-1][0], arguments=shown[-1][1]) if shown else None
 
 
 def anthropic(model: Model, body: Body) -> bytes:

@@ -1,8 +1,9 @@
 """Calls that answers show, in a form that tests can compare at a glance."""
 
-import json
 from collections.abc import Mapping
 from typing import Any
+
+from tests.support.shown import shown_calls
 
 from interlock.kernel.blanks import fill_in
 
@@ -17,8 +18,7 @@ def with_samples(call: Mapping[str, Any]) -> dict[str, Any]:
 
 def assert_shown(call: Mapping[str, Any], text: str) -> None:
     """Assert that a text shows a call as the structure has it."""
-    shown = {"tool": call["tool"], "arguments": call["arguments"]}
-    assert json.dumps(shown, separators=(",", ":"), ensure_ascii=False) in text
-    for blank in call["fill"]:
-        assert f"- `{blank['path']}`" in text
-        assert blank.get("what", "") in text
+    tool, arguments, fill = shown_calls(text)[-1]
+    assert (tool, arguments) == (call["tool"], call["arguments"])
+    assert [one["path"] for one in fill] == [one["path"] for one in call["fill"]]
+    assert all(one.get("what", "") in text for one in call["fill"])

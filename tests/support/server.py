@@ -23,6 +23,7 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 from mcp import Client, StdioServerParameters
 from mcp.client import advertise
 from mcp.server.lowlevel import Server as LowLevelServer
+from tests.support.shown import shown_calls
 
 from interlock.kernel.errors import ErrorCode
 from interlock.server.app import build_server
@@ -235,10 +236,9 @@ def _check_channels(called: ToolResult, told: str) -> None:
     if fork is not None:
         assert fork["ackToken"] in called.text
     if call is not None:
-        fence, _, after = called.text.rpartition("```json\n")[2].partition("\n```")
-        assert json.loads(fence) == call["arguments"]
-        assert all(f"- `{blank['path']}`" in after for blank in call["fill"])
-        assert f"`{call['tool']}`" in called.text
+        tool, arguments, fill = shown_calls(called.text)[-1]
+        assert (tool, arguments) == (call["tool"], call["arguments"])
+        assert [blank["path"] for blank in fill] == [blank["path"] for blank in call["fill"]]
         assert call["arguments"]["run"] == run["label"]
     for warned in called.structure.get("warnings", ()):
         assert warned["message"] in called.text

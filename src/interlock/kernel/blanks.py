@@ -22,7 +22,7 @@ class Blank:
     """
 
     what: str | None = None
-    choices: tuple[JsonScalar, ...] = ()
+    choices: tuple[Json, ...] = ()
     shape: str | None = None
 
 
@@ -84,17 +84,26 @@ _OPEN = object()
 """Takes the place of a part that holds only blanks."""
 
 
+def _has_blank(value: Outline) -> bool:
+    """Say whether a blank is in an outline."""
+    if isinstance(value, Mapping):
+        return any(map(_has_blank, value.values()))
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return any(map(_has_blank, value))
+    return isinstance(value, Blank)
+
+
 def _separate(value: Outline, path: str, fills: list[Fill], *, is_item: bool = False) -> object:
     """Add the blanks of a value to `fills`; return what is fixed of it, or `_OPEN` if that is nothing."""
     if isinstance(value, Blank):
         fills.append(Fill(path=path, blank=value))
         return _OPEN
     if isinstance(value, Mapping):
-        is_blank_item = is_item and any(isinstance(member, Blank) for member in value.values())
+        is_blank_item = is_item and any(map(_has_blank, value.values()))
         kept: dict[str, object] = {}
         for key, member in value.items():
-            if is_blank_item and isinstance(member, JsonScalar):
-                member = Blank(choices=(member,))  # noqa: PLW2901 — listed instead of kept
+            if is_blank_item and not _has_blank(member):
+                member = Blank(choices=(cast("Json", member),))  # noqa: PLW2901 — listed instead of kept
             fixed = _separate(member, f"{path}.{key}", fills)
             if fixed is not _OPEN:
                 kept[key] = fixed

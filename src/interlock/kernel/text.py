@@ -62,11 +62,14 @@ def quoted(text: str) -> str:
 def in_code(text: str) -> str:
     """Return text from others as a Markdown code span on one line, with more backticks than it has in a row."""
     words = flat(text)
-    if not words:
-        return "(empty)"
-    fence = fence_around(words)
-    pad = " " if words.startswith("`") or words.endswith("`") else ""
-    return f"{fence}{pad}{words}{pad}{fence}"
+    return code_span(words) if words else "(empty)"
+
+
+def code_span(line: str) -> str:
+    """Return a line, unchanged, as a Markdown code span."""
+    fence = fence_around(line)
+    pad = " " if line.startswith("`") or line.endswith("`") else ""
+    return f"{fence}{pad}{line}{pad}{fence}"
 
 
 def fence_around(text: str, ticks_min: int = 1) -> str:
@@ -75,11 +78,15 @@ def fence_around(text: str, ticks_min: int = 1) -> str:
     return "`" * max(ticks_min, longest + 1)
 
 
-def json_in_code(value: object, separators: tuple[str, str] = (", ", ": ")) -> str:
-    """Return a JSON value on one line for a Markdown block of code, with invisible characters escaped."""
+def json_line(value: object, separators: tuple[str, str] = (", ", ": ")) -> str:
+    """Return a JSON value on one line, with invisible characters escaped."""
     line = json.dumps(value, ensure_ascii=False, separators=separators)
-    shown = _STEERING.sub(lambda found: json.dumps(found.group())[1:-1], line)
-    return f"```json\n{shown}\n```"
+    return _STEERING.sub(lambda found: json.dumps(found.group())[1:-1], line)
+
+
+def json_in_code(value: object, separators: tuple[str, str] = (", ", ": ")) -> str:
+    """Return a JSON value on one line in a Markdown block of code."""
+    return f"```json\n{json_line(value, separators)}\n```"
 
 
 def duration_words(ms: int, units_max: int = 2) -> str:

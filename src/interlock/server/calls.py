@@ -255,7 +255,7 @@ def refusal_text(refusal: Refusal) -> str:
     call = refusal.details.get("correctedCall")
     if isinstance(call, dict):
         fill = [FillOut.model_validate(one) for one in cast("list[Json]", call["fill"])]
-        lines.append(call_lines({"tool": call["tool"], "arguments": call["arguments"]}, fill))
+        lines.append(f"Call `{call['tool']}` with:\n{call_lines(cast('dict[str, Json]', call['arguments']), fill)}")
     fork = refusal.details.get("fork")
     if isinstance(fork, dict):
         lines.append(Fork.model_validate(fork).in_one_line())

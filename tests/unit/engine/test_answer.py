@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 import pytest
+from tests.support.shown import shown_calls
 
 from interlock.define.parts import Reference
 from interlock.engine.answer.model import (
@@ -92,8 +93,8 @@ def structure_of(facts: AnswerModel) -> dict[str, Any]:
 
 def call_in(answer: Answer) -> Any:
     """Return the arguments of the next call as the text gives them."""
-    found = re.findall(r"```json\n(.*?)\n```", answer.text, re.DOTALL)
-    return json.loads(found[-1]) if found else None
+    shown = shown_calls(answer.text)
+    return shown[-1][1] if shown else None
 
 
 @pytest.mark.inv("SRV-4")

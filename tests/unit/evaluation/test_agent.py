@@ -32,12 +32,13 @@ class Script:
     """Chooses the next call by a function of what the last message shows."""
 
     def __init__(self, choose: Callable[[str], Choice]) -> None:
-        self.choose, self.shown = choose, list[str]()
+        self.choose, self.shown, self.seeds = choose, list[str](), set[int]()
 
     def next_call(self, messages: Sequence[Message], tools: Sequence[Tool], seed: int) -> ModelCall:
         assert [one.role for one in messages] == ["system", "user", *["assistant", "tool"] * (len(self.shown) + 1)]
         assert len(tools) == 6
-        assert seed == 1
+        assert seed not in self.seeds
+        self.seeds.add(seed)
         self.shown.append(messages[-1].content)
         tool, arguments = self.choose(messages[-1].content)
         return ModelCall(tool=tool, arguments=arguments, prompt_tokens=100, fresh_tokens=10)

@@ -1,6 +1,7 @@
 """Answers as data: the models that build what execution tools answer and publish its schema."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal, Self
 
@@ -13,8 +14,7 @@ from interlock.engine.published import Published
 from interlock.engine.request import NOTES_IN_TEXT
 from interlock.kernel.blanks import Fill, Outline, separate
 from interlock.kernel.budgets import FILLS_NAMED_MAX
-from interlock.kernel.canonical import Json
-from interlock.kernel.text import json_in_code
+from interlock.kernel.text import code_span, json_in_code, json_line
 from interlock.record.payloads import RunEndKind, WorkReason
 
 
@@ -64,12 +64,25 @@ def _choice(choice: JsonValue) -> str:
     return choice if isinstance(choice, str) else json.dumps(choice, ensure_ascii=False)
 
 
-def call_lines(shown: Json, fill: Sequence[FillOut]) -> str:
-    """Return a call as texts show it: its JSON, and a line for each value to add."""
-    lines = [json_in_code(shown, separators=(",", ":"))]
-    if fill:
-        lines += ["Add to these arguments, written by you:", *(one.in_one_line() for one in fill)]
-    return "\n".join(lines)
+def call_lines(arguments: Mapping[str, JsonValue], fill: Sequence[FillOut]) -> str:
+    """Return the arguments of a call as texts show them: one line for each, and for each value to add.
+
+    Arguments that are complete are shown as JSON instead: they can be sent as they are.
+    """
+    if not fill:
+        return json_in_code(arguments, separators=(",", ":"))
+    fixed = [f"- `{name}`: {_value_in_code(value)}" for name, value in arguments.items()]
+    return "\n".join([*fixed, *(one.in_one_line() for one in fill)])
+
+
+def _value_in_code(value: JsonValue) -> str:
+    """Return a fixed value for a line: a word as it is, such as a token, and everything else as JSON."""
+    is_word = isinstance(value, str) and _WORD.fullmatch(value) and not _JSON_WORD.fullmatch(value)
+    return f"`{value}`" if is_word else code_span(json_line(value))
+
+
+_WORD = re.compile(r"[\w.-]+")
+_JSON_WORD = re.compile(r"true|false|null|-?\d+(?:\.\d+)?(?:[eE]-?\d+)?")
 
 
 class NextCall(Published):

@@ -6,7 +6,7 @@ Each fault is a violation. It says what was found and what to send instead, with
 from collections.abc import Iterator, Mapping
 from dataclasses import field
 from types import MappingProxyType
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from interlock.decide.condition import iter_loop_controls
 from interlock.decide.criteria import find_unmet
@@ -35,6 +35,9 @@ from interlock.plan.records import ASSESSMENT_CONTRACT, CAPABILITY_CONTRACT, LOO
 from interlock.record.context import Context
 from interlock.record.outcome import Capability
 from interlock.record.payloads import StepRef, TraceEntry
+
+if TYPE_CHECKING:
+    from jsonschema import ValidationError
 
 _ASSESSMENT_KIND = "wr.assessment"
 _ALL_FIT: Mapping[str, TypeMismatch] = MappingProxyType({})
@@ -98,14 +101,14 @@ def artifact_outlines(workflow: CompiledWorkflow, node: PlanNode) -> tuple[dict[
     wanted: list[dict[str, Outline]] = []
     ref = node.evidence_schema_ref or ""
     schema = workflow.packs[ref].artifact_schema if ref in workflow.packs else None
-    if schema is not None and task.evidence.artifact_required and not _is_rated(node):
+    if schema is not None and task.evidence.artifact_required and not is_rated(node):
         wanted.append(artifact_outline(schema) | _particulars(workflow, node))
     ratings = workflow.packs[ASSESSMENT_CONTRACT].artifact_schema if task.evidence.assessments else None
     wanted += [_rating_outline(workflow.ratings[name], ratings or {}) for name in task.evidence.assessments]
     return tuple(wanted)
 
 
-def _is_rated(node: PlanNode) -> bool:
+def is_rated(node: PlanNode) -> bool:
     """Say whether the ratings of a step take the place of the artifact of its contract."""
     assert node.task is not None, "only a task has evidence"
     return node.evidence_schema_ref == ASSESSMENT_CONTRACT and bool(node.task.evidence.assessments)
@@ -152,7 +155,7 @@ def _contracted(
     assert node.task is not None, "as judged by the caller"
     ref = node.evidence_schema_ref or ""
     pack = workflow.packs[ref]
-    if pack.artifact_kind is None or pack.artifact_schema is None or _is_rated(node):
+    if pack.artifact_kind is None or pack.artifact_schema is None or is_rated(node):
         return None
     found = [artifact for artifact in request.artifacts if artifact.get("kind") == pack.artifact_kind]
     outlines = artifact_outlines(workflow, node)
@@ -208,14 +211,19 @@ def artifact_fault(
     return schema_fault(artifact, schema)
 
 
-def schema_fault(artifact: Mapping[str, Json], schema: Mapping[str, Json]) -> str | None:
-    """Return where and how an artifact breaks its pinned schema; None if it is valid."""
+def schema_errors(artifact: Mapping[str, Json], schema: Mapping[str, Json]) -> "list[ValidationError]":
+    """Return how an artifact breaks its pinned schema, ordered by place."""
     from jsonschema import Draft202012Validator  # noqa: PLC0415 — most steps have no artifacts; a start does not pay
 
     errors = Draft202012Validator(dict(schema)).iter_errors(dict(artifact))
-    ordered = sorted(errors, key=lambda error: list(map(str, error.absolute_path)))
+    return sorted(errors, key=lambda error: list(map(str, error.absolute_path)))
+
+
+def schema_fault(artifact: Mapping[str, Json], schema: Mapping[str, Json]) -> str | None:
+    """Return where and how an artifact breaks its pinned schema; None if it is valid."""
     described = (
-        f"`{'.'.join(map(str, error.absolute_path)) or 'the artifact'}`: {in_words(error, schema)}" for error in ordered
+        f"`{'.'.join(map(str, error.absolute_path)) or 'the artifact'}`: {in_words(error, schema)}"
+        for error in schema_errors(artifact, schema)
     )
     # The library reports each missing field on its own; one fault names them all.
     faults = list(dict.fromkeys(described))

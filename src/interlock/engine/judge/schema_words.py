@@ -48,12 +48,23 @@ def _render(error: "ValidationError") -> str:
 
 def _render_reason(error: "ValidationError", schema: Mapping[str, object]) -> str:
     """Render why a condition of the schema applies, such as `verdict` being "clean"; "" for a fault without one."""
+    known = reasons_of(error, schema)
+    said = " and ".join(f"`{name}` is {_render_known(value)}" for name, value in known.items())
+    return f", because {said}" if said else ""
+
+
+def reasons_of(error: "ValidationError", schema: Mapping[str, object]) -> Mapping[str, Mapping[str, object]]:
+    """Return the fields, each with its condition, because of which a rule of the schema applies; empty without one."""
     path = list(error.absolute_schema_path)
     if path[:1] != ["allOf"] or path[2:3] != ["then"]:
-        return ""
+        return {}
     rule = cast("list[Mapping[str, Mapping[str, object]]]", schema["allOf"])[cast("int", path[1])]
-    known = cast("Mapping[str, Mapping[str, object]]", rule["if"]["properties"])
-    return f", because {' and '.join(f'`{name}` is {_render_known(value)}' for name, value in known.items())}"
+    return cast("Mapping[str, Mapping[str, object]]", rule["if"].get("properties", {}))
+
+
+def is_lack(error: "ValidationError") -> bool:
+    """Say whether something is not there that has to be, such as a field or an entry of a list."""
+    return error.validator in ("required", "contains") or str(error.validator).startswith("min")
 
 
 def _render_known(value: Mapping[str, object]) -> str:

@@ -22,11 +22,11 @@ TOOLS: tuple[Tool, ...] = (
 INSTRUCTIONS = (
     "Interlock runs workflows step by step and records each one, so that work survives a crash, a new chat or a change"
     " of agent. When the user wants a workflow (a bug investigation, a review, a coding task, or one of the project's"
-    " own): list_workflows, then start_workflow once. Each answer gives one step: perform it, then send the answer's"
-    " nextCall with your notes of that step. Tokens are opaque: copy them whole, from the last answer of the same run."
-    " Several runs may be open in one chat: each answer names its run first, and `run` is its label. If an answer was"
-    " lost, repeat the same call, or send the stateToken alone. If you have no token, as in a new chat, find the run"
-    " with resume_session. If you must stop before a step is done, save notes with checkpoint_workflow. If an answer is"
+    " own): list_workflows, then start_workflow once. From then on, continue_workflow. Each answer gives one step:"
+    " perform it, then report it with continue_workflow: send the answer's nextCall with the step's result. Tokens are"
+    " opaque: copy them whole, from the last answer of the same run. Several runs may be open in one chat: each answer"
+    " names its run first, and `run` is its label. If an answer was lost, repeat the same call, or send the stateToken"
+    " alone. If you have no token, as in a new chat, find the run with resume_session. If an answer is"
     " blocked, do what its blockers say, with the tokens in it. Resources: `interlock://sessions/{sessionId}` shows"
     " what was done in a session, `interlock://workflows` what can be started."
 )

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from interlock.decide.evaluate import ConditionInputs, evaluate
 from interlock.define.declared import declared_blank
@@ -10,6 +11,7 @@ from interlock.engine.answer.parts import PendingStepView
 from interlock.engine.answer.prompt import prompt_of
 from interlock.engine.answer.structure import WaitingOut
 from interlock.engine.gates import NO_APPROVAL, ApprovalContext, asks_of, needs_confirmation
+from interlock.engine.judge.amended import amended_outlines
 from interlock.engine.judge.confirmation import CLAIM
 from interlock.engine.judge.evidence import artifact_outlines
 from interlock.engine.outside import EVENT_KIND
@@ -26,9 +28,10 @@ from interlock.record.snapshot import LoopFrame
 from interlock.record.world import APPROVAL
 from interlock.service.outside.checks import results_at
 from interlock.service.outside.demand import how_to_send, weaker_level
-from interlock.service.run.attempts import unknown_signer
+from interlock.service.run.attempts import brought_by, unknown_signer
 from interlock.service.run.context import RunContext
 from interlock.service.run.proofs import proof_lines
+from interlock.store.ports.reader import SessionReader
 from interlock.views.node_position import chain_head
 from interlock.views.session import Node
 
@@ -47,6 +50,20 @@ def render_pending_step(
     if pending is None:
         return None
     return render_step_at(run_context, node, pending.step_id, run_context.frames(node), asking)
+
+
+def with_kept_artifact(
+    reader: SessionReader, run_context: RunContext, node: Node, view: PendingStepView
+) -> PendingStepView:
+    """Return the pending step of a refused attempt, which asks only for what has to change of its artifact (EVID-13).
+
+    Raises:
+        ContentDamagedError: What was sent is missing or damaged.
+    """
+    if node.kind != "blocked_attempt" or not view.artifacts:
+        return view
+    step = run_context.workflow.steps[view.step_id]
+    return replace(view, artifacts=amended_outlines(run_context.workflow, step, brought_by(reader, node).artifacts))
 
 
 def render_step_at(

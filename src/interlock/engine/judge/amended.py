@@ -1,0 +1,87 @@
+"""What is left to change of an artifact that was refused: what its contract accepts of it is kept (EVID-13)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import cast
+
+from interlock.engine.judge.evidence import artifact_outlines, is_rated, schema_errors
+from interlock.engine.judge.own_words import text_in_two_fields
+from interlock.engine.judge.schema_words import is_lack, reasons_of
+from interlock.engine.request import sample_left
+from interlock.kernel.blanks import Blank, Outline
+from interlock.kernel.budgets import EVIDENCE_ECHO_BYTES_MAX
+from interlock.kernel.canonical import Json, canonical_bytes
+from interlock.plan.compiled import CompiledWorkflow
+from interlock.plan.records import PlanNode
+
+
+def amended_outlines(
+    workflow: CompiledWorkflow, node: PlanNode, sent: Sequence[Mapping[str, Json]]
+) -> tuple[Mapping[str, Outline], ...]:
+    """Return the artifacts that a step asks for after a refusal; of its contract's, what may stay as it was sent."""
+    outlines = artifact_outlines(workflow, node)
+    pack = workflow.packs.get(node.evidence_schema_ref or "")
+    if not outlines or pack is None or pack.artifact_schema is None or is_rated(node):
+        return outlines
+    found = next((one for one in sent if one.get("kind") == pack.artifact_kind), None)
+    if found is None or len(canonical_bytes(dict(found))) > EVIDENCE_ECHO_BYTES_MAX:
+        return outlines
+    return amended(found, pack.artifact_schema, outlines[0]), *outlines[1:]
+
+
+def amended(
+    artifact: Mapping[str, Json], schema: Mapping[str, Json], outline: Mapping[str, Outline]
+) -> Mapping[str, Outline]:
+    """Return the outline of a refused artifact: what may stay is fixed, and what has to change is a blank.
+
+    If its fields contradict each other, and another choice in one of them ends this, only that field is a blank: the
+    verdict follows the findings. If one of them lacks something instead, it and the field that asks for it are blanks.
+    An artifact that its contract accepts was refused for another reason, and is asked for as a whole.
+    """
+    errors, kept = schema_errors(artifact, schema), _kept(artifact, schema, outline)
+    if errors and all(reasons_of(error, schema) and not is_lack(error) for error in errors):
+        for name, blank in outline.items():
+            if isinstance(blank, Blank) and (choices := _other_choices(artifact, name, blank, schema)):
+                return kept | {name: replace(blank, choices=choices)}
+    at_fault = _at_fault(artifact, schema, outline)
+    if not errors and not at_fault:
+        return outline
+    sound = {name: value for name, value in kept.items() if name not in at_fault}
+    return {name: sound.get(name, shown) for name, shown in outline.items()} | sound
+
+
+def _kept(
+    artifact: Mapping[str, Json], schema: Mapping[str, Json], outline: Mapping[str, Outline]
+) -> dict[str, Outline]:
+    """Return an outline with the values that were sent in place of its blanks, and with optional fields."""
+    known = cast("Mapping[str, Json]", schema.get("properties", {}))
+    kept: dict[str, Outline] = {
+        name: artifact[name] if isinstance(shown, Blank) and name in artifact else shown
+        for name, shown in outline.items()
+    }
+    return kept | {name: value for name, value in artifact.items() if name in known and name not in outline}
+
+
+def _other_choices(
+    artifact: Mapping[str, Json], name: str, blank: Blank, schema: Mapping[str, Json]
+) -> tuple[Json, ...]:
+    """Return the choices in one field with which an artifact meets its contract."""
+    return tuple(one for one in blank.choices if not schema_errors({**artifact, name: one}, schema))
+
+
+def _at_fault(
+    artifact: Mapping[str, Json], schema: Mapping[str, Json], outline: Mapping[str, Outline]
+) -> frozenset[str]:
+    """Return the fields that cannot stay as they were sent."""
+    names = set[str]()
+    for error in schema_errors(artifact, schema):
+        names |= {str(error.absolute_path[0])} if error.absolute_path else set[str]()
+        names |= reasons_of(error, schema).keys()
+    left = sample_left(dict(artifact), outline)
+    names |= {left.partition(".")[0]} if left is not None else set[str]()
+    same = text_in_two_fields(artifact)
+    if same is not None:
+        # The fields of an entry of a list are named alone; any of the lists may hold it.
+        is_own = same[1] in artifact
+        names |= {same[1]} if is_own else {name for name in artifact if isinstance(artifact[name], list | dict)}
+    return frozenset(names)

@@ -1,0 +1,99 @@
+"""After a refusal, the shown call keeps what may stay of the artifact (EVID-13)."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from tests.support.shown import shown_calls
+
+from interlock.engine.judge.amended import amended
+from interlock.engine.judge.shape import artifact_outline
+from interlock.kernel.blanks import Blank
+from interlock.plan.builtins.pack_schemas import PACK_SCHEMAS
+from interlock.testing.harness import Harness
+
+_REVIEW = PACK_SCHEMAS["wr.contracts.review_verdict"]
+_MINOR = {"severity": "minor", "summary": "A name is long."}
+_MAJOR = {"severity": "major", "summary": "It loses data."}
+_CLEAN: dict[str, Any] = {
+    "kind": "wr.review_verdict",
+    "confidence": "high",
+    "verdict": "clean",
+    "findings": [],
+    "summary": "Read it.",
+}
+_WORKFLOW = {
+    "id": "test.review",
+    "name": "Review",
+    "description": "Reviews.",
+    "steps": [
+        {
+            "id": "review",
+            "title": "Review",
+            "prompt": "Review it.",
+            "outputContract": {"contractRef": "wr.contracts.review_verdict"},
+        },
+        {"id": "end", "title": "End", "prompt": "End it."},
+    ],
+}
+
+
+def _open(artifact: Mapping[str, Any]) -> Mapping[str, object]:
+    """Return what has to change of a review, with its choices; the rest must be as it was sent."""
+    shown = amended(artifact, _REVIEW, artifact_outline(_REVIEW))
+    blanks = {name: value.choices for name, value in shown.items() if isinstance(value, Blank)}
+    for name, value in shown.items():
+        assert name in blanks or value == artifact[name]
+    return blanks
+
+
+@pytest.mark.inv("EVID-13")
+@pytest.mark.parametrize(
+    ("change", "left"),
+    [
+        ({"findings": [_MINOR]}, {"verdict": ("minor",)}),
+        ({"findings": [_MAJOR]}, {"verdict": ("blocking",)}),
+        ({"verdict": "minor", "findings": [_MAJOR]}, {"verdict": ("blocking",)}),
+        ({"verdict": "minor"}, {"verdict": ("clean", "minor", "blocking"), "findings": ()}),
+        ({"verdict": "blocking", "findings": [_MINOR]}, {"verdict": ("clean", "minor", "blocking"), "findings": ()}),
+        ({"confidence": "very"}, {"confidence": ("high", "medium", "low")}),
+        ({"summary": "<what you reviewed>"}, {"summary": ()}),
+        ({"findings": [{"severity": "nit"}], "verdict": "minor"}, {"findings": ()}),
+    ],
+)
+def test_only_what_has_to_change_is_asked_for(change: Mapping[str, Any], left: Mapping[str, Any]) -> None:
+    """A verdict follows its findings. Where findings are missing, nobody is led to the better verdict."""
+    assert _open({**_CLEAN, **change}) == left
+
+
+@pytest.mark.inv("EVID-13")
+def test_a_missing_field_is_asked_for_and_an_unknown_one_is_left_out() -> None:
+    artifact = {name: value for name, value in _CLEAN.items() if name != "summary"} | {"mood": "good"}
+    shown = amended(artifact, _REVIEW, artifact_outline(_REVIEW))
+    assert "mood" not in shown
+    assert [name for name, value in shown.items() if isinstance(value, Blank)] == ["summary"]
+
+
+@pytest.mark.inv("EVID-13")
+def test_the_refusal_and_a_later_look_keep_what_was_sent_in_both_channels() -> None:
+    """What is filled in is accepted."""
+    harness = Harness.in_memory(_WORKFLOW)
+    first = harness.start("test.review")
+    sent = {**_CLEAN, "findings": [_MINOR]}
+    refused = harness.advance(first, None, output={"artifacts": [sent]})
+    assert refused["kind"] == "blocked"
+    for answer in (refused, harness.rehydrate(refused)):
+        fill = {one["path"].rpartition(".")[2]: one["choices"] for one in answer["nextCall"]["fill"]}
+        assert fill == {name: [value] for name, value in sent.items()} | {"verdict": ["minor"]}
+        shown = shown_calls(answer.text)[-1][2]
+        assert [one["path"] for one in shown] == [one["path"] for one in answer["nextCall"]["fill"]]
+    assert harness.advance(refused, None, output={"artifacts": [sent | {"verdict": "minor"}]})["kind"] == "ok"
+
+
+@pytest.mark.inv("EVID-13")
+def test_an_artifact_that_is_too_long_to_repeat_is_asked_for_again() -> None:
+    harness = Harness.in_memory(_WORKFLOW)
+    first = harness.start("test.review")
+    sent = {**_CLEAN, "findings": [_MINOR], "summary": "Read it. " * 200}
+    refused = harness.advance(first, None, output={"artifacts": [sent]})
+    assert [one.get("choices") for one in refused["nextCall"]["fill"]][-2:] == [None, None]
