@@ -181,7 +181,7 @@ class _Turn:
         self._session = session
 
     async def __aenter__(self) -> None:
-        lock, waiting = self._queues.get(self._session, (anyio.Lock(), 0))
+        lock, waiting = self._queues.get(self._session, (anyio.Lock(fast_acquire=True), 0))
         self._queues[self._session] = (lock, waiting + 1)
         try:
             await lock.acquire()

@@ -37,19 +37,26 @@ async def report_progress_while(context: ServerRequestContext[Any, Any]) -> Asyn
 
     The SDK sends nothing to a client without a progress token.
     """
-    activity = Activity()
-    reporter = asyncio.create_task(_report(context.session, activity))
+    activity, began = Activity(), time.monotonic()
+    reporters = list[asyncio.Task[None]]()
+
+    def begin() -> None:
+        reporters.append(asyncio.create_task(_report(context.session, activity, began)))
+
+    # Most calls end before the first report, and need no task for it.
+    first = asyncio.get_running_loop().call_later(PROGRESS_SECONDS, begin)
     try:
         yield activity
     finally:
-        reporter.cancel()
-        # A report that is being sent must reach the client before the result.
-        await asyncio.wait({reporter})
+        first.cancel()
+        for reporter in reporters:
+            reporter.cancel()
+            # A report that is being sent must reach the client before the result.
+            await asyncio.wait({reporter})
 
 
-async def _report(session: ServerSession, activity: Activity) -> None:
-    began = time.monotonic()
+async def _report(session: ServerSession, activity: Activity, began: float) -> None:
     while True:
-        await asyncio.sleep(PROGRESS_SECONDS)
         seconds = time.monotonic() - began
         await session.report_progress(round(seconds, 1), message=f"{activity.words} ({seconds:.0f} s)")
+        await asyncio.sleep(PROGRESS_SECONDS)

@@ -1,10 +1,11 @@
 """Rounds of syncs: all calls end before the round does, and it raises the first error."""
 
 import threading
+from functools import partial
 
 import pytest
 
-from interlock.store.local.rounds import at_once
+from interlock.store.local.rounds import BySpeed, at_once
 
 
 @pytest.mark.inv("APP-2")
@@ -38,3 +39,36 @@ def test_after_a_failure_no_call_is_left_running_and_the_first_error_counts(fail
 
 def test_a_round_without_calls_is_nothing() -> None:
     at_once([])
+
+
+@pytest.mark.inv("APP-2")
+def test_only_a_slow_disk_gets_the_calls_of_a_round_at_the_same_time() -> None:
+    """One slow call among fast ones has waited for something else than the disk."""
+    clock = [0.0]
+    apart = BySpeed(lambda: clock[0])
+    threads = list[str]()
+
+    def sync(seconds: float) -> None:
+        threads.append(threading.current_thread().name)
+        clock[0] += seconds
+
+    def round_of(*seconds: float) -> bool:
+        """Make a round; say whether another thread took part."""
+        threads.clear()
+        apart([partial(sync, one) for one in seconds])
+        return len(set(threads)) > 1
+
+    assert not round_of(0.005, 0.005)
+    assert round_of(0.005, 0.0)
+    assert not round_of(0.0, 0.005)
+    assert not round_of(0.0, 0.0)
+    assert not round_of()
+
+
+@pytest.mark.inv("APP-2")
+def test_the_error_of_a_round_one_after_another_is_that_of_the_call() -> None:
+    def fail() -> None:
+        raise OSError("made to fail")
+
+    with pytest.raises(OSError, match="made to fail"):
+        BySpeed()([fail])

@@ -1,9 +1,8 @@
 """Every limit, wait and size that was chosen, each with its reason and its unit.
 
-Those of one room are in the other modules of this package; no module outside it defines one.
-
-A number that something else fixes, such as a format, is part of that thing. The model of a document defines how many
-members each of its lists may have, and publishes that in its schema.
+Those of one room are in the other modules of this package; no module outside it defines one. A number that something
+else fixes, such as a format, is part of that thing. The model of a document defines how many members each of its lists
+may have, and publishes that in its schema.
 """
 
 KIB = 1024
@@ -293,6 +292,8 @@ DERIVED_IDS_KEPT_MAX = 4096
 """Derived ids that are remembered: one call derives the ids of its node several times."""
 SYNC_THREADS_MAX = 8
 """Threads that wait for the disk: an append has at most a few syncs in one round, and a few appends run at once."""
+SLOW_SYNC_S = 0.002
+"""From this on, the syncs of one round are made at the same time: handing one to a thread costs 0.1 to 0.3 ms."""
 SUMMARY_DELAY_S = 0.5
 """Seconds after an append until its summary is cached: several appends of a second cost one summary."""
 SUMMARY_FLUSH_S = 2.0

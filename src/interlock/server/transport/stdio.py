@@ -1,17 +1,16 @@
 """The server on this process's stdin and stdout, with our own reader and writer around the SDK.
 
 Three threads meet here. The reader waits on stdin and judges lines; the event loop, which runs the SDK, owns
-all state; the writer puts whole lines on stdout, so that a client that does not read never stalls the loop.
+all state; the writer puts on stdout what cannot be written at once, so a client that does not read never stalls the
+loop.
 The SDK's own transport is not used: it drops malformed lines without an answer, loses the answer of a call if stdin
 ends first, and on SIGINT waits until stdin ends.
 """
 
 import asyncio
-import errno
 import logging
 import math
 import os
-import queue
 import signal
 import threading
 from collections.abc import Callable, Generator, Mapping
@@ -39,14 +38,13 @@ from mcp_types import (
 
 from interlock.kernel.budgets import (
     DRAIN_SECONDS_MAX,
-    FLUSH_SECONDS_MAX,
     READ_BYTES_MAX,
     UNANSWERED_MAX,
-    UNREAD_LINES_MAX,
 )
 from interlock.server.transport.descriptors import claim_descriptors
 from interlock.server.transport.front import Front
 from interlock.server.transport.lines import LineSplitter, Message, Reject, Skip, judge_line
+from interlock.server.transport.output import Output
 
 _ENDLESS_METHOD = "subscriptions/listen"
 _ENDING = "the server is shutting down"
@@ -79,7 +77,7 @@ async def serve_stdio(
         0 when the client left or a signal ended the server, 1 when stdout failed in another way.
     """
     source, sink = (front.source, front.sink) if front is not None else claim_descriptors()
-    output = _Output(sink)
+    output = Output(sink)
     connection = _Connection(output, on_closing, front.answered if front is not None else {})
     with _closing_on_signals(connection.close_soon, front):
         output.start(on_broken=connection.end_soon)
@@ -98,58 +96,6 @@ async def serve_stdio(
     return 0
 
 
-class _Output:
-    """Writes whole lines, in order, from a thread of its own.
-
-    After the client has closed the pipe, further lines are dropped.
-    """
-
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
-        self._lines: queue.Queue[bytes | None] = queue.Queue()
-        self._thread: threading.Thread | None = None
-        self.failure: OSError | None = None
-        """Why stdout failed, unless the client merely closed it."""
-
-    def start(self, *, on_broken: Callable[[], None]) -> None:
-        """Start writing; `on_broken` is called from the thread, once, when nothing can be written any more."""
-        self._thread = threading.Thread(target=self._write_lines, args=(on_broken,), name="stdout", daemon=True)
-        self._thread.start()
-
-    def put(self, line: bytes) -> None:
-        """Queue one line; never blocks."""
-        self._lines.put(line)
-
-    def wait_while_congested(self) -> None:
-        """Block until the client has read its backlog, if that is too long."""
-        if self._lines.qsize() > UNREAD_LINES_MAX:
-            self._lines.join()
-
-    def finish(self) -> None:
-        """Wait, but not for ever, until every line is written."""
-        assert self._thread is not None, "finish comes after start"
-        self._lines.put(None)
-        self._thread.join(FLUSH_SECONDS_MAX)
-
-    def _write_lines(self, on_broken: Callable[[], None]) -> None:
-        is_broken = False
-        while (line := self._lines.get()) is not None:
-            if not is_broken and (error := self._write(line)) is not None:
-                is_broken = True
-                self.failure = None if _is_hang_up(error) else error
-                on_broken()
-            self._lines.task_done()
-
-    def _write(self, line: bytes) -> OSError | None:
-        unwritten = memoryview(line)
-        try:
-            while unwritten:
-                unwritten = unwritten[os.write(self._descriptor, unwritten) :]
-        except OSError as error:
-            return error
-        return None
-
-
 class _Connection:
     """Passes messages between the wire and the SDK, and ends the connection. It is also the SDK's write stream.
 
@@ -157,7 +103,7 @@ class _Connection:
     """
 
     def __init__(
-        self, output: _Output, on_closing: Callable[[], None] | None, answered: Mapping[RequestId, bytes]
+        self, output: Output, on_closing: Callable[[], None] | None, answered: Mapping[RequestId, bytes]
     ) -> None:
         self._answered = dict(answered)
         self._replayed = set(answered)
@@ -219,7 +165,7 @@ class _Connection:
                 pass
 
     async def aclose(self) -> None:
-        """Do nothing: what is queued is written by `_Output.finish`."""
+        """Do nothing: what is queued is written by `Output.finish`."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -329,7 +275,7 @@ class _Connection:
             self._on_closing()
 
 
-def _read_lines(source: int, connection: _Connection, output: _Output, front: Front | None) -> None:
+def _read_lines(source: int, connection: _Connection, output: Output, front: Front | None) -> None:
     splitter = LineSplitter()
     try:
         if front is not None:
@@ -365,11 +311,6 @@ def line_of(message: JSONRPCMessage) -> bytes:
         )
         return Reject(code=INTERNAL_ERROR, message=refusal, id=message.id).answer_line()
     return text.encode("utf-8") + b"\n"
-
-
-def _is_hang_up(error: OSError) -> bool:
-    # Windows reports a closed pipe as an invalid argument.
-    return isinstance(error, ConnectionError) or error.errno == errno.EINVAL
 
 
 @contextmanager

@@ -121,8 +121,12 @@ class RunContext:
         Raises:
             ContentDamagedError: The node's snapshot is missing or damaged.
         """
-        with self._naming_the_session():
+        # A recap asks this for hundreds of nodes, so without a context manager.
+        try:
             return self.plans.pending(node.snapshot, self.run.workflow_hash)
+        except ContentDamagedError as error:
+            error.session = self.session.session
+            raise
 
     def all_pending(self, nodes: Iterable[Node]) -> tuple[PendingStep | None, ...]:
         """Return what is pending at each of these nodes, see `pending`.

@@ -15,7 +15,7 @@ from interlock.store.local.definitions import DefinitionFiles
 from interlock.store.local.files import FileOps, OsFiles
 from interlock.store.local.keyring import KeyRingFile
 from interlock.store.local.locks import Locks, OsLocks
-from interlock.store.local.rounds import at_once, in_order
+from interlock.store.local.rounds import BySpeed, in_order
 from interlock.store.local.session.beginning import removed_if_unused
 from interlock.store.local.session.stored_sessions import StoredSessions
 from interlock.store.local.session.summary_cache import SummaryCache
@@ -59,7 +59,7 @@ class LocalStore:
         self._locks = locks or OsLocks(root)
         self._content = ContentFiles(self._files, now_s)
         # Only the real disk is asked for several things at once.
-        self._sync_round = at_once if files is None else in_order
+        self._sync_round = BySpeed() if files is None else in_order
         self._mutex = threading.Lock()
         self._made_log: SessionLog | None = None
         self._stored = StoredSessions(self._files)

@@ -1,0 +1,103 @@
+"""Writes lines to the client: never blocks the caller, and keeps their order."""
+
+import errno
+import os
+import queue
+import select
+import stat
+import sys
+import threading
+from collections.abc import Callable
+
+from interlock.kernel.budgets import FLUSH_SECONDS_MAX, UNREAD_LINES_MAX
+
+
+class Output:
+    """Writes whole lines, in order, from a thread of its own, or at once where that cannot wait.
+
+    A line that a pipe has room for is written by the caller, which saves waking the thread. After the client has closed
+    the pipe, further lines are dropped.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._lines: queue.Queue[memoryview | None] = queue.Queue()
+        self._thread: threading.Thread | None = None
+        self._order = threading.Lock()
+        self._room = _poll_of_pipe(descriptor)
+        self._on_broken: Callable[[], None] | None = None
+        self._is_broken = False
+        self.failure: OSError | None = None
+        """Why stdout failed, unless the client merely closed it."""
+
+    def start(self, *, on_broken: Callable[[], None]) -> None:
+        """Start writing; `on_broken` is called once, when nothing can be written any more, from the thread that saw it.
+
+        It must be safe in any thread.
+        """
+        self._on_broken = on_broken
+        self._thread = threading.Thread(target=self._write_lines, name="stdout", daemon=True)
+        self._thread.start()
+
+    def put(self, line: bytes) -> None:
+        """Write one line if that cannot wait, else queue it; never blocks."""
+        unwritten = memoryview(line)
+        with self._order:
+            # While a queued line is written, it is unfinished. So never two threads write.
+            if self._room is not None and not self._lines.unfinished_tasks:
+                while unwritten and self._room.poll(0):
+                    # A pipe that is ready has room for this much.
+                    unwritten = unwritten[self._write(unwritten[: select.PIPE_BUF]) :]
+            if unwritten:
+                self._lines.put(unwritten)
+
+    def wait_while_congested(self) -> None:
+        """Block until the client has read its backlog, if that is too long."""
+        if self._lines.qsize() > UNREAD_LINES_MAX:
+            self._lines.join()
+
+    def finish(self) -> None:
+        """Wait, but not for ever, until every line is written."""
+        assert self._thread is not None, "finish comes after start"
+        self._lines.put(None)
+        self._thread.join(FLUSH_SECONDS_MAX)
+
+    def _write_lines(self) -> None:
+        while (unwritten := self._lines.get()) is not None:
+            while unwritten:
+                unwritten = unwritten[self._write(unwritten) :]
+            self._lines.task_done()
+
+    def _write(self, unwritten: memoryview) -> int:
+        """Write once; return how many bytes need not be written again: all of them once the pipe is broken."""
+        if self._is_broken:
+            return len(unwritten)
+        try:
+            return os.write(self._descriptor, unwritten)
+        except OSError as error:
+            self._is_broken = True
+            self.failure = None if _is_hang_up(error) else error
+            assert self._on_broken is not None, "writing comes after start"
+            self._on_broken()
+            return len(unwritten)
+
+
+def _poll_of_pipe(descriptor: int) -> "select.poll | None":
+    """Return what says whether a pipe has room for `PIPE_BUF` bytes; None for anything else, and where it cannot say.
+
+    If another process writes to the same pipe, its bytes may come in between; then a write may wait for the client.
+    """
+    try:
+        is_pipe = stat.S_ISFIFO(os.fstat(descriptor).st_mode)
+    except OSError:
+        return None
+    if not is_pipe or sys.platform != "linux":
+        return None
+    poll = select.poll()
+    poll.register(descriptor, select.POLLOUT)
+    return poll
+
+
+def _is_hang_up(error: OSError) -> bool:
+    # Windows reports a closed pipe as an invalid argument.
+    return isinstance(error, ConnectionError) or error.errno == errno.EINVAL
