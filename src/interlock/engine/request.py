@@ -15,7 +15,7 @@ from interlock.record.content import WHOLE_NOTES_CONTENT_TYPE
 
 NOTES_BLANK = Blank()
 """The notes that an answer asks for. The sentence of its call says that the agent writes them (ANS-22)."""
-NOTES_IN_TEXT = "the outcome of this step: what you wrote, found or decided"
+NOTES_IN_TEXT = "the result of this step, written by you"
 """What the text of an answer says of the notes. Sent back, it is no evidence."""
 
 IN_TEXT = ("this step", "`continue_workflow`")
