@@ -25,7 +25,7 @@ IN_STRUCTURE = ("the step in pending.prompt", "this tool")
 
 def report_instruction(step: str, tool: str) -> str:
     """Return what an answer says before the call that reports a step; sent back as notes, it is no evidence."""
-    return f"Do {step} now. Then call {tool} with"
+    return f"Do {step} now: write its result. Then call {tool} with"
 
 
 ARTIFACT_CONTENT_TYPE = "application/json"

@@ -39,7 +39,7 @@ _WORKFLOW = {
 
 
 def _open(artifact: Mapping[str, Any]) -> Mapping[str, object]:
-    """Return what has to change of a review, with its choices; the rest must be as it was sent."""
+    """Return what has to change of a review, with its choices; the rest must be unchanged."""
     shown = amended(artifact, _REVIEW, artifact_outline(_REVIEW))
     blanks = {name: value.choices for name, value in shown.items() if isinstance(value, Blank)}
     for name, value in shown.items():
@@ -62,7 +62,7 @@ def _open(artifact: Mapping[str, Any]) -> Mapping[str, object]:
     ],
 )
 def test_only_what_has_to_change_is_asked_for(change: Mapping[str, Any], left: Mapping[str, Any]) -> None:
-    """A verdict follows its findings. Where findings are missing, nobody is led to the better verdict."""
+    """A verdict follows its findings. Where findings are missing, the call does not lead to the better verdict."""
     assert _open({**_CLEAN, **change}) == left
 
 

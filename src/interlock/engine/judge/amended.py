@@ -18,7 +18,7 @@ from interlock.plan.records import PlanNode
 def amended_outlines(
     workflow: CompiledWorkflow, node: PlanNode, sent: Sequence[Mapping[str, Json]]
 ) -> tuple[Mapping[str, Outline], ...]:
-    """Return the artifacts that a step asks for after a refusal; of its contract's, what may stay as it was sent."""
+    """Return the artifacts that a step asks for after a refusal; of its contract's, what may stay unchanged."""
     outlines = artifact_outlines(workflow, node)
     pack = workflow.packs.get(node.evidence_schema_ref or "")
     if not outlines or pack is None or pack.artifact_schema is None or is_rated(node):

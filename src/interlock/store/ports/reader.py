@@ -148,7 +148,7 @@ class SessionReader(Protocol):
         ...
 
     def is_stored(self, session: SessionId) -> bool:
-        """Say whether a session exists, as `sessions` lists it, without looking at the others.
+        """Say whether a session exists, as `sessions` lists it, without reading the others.
 
         Raises:
             StoreFailureError: The disk failed.
