@@ -292,7 +292,7 @@ class _Chat:
             path = str(blank["path"])
             if path.endswith("notesMarkdown"):
                 notes = notes_for(run.reading.wants, notes_on(task, run.reading.title))
-                if "are those of an earlier step" in run.reading.refusal:
+                if "are those of the step before" in run.reading.refusal:
                     notes += f" Done once more, for the report that begins {str(run.token)[:24]}."
                 return notes
             if path == "output.artifacts":

@@ -15,6 +15,8 @@ from interlock.testing.harness import Harness
 ASKING = asking(show=["notes.a", "goal"])
 STOPS_MAX = 400
 """More stops than a page of these tests has."""
+REPLACED_MAX = 5
+"""A page of these tests is replaced at most a few times, after its last change."""
 CONTROLS = """() => {
   const focusable = "a[href], button, input:not([type=hidden]), select, textarea, summary, [tabindex='0']";
   const groups = new Set();
@@ -35,18 +37,25 @@ FOCUSED = """() => {
   return one === document.body ? null : { stop: stop || "", is_seen, html: one.outerHTML.slice(0, 120) };
 }"""
 """Describes the element that has the focus: its mark, and whether a person sees that it has it."""
+MARKED = "() => [...document.querySelectorAll('[data-stop]')].map((one) => one.dataset.stop)"
 OUTER = "(one) => one.outerHTML.slice(0, 120)"
 
 
 def missed_on(page: Page) -> list[str]:
     """Return the controls of a page that Tab does not reach, or that do not show that they have the focus."""
-    wanted: list[str] = page.evaluate(CONTROLS)
-    assert len(wanted) > 1, page.url
-    reached, unseen = stops(page)
-    return [
-        *(page.locator(f"[data-stop='{one}']").first.evaluate(OUTER) for one in wanted if one not in reached),
-        *unseen,
-    ]
+    for _ in range(REPLACED_MAX):
+        wanted: list[str] = page.evaluate(CONTROLS)
+        assert len(wanted) > 1, page.url
+        reached, unseen = stops(page)
+        marked: list[str] = page.evaluate(MARKED)
+        if set(wanted) <= set(marked):
+            return [
+                *(page.locator(f"[data-stop='{one}']").first.evaluate(OUTER) for one in wanted if one not in reached),
+                *unseen,
+            ]
+        # A newer version of the page has taken the place of the marked controls.
+        page.reload()
+    raise AssertionError(f"{page.url} was replaced {REPLACED_MAX} times")
 
 
 def stops(page: Page) -> tuple[list[str], list[str]]:
