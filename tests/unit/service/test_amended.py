@@ -59,6 +59,10 @@ def _open(artifact: Mapping[str, Any]) -> Mapping[str, object]:
         ({"confidence": "very"}, {"confidence": ("high", "medium", "low")}),
         ({"summary": "<what you reviewed>"}, {"summary": ()}),
         ({"findings": [{"severity": "nit"}], "verdict": "minor"}, {"findings": ()}),
+        (
+            {"findings": [_MINOR], "summary": "<the result>"},
+            {"verdict": ("clean", "minor", "blocking"), "findings": (), "summary": ()},
+        ),
     ],
 )
 def test_only_what_has_to_change_is_asked_for(change: Mapping[str, Any], left: Mapping[str, Any]) -> None:

@@ -1,10 +1,10 @@
 """What is left to change of an artifact that was refused: what its contract accepts of it is kept (EVID-13)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
-from interlock.engine.judge.evidence import artifact_outlines, is_rated, schema_errors
+from interlock.engine.judge.evidence import artifact_fault, artifact_outlines, is_rated, schema_errors
 from interlock.engine.judge.own_words import text_in_two_fields
 from interlock.engine.judge.schema_words import is_lack, reasons_of
 from interlock.engine.request import sample_left
@@ -13,6 +13,9 @@ from interlock.kernel.budgets import EVIDENCE_ECHO_BYTES_MAX
 from interlock.kernel.canonical import Json, canonical_bytes
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.records import PlanNode
+
+if TYPE_CHECKING:
+    from jsonschema import ValidationError
 
 
 def amended_outlines(
@@ -41,9 +44,12 @@ def amended(
     errors, kept = schema_errors(artifact, schema), _kept(artifact, schema, outline)
     if errors and all(reasons_of(error, schema) and not is_lack(error) for error in errors):
         for name, blank in outline.items():
-            if isinstance(blank, Blank) and (choices := _other_choices(artifact, name, blank, schema)):
-                return kept | {name: replace(blank, choices=choices)}
-    at_fault = _at_fault(artifact, schema, outline)
+            if not isinstance(blank, Blank):
+                continue
+            fine = [one for one in blank.choices if artifact_fault({**artifact, name: one}, schema, outline) is None]
+            if fine:
+                return kept | {name: replace(blank, choices=tuple(fine))}
+    at_fault = _at_fault(artifact, errors, schema, outline)
     if not errors and not at_fault:
         return outline
     sound = {name: value for name, value in kept.items() if name not in at_fault}
@@ -62,19 +68,15 @@ def _kept(
     return kept | {name: value for name, value in artifact.items() if name in known and name not in outline}
 
 
-def _other_choices(
-    artifact: Mapping[str, Json], name: str, blank: Blank, schema: Mapping[str, Json]
-) -> tuple[Json, ...]:
-    """Return the choices in one field with which an artifact meets its contract."""
-    return tuple(one for one in blank.choices if not schema_errors({**artifact, name: one}, schema))
-
-
 def _at_fault(
-    artifact: Mapping[str, Json], schema: Mapping[str, Json], outline: Mapping[str, Outline]
+    artifact: Mapping[str, Json],
+    errors: "Iterable[ValidationError]",
+    schema: Mapping[str, Json],
+    outline: Mapping[str, Outline],
 ) -> frozenset[str]:
-    """Return the fields that cannot stay as they were sent."""
+    """Return the fields that cannot stay as they were sent; `errors` are those of the schema."""
     names = set[str]()
-    for error in schema_errors(artifact, schema):
+    for error in errors:
         names |= {str(error.absolute_path[0])} if error.absolute_path else set[str]()
         names |= reasons_of(error, schema).keys()
     left = sample_left(dict(artifact), outline)
