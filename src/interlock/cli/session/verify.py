@@ -89,14 +89,14 @@ def _select_sessions(options: argparse.Namespace) -> _Selection:
     store = open_chosen_reader(options)
     wanted = named_sessions(store, options.sessions)
     with answered_by_store():
-        known = store.sessions()
-    unknown = [name for name in wanted if name not in known]
+        names = wanted or store.sessions()
+        unknown = [name for name in wanted if not store.is_stored(name)]
     if unknown:
         message = f"There is no session {unknown[0]!r} in this data directory."
         raise StopError(
             message, "Leave out the id to verify all sessions.", exit_code=1, code=ErrorCode.SESSION_NOT_FOUND
         )
-    return _Selection(reader=store, names=wanted or known)
+    return _Selection(reader=store, names=names)
 
 
 def _read_file(file: str) -> _Selection:

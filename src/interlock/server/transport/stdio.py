@@ -1,8 +1,7 @@
 """The server on this process's stdin and stdout, with our own reader and writer around the SDK.
 
-Three threads meet here. The reader waits on stdin and judges lines; the event loop, which runs the SDK, owns
-all state; the writer puts on stdout what cannot be written at once, so a client that does not read never stalls the
-loop.
+Three threads meet here. The reader waits on stdin and judges lines; the event loop, which runs the SDK, owns all state;
+the writer puts on stdout what cannot be written at once, so a client that does not read never stalls the loop.
 The SDK's own transport is not used: it drops malformed lines without an answer, loses the answer of a call if stdin
 ends first, and on SIGINT waits until stdin ends.
 """

@@ -1,7 +1,6 @@
 """A run with its session and its workflow: from these, answers name the run and its steps."""
 
-from collections.abc import Generator, Iterable
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import replace
 
 from interlock.engine.answer.parts import RunView, title_in_code
@@ -9,6 +8,7 @@ from interlock.engine.answer.structure import LoopPass
 from interlock.engine.template import rendered_line, with_loop_variables
 from interlock.engine.walk.items import ItemMissingError, load_lists
 from interlock.kernel.frozen import frozen
+from interlock.kernel.ids import SessionId
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.record.snapshot import (
     ExecutionSnapshot,
@@ -31,6 +31,21 @@ class StepLabel:
     title: str
     number: int
     loop: LoopPass | None = None
+
+
+@frozen
+class _NamedSession:
+    """Names the session in an error about its content. A class, because a recap enters it for hundreds of nodes."""
+
+    session: SessionId
+
+    def __enter__(self) -> None:
+        """Do nothing."""
+
+    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
+        """Name the session."""
+        if isinstance(error, ContentDamagedError):
+            error.session = self.session
 
 
 @frozen
@@ -80,13 +95,8 @@ class RunContext:
         with self._naming_the_session():
             return self.plans.snapshot(node.snapshot, self.run.workflow_hash)
 
-    @contextmanager
-    def _naming_the_session(self) -> Generator[None]:
-        try:
-            yield
-        except ContentDamagedError as error:
-            error.session = self.session.session
-            raise
+    def _naming_the_session(self) -> "_NamedSession":
+        return _NamedSession(session=self.session.session)
 
     def frames(self, node: Node) -> tuple[LoopFrame, ...]:
         """Return the loops that are running at a node, with the lists of loops over lists.
@@ -121,12 +131,8 @@ class RunContext:
         Raises:
             ContentDamagedError: The node's snapshot is missing or damaged.
         """
-        # A recap asks this for hundreds of nodes, so without a context manager.
-        try:
+        with self._naming_the_session():
             return self.plans.pending(node.snapshot, self.run.workflow_hash)
-        except ContentDamagedError as error:
-            error.session = self.session.session
-            raise
 
     def all_pending(self, nodes: Iterable[Node]) -> tuple[PendingStep | None, ...]:
         """Return what is pending at each of these nodes, see `pending`.
