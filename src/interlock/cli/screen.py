@@ -5,12 +5,12 @@ import re
 import sys
 import textwrap
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import replace
 
 from interlock.define.diagnostics import Diagnostic, Diagnostics
 from interlock.kernel.budgets import CELL_CHARS_MIN, TERMINAL_CHARS_MIN
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import ErrorCode, InterlockError, Refusal, RetryKind
+from interlock.kernel.frozen import replace
 from interlock.kernel.text import flat, printable
 
 _PLACE_IN_MESSAGE = re.compile(r"Line (\d+)(?:, column (\d+))?")

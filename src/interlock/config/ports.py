@@ -1,13 +1,13 @@
 """The ports of all use cases over a data directory, as the user's configuration sets them."""
 
 import os
-from dataclasses import replace
 
 from interlock.config.applied import applied_config_hash
 from interlock.config.checks import LocalChecks
 from interlock.config.settings import Settings, workflow_sources
 from interlock.engine.outside import SentEvent
 from interlock.kernel.errors import Refusal
+from interlock.kernel.frozen import replace
 from interlock.kernel.ids import RunId, SessionId
 from interlock.service.clock import NoTrace, StderrTrace
 from interlock.service.outside.dispatch import SYSTEM, Dispatcher, Sender

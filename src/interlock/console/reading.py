@@ -2,13 +2,14 @@
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
 from interlock.console.followed import FollowedHistories
 from interlock.console.log_cache import Reading, Readings, RecentVersions, ViewKey
 from interlock.kernel.errors import ErrorCode, Refusal
+from interlock.kernel.frozen import replace
 from interlock.kernel.ids import Digest, NodeId, RunId, SessionId
 from interlock.service.audit.damage import Viewed
 from interlock.service.audit.proof import Proof, prove_session

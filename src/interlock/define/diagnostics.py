@@ -1,7 +1,6 @@
 """Diagnostics of a workflow document: each says where the fault is, what was found, and how to fix it."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 from difflib import get_close_matches
 from typing import Literal, TypeAlias
 
@@ -15,7 +14,7 @@ from interlock.kernel.budgets.workflow import (
     GUESSED_NAME_CHARS_MAX,
 )
 from interlock.kernel.canonical import Json
-from interlock.kernel.frozen import frozen
+from interlock.kernel.frozen import frozen, replace
 from interlock.kernel.text import one_line
 
 DiagnosticCode = Literal[

@@ -1,12 +1,12 @@
 """Explains to authors why their file was read in the other dialect than they expected."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from types import ModuleType
 from typing import Literal
 
 from interlock.define.diagnostics import Diagnostic, Diagnostics
 from interlock.define.parts import Part
+from interlock.kernel.frozen import replace
 
 Dialect = Literal["native", "workrail"]
 

@@ -1,7 +1,5 @@
 """Detects the dialect of a workflow document and parses it. Every fault is reported, not only the first."""
 
-from dataclasses import replace
-
 from interlock.define.diagnostics import Diagnostics, fault, has_errors
 from interlock.define.dialects import Dialect, explain_dialect
 from interlock.define.document import WorkflowDocument
@@ -10,7 +8,7 @@ from interlock.kernel.budgets.workflow import (
     STEPS_MAX,
 )
 from interlock.kernel.canonical import Json
-from interlock.kernel.frozen import frozen
+from interlock.kernel.frozen import frozen, replace
 
 
 @frozen

@@ -1,7 +1,5 @@
 """Checks the patterns of one workflow file, each by itself and all together against a total size."""
 
-from dataclasses import replace
-
 from interlock.decide.pattern_match import find_pattern_fault
 from interlock.decide.pattern_size import pattern_size
 from interlock.define.diagnostics import Diagnostic, fault
@@ -10,6 +8,7 @@ from interlock.kernel.budgets.workflow import (
     PATTERN_SIZE_MAX,
     PATTERNS_SIZE_MAX,
 )
+from interlock.kernel.frozen import replace
 
 _SYNTAX = "Use RE2 syntax: no look-around, no back-references."
 _SMALLER = "Use fewer repetitions or fewer character classes: each class such as `\\p{L}` counts 1500."

@@ -5,7 +5,7 @@ It keeps the tokens: no model sees one.
 
 import json
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import field
 from typing import Any, Protocol, cast
 
 import anyio
@@ -15,7 +15,7 @@ from mcp.shared.exceptions import MCPError
 from interlock.drive.faults import Fault, ServerRefusal, TurnError, server_rule
 from interlock.drive.record import RunHistory, parse_history
 from interlock.kernel.canonical import Json
-from interlock.kernel.frozen import frozen
+from interlock.kernel.frozen import frozen, replace
 
 NO_PERSON = "interlock/noPerson"
 """The capability with which a client declares that it speaks for no person, so that no claim of it opens a gate."""

@@ -4,7 +4,7 @@ Phase 6 is that call: it reports the step if the model reported it, and saves a 
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from typing import cast
 
 import anyio
@@ -47,7 +47,7 @@ from interlock.drive.tools.toolbox import Toolbox, input_fault
 from interlock.drive.tools.workspace import Workspace
 from interlock.kernel.budgets.drive import MODEL_TEXT_CHARS_MAX, TOKENS_PER_PRICE
 from interlock.kernel.canonical import Json
-from interlock.kernel.frozen import frozen
+from interlock.kernel.frozen import frozen, replace
 
 Input = tuple[str, str]
 """What a turn receives in addition to the results of calls: its format, and its text."""

@@ -1,7 +1,6 @@
 """Decides whether a run ends otherwise than by its last step: only a person ends one (END-5, END-6). Pure."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TypeAlias, cast, get_args
 
 from pydantic import ValidationError
@@ -10,7 +9,7 @@ from interlock.engine.gates import NO_APPROVAL, Answered, Question, QuestionItem
 from interlock.engine.request import Request
 from interlock.kernel.budgets import AUTHORED_SHARE_BYTES_MAX, WORK_NOTE_BYTES_MAX, WORK_REF_BYTES_MAX, WORK_REFS_MAX
 from interlock.kernel.canonical import Json, digest_of_bytes
-from interlock.kernel.frozen import frozen
+from interlock.kernel.frozen import frozen, replace
 from interlock.kernel.ids import RunId, SessionId
 from interlock.kernel.text import one_line
 from interlock.record.append_plan import AppendPlan, EventDraft

@@ -1,13 +1,13 @@
 """The evidence that an agent sends, parsed and within its budgets: the only form in which it is checked."""
 
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import field
 
 from interlock.engine.gates import NO_APPROVAL, ApprovalContext
 from interlock.kernel.blanks import Blank, Outline
 from interlock.kernel.budgets import NOTES_BYTES_MAX
 from interlock.kernel.canonical import Json, canonical_bytes, digest_of, digest_of_bytes
-from interlock.kernel.frozen import frozen
+from interlock.kernel.frozen import frozen, replace
 from interlock.kernel.ids import Digest
 from interlock.kernel.text import truncated
 from interlock.record.base import Preferences

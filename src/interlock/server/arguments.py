@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TypeAlias, cast
 
 from pydantic import ValidationError
@@ -21,6 +20,7 @@ from interlock.kernel.budgets import (
 )
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import Correction, ErrorCode, Refusal
+from interlock.kernel.frozen import replace
 from interlock.kernel.json_bounds import Excess, JsonBounds, find_excess
 from interlock.kernel.text import one_line
 from interlock.server.corrected import corrected_call, renamed, suggested_place

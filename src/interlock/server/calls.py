@@ -8,7 +8,6 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import nullcontext
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias, cast
@@ -31,6 +30,7 @@ from interlock.kernel.budgets import (
 )
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import ErrorCode, Refusal, RetryKind
+from interlock.kernel.frozen import replace
 from interlock.kernel.ids import SessionId
 from interlock.kernel.text import one_line
 from interlock.record.events import Actor

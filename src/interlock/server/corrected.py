@@ -4,7 +4,6 @@ import itertools
 import json
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import replace
 
 from interlock.define.diagnostics import suggest_name
 from interlock.engine.answer.model import WORKFLOW_BLANK
@@ -19,6 +18,7 @@ from interlock.kernel.budgets import (
 )
 from interlock.kernel.canonical import Json, nests_deeper_than
 from interlock.kernel.errors import Correction, ErrorCode, Refusal
+from interlock.kernel.frozen import replace
 from interlock.kernel.text import utf8_bytes
 from interlock.server.tools.contract import ObjectArgument, Tool
 from interlock.server.tools.evidence import NESTED

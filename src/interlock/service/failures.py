@@ -3,11 +3,9 @@
 No text of an exception that could contain a path or a library name reaches the caller.
 """
 
-from dataclasses import replace
-
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import Correction, ErrorCode, Refusal, RetryKind
-from interlock.kernel.frozen import frozen
+from interlock.kernel.frozen import frozen, replace
 from interlock.kernel.ids import SessionId
 from interlock.record.errors import UnknownVersionError
 from interlock.service.run.advice import advise_by_health

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import field, replace
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, Self
 
@@ -11,7 +11,7 @@ from interlock.channels.check import CheckFault, PlacedCheck
 from interlock.engine.gates import AppAnswers, GateClaims
 from interlock.engine.outside import SourceKey
 from interlock.kernel.budgets import ARTIFACT_BYTES_MAX, SUMMARY_RUNS_MAX
-from interlock.kernel.frozen import frozen
+from interlock.kernel.frozen import frozen, replace
 from interlock.kernel.ids import Digest, NodeId, RunId, SessionId
 from interlock.kernel.progress import Progress, report_nothing
 from interlock.record.append_plan import AppendPlan, Stamps

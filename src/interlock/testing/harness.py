@@ -16,7 +16,7 @@ import itertools
 import json
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import field, replace
+from dataclasses import field
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
@@ -37,7 +37,7 @@ from interlock.kernel.budgets.workflow import (
 )
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import ErrorCode, Refusal
-from interlock.kernel.frozen import frozen
+from interlock.kernel.frozen import frozen, replace
 from interlock.kernel.ids import SessionId, SigningKey, SourceKind
 from interlock.record.base import TokenFormat
 from interlock.record.events import Event, parse_event

@@ -8,12 +8,12 @@ if the data outlives the store.
 import threading
 import time
 from abc import ABC, abstractmethod
-from dataclasses import replace
 from typing import Self
 
 from interlock.kernel.budgets import LOCK_WAIT_MS_MAX
 from interlock.kernel.canonical import digest_of_bytes
 from interlock.kernel.errors import InterlockError
+from interlock.kernel.frozen import replace
 from interlock.kernel.ids import Digest, SessionId, SnapshotRef, WorkflowHash, derived_id
 from interlock.kernel.uuids import derived_uuid
 from interlock.record.append_plan import AppendPlan, EventDraft, Stamps

@@ -4,9 +4,9 @@ The suite sets no clock: its sweeps use a time long after the last write.
 """
 
 from collections.abc import Collection
-from dataclasses import replace
 
 from interlock.kernel.budgets import RETENTION_PINS_MAX
+from interlock.kernel.frozen import replace
 from interlock.kernel.ids import SessionId, derived_id
 from interlock.record.append_plan import AppendPlan
 from interlock.store.ports.errors import ContentDamagedError, SessionsMissingError, TooManyPinsError, UpkeepBusyError

@@ -5,12 +5,12 @@ such as a node whose parent is missing: the log is damaged.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from types import MappingProxyType
 from typing import assert_never
 
 from rpds import HashTrieMap, HashTrieSet
 
+from interlock.kernel.frozen import replace
 from interlock.kernel.ids import LABEL_CHARS, EventId, NodeId, RunId, ack_attempt, tag_of
 from interlock.record import events as ev
 from interlock.record import payloads as data

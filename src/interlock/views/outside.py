@@ -4,12 +4,11 @@ A part of the fold (`views.session`): immutable, and applying an event costs the
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 
 from rpds import HashTrieMap, HashTrieSet, List
 
 from interlock.kernel.errors import InterlockError
-from interlock.kernel.frozen import frozen
+from interlock.kernel.frozen import frozen, replace
 from interlock.kernel.ids import EventId, IntentId, NodeId, RunId
 from interlock.record import events as ev
 from interlock.record.world import (

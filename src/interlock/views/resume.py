@@ -1,12 +1,11 @@
 """Find the runs that match a query, best first: strict tiers, no scores (RES-1)."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from typing import Literal, get_args
 
 from interlock.kernel.budgets import BRANCH_DIGEST_CHARS, SHORT_STRING_CHARS_MAX
 from interlock.kernel.canonical import digest_of_bytes
-from interlock.kernel.frozen import frozen
+from interlock.kernel.frozen import frozen, replace
 from interlock.kernel.ids import Digest, RunId, SessionId
 from interlock.kernel.matching import NO_WORDS, Closeness, Words, match_texts
 from interlock.kernel.text import TRUNCATION_MARKER

@@ -1,9 +1,8 @@
 """A run as a graph, with its preferred tip (READ-3)."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 
-from interlock.kernel.frozen import frozen
+from interlock.kernel.frozen import frozen, replace
 from interlock.kernel.ids import NodeId, RunId, fork_attempt, node_of_attempt
 from interlock.views.session import Node, Session
 

@@ -1,12 +1,13 @@
 """Values behave as frozen dataclasses of the standard library with slots do."""
 
 import copy
+import dataclasses
 from collections.abc import Callable
-from dataclasses import FrozenInstanceError, asdict, dataclass, field, fields, replace
+from dataclasses import FrozenInstanceError, asdict, dataclass, field, fields
 
 import pytest
 
-from interlock.kernel.frozen import frozen
+from interlock.kernel.frozen import frozen, replace
 
 
 @frozen
@@ -125,10 +126,31 @@ def test_its_fields_cannot_change_and_no_other_can_be_added() -> None:
 def test_the_tools_of_the_standard_library_know_it() -> None:
     point = Point(x=1, names=["a"])
     assert [one.name for one in fields(Marked)] == ["x", "y", "names", "mark", "length"]
-    assert replace(point, y=3) == Point(x=1, y=3)
+    assert dataclasses.replace(point, y=3) == Point(x=1, y=3)
     assert asdict(point) == {"x": 1, "y": 0, "names": ["a"]}
     for same in (copy.copy(point), copy.deepcopy(point)):
         assert same == point
         assert same.names == ["a"]
     assert repr(point) == repr(Standard(x=1)).replace("Standard", "Point")
     assert Point.__doc__ == "A place."
+
+
+@pytest.mark.parametrize("value", [Point(x=1, names=["a"]), Marked(x=1, y=2), Own(x=1), Standard(x=1, y=2)])
+def test_a_copy_has_the_changed_fields_and_all_others(value: Point | Own | Standard) -> None:
+    for _ in range(2):  # the first copy of a class is made otherwise
+        changed = replace(value, x=7)
+        expected = dataclasses.replace(value, x=7)
+        assert type(changed) is type(expected) is type(value)
+        for one in fields(value):
+            assert getattr(changed, one.name) == getattr(expected, one.name)
+        assert value.x == 1
+    with pytest.raises(TypeError, match="z"):
+        replace(value, z=1)
+
+
+def test_a_copy_is_checked_as_an_instance_is() -> None:
+    assert replace(Marked(x=1, y=2), y=5).length == 6
+    with pytest.raises(ValueError, match="left of the origin"):
+        replace(Marked(x=1), x=-1)
+    with pytest.raises(ValueError, match="length"):
+        replace(Marked(x=1), length=4)

@@ -2,13 +2,14 @@
 
 import argparse
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from interlock.cli.options import place_arguments
 from interlock.cli.screen import StopError
+from interlock.kernel.frozen import replace
 from interlock.kernel.ids import Digest
 from interlock.service.report.run_list import is_source_visible, project_of
 from interlock.store.git import git_anchors

@@ -3,7 +3,7 @@
 import argparse
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from interlock.kernel.budgets.workflow import (
 )
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import ErrorCode
+from interlock.kernel.frozen import replace
 from interlock.kernel.ids import SourceKind
 from interlock.plan.compile.routines import Routine, RoutineLibrary, builtin_routines, routine_of
 from interlock.service.workflows.authoring import WorkflowAuthor

@@ -1,7 +1,6 @@
 """The native front end: parses a JSON value into the document model and reports every fault."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from itertools import islice
 from typing import cast
 
@@ -30,6 +29,7 @@ from interlock.kernel.budgets.workflow import (
     WORKFLOW_ID_CHARS_MAX,
 )
 from interlock.kernel.canonical import Json
+from interlock.kernel.frozen import replace
 from interlock.record.world import APPROVAL, CHECK
 
 CHECK_FIELDS: Mapping[str, str] = {

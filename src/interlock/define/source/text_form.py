@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from math import isfinite
 from typing import Literal, NoReturn, TypeAlias, cast
 
@@ -18,6 +17,7 @@ from interlock.kernel.budgets.workflow import (
     YAML_BYTES_MAX,
 )
 from interlock.kernel.canonical import SAFE_INTEGER_MAX, Json, NotCanonicalError, canonical_bytes
+from interlock.kernel.frozen import replace
 from interlock.kernel.json_bounds import Excess, JsonBounds, find_excess
 
 TextFormat = Literal["json", "yaml"]

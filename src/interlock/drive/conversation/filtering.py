@@ -2,14 +2,13 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import cast
 
 from interlock.drive.agent.profile import TextFilter
 from interlock.drive.conversation.messages import ContentPart, Message
 from interlock.drive.faults import Fault, TurnError
 from interlock.kernel.canonical import Json
-from interlock.kernel.frozen import frozen
+from interlock.kernel.frozen import frozen, replace
 
 REDACTED = "[redacted]"
 

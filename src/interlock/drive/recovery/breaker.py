@@ -1,9 +1,8 @@
 """A circuit breaker as a value: what is allowed now, and what an outcome makes of it. It reads no clock."""
 
-from dataclasses import replace
 from typing import Literal
 
-from interlock.kernel.frozen import frozen
+from interlock.kernel.frozen import frozen, replace
 
 Outcome = Literal["succeeded", "failed"]
 

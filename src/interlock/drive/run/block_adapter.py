@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from dataclasses import replace
 
 import anyio
 
@@ -14,6 +13,7 @@ from interlock.drive.models.protocol import InferenceRequest, Place, ToolSpec
 from interlock.drive.run.driver import Driver
 from interlock.drive.turn import Equipment
 from interlock.kernel.canonical import Json
+from interlock.kernel.frozen import replace
 from interlock.operations.adapter import Assignment, BaseAdapter, BlockFailedError, Condition, ExecutorInfo, WorkBlock
 
 OpenAgent = Callable[[], AbstractAsyncContextManager[Equipment]]

@@ -6,7 +6,7 @@ was killed is continued by the same rules.
 
 import json
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import anyio
 
@@ -19,6 +19,7 @@ from interlock.drive.tools.toolbox import Toolbox
 from interlock.drive.turn import Equipment
 from interlock.kernel.budgets.drive import DELEGATION_TRIES
 from interlock.kernel.canonical import Json
+from interlock.kernel.frozen import replace
 
 OpenMember = Callable[[str], Awaitable[Equipment]]
 """Returns what the drivers of another agent share, by the file of its profile. It is opened once."""

@@ -1,7 +1,6 @@
 """Drives a run to its end, one turn at a time. It changes nothing but by the tools of the server."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Literal
 
 from interlock.drive.client import Evidence, Position, StartOptions
@@ -21,7 +20,7 @@ from interlock.kernel.budgets.drive import (
     WAIT_PAUSE_S_MIN,
 )
 from interlock.kernel.canonical import Json
-from interlock.kernel.frozen import frozen
+from interlock.kernel.frozen import frozen, replace
 
 Settled = Literal["happened", "not_happened"]
 """What a person says of a call that was about to be made when its driver ended."""

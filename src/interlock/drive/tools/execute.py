@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
 
 import anyio
 
@@ -18,7 +17,7 @@ from interlock.drive.tools.tool import ResolvedTool, ToolContext
 from interlock.drive.tools.toolbox import input_fault
 from interlock.kernel.budgets.drive import TOOL_ARGUMENTS_BYTES_MAX, TOOL_OUTPUT_CHARS_MAX
 from interlock.kernel.canonical import Json, canonical_bytes
-from interlock.kernel.frozen import frozen
+from interlock.kernel.frozen import frozen, replace
 
 Ask = Callable[[str], Awaitable[bool]]
 """Asks the person at the terminal a question that is answered by yes or no."""

@@ -4,7 +4,6 @@ Pure: a first answer and its replay come from the same records through the same 
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from textwrap import indent
 from typing import Literal
 
@@ -32,7 +31,7 @@ from interlock.engine.request import IN_STRUCTURE, IN_TEXT, NOTES_BLANK, report_
 from interlock.kernel.blanks import Blank, Outline
 from interlock.kernel.canonical import Json, JsonScalar
 from interlock.kernel.errors import Refusal
-from interlock.kernel.frozen import frozen
+from interlock.kernel.frozen import frozen, replace
 from interlock.kernel.text import flat, quoted
 from interlock.plan.records import NOTES_CONTRACT
 from interlock.record.base import Preferences

@@ -1,7 +1,6 @@
 """What is left to change of an artifact that was refused: what its contract accepts of it is kept (EVID-13)."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from interlock.engine.judge.evidence import artifact_fault, artifact_outlines, is_rated, schema_errors
@@ -11,6 +10,7 @@ from interlock.engine.request import sample_left
 from interlock.kernel.blanks import Blank, Outline
 from interlock.kernel.budgets import EVIDENCE_ECHO_BYTES_MAX
 from interlock.kernel.canonical import Json, canonical_bytes
+from interlock.kernel.frozen import replace
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.records import PlanNode
 

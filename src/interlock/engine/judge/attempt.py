@@ -89,14 +89,15 @@ class Attempt:
     proof: ProofContext = NO_PROOF
     notifies: bool = False
     failed_verdict: Callable[[Artifacts], FailedVerdict | None] = lambda _: None
+    evidence: Request = field(init=False)
+    """The evidence to check: this request, completed by that of the refused attempt before it."""
 
-    @property
-    def evidence(self) -> Request:
-        """The evidence to check: this request, completed by that of the refused attempt before it."""
-        if self.earlier is None:
-            return self.request.in_stored_order()
-        earlier = without_faulty_divergence(self.workflow, self._pending(), self.earlier, self.attempt)
-        return self.request.over(earlier, unnamed=self._sole_assessment()).in_stored_order()
+    def __post_init__(self) -> None:
+        request = self.request
+        if self.earlier is not None:
+            earlier = without_faulty_divergence(self.workflow, self._pending(), self.earlier, self.attempt)
+            request = request.over(earlier, unnamed=self._sole_assessment())
+        object.__setattr__(self, "evidence", request.in_stored_order())
 
     def _pending(self) -> PlanNode:
         state = self.snapshot.state

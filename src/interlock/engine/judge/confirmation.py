@@ -5,7 +5,6 @@ that it is sent with.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Literal
 
 from interlock.engine.gates import Answered, Question, QuestionItem, asks_of
@@ -17,7 +16,7 @@ from interlock.engine.request import CONFIRMATION_KIND, PreferenceDelta, sample_
 from interlock.engine.template import rendered_line
 from interlock.kernel.blanks import Outline
 from interlock.kernel.canonical import Json
-from interlock.kernel.frozen import frozen
+from interlock.kernel.frozen import frozen, replace
 from interlock.plan.builtins.pack_schemas import PACK_SCHEMAS
 from interlock.plan.records import PlanNode
 from interlock.record.base import Preferences

@@ -1,11 +1,11 @@
 """Checks what steps send outside and what they wait for: reserved kinds, mirrored keys, fields of events."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
 from interlock.define import document as doc
 from interlock.define.diagnostics import Diagnostic, fault, guessed_fix
 from interlock.define.parts import INPUTS, AwaitEvent, ContextInput, EmitAction
+from interlock.kernel.frozen import replace
 
 SHOWN_PARTS = frozenset({"notes", "artifact", "check"})
 """The parts of a step that a person can be shown, as `<part>.<step>`."""

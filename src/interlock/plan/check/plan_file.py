@@ -4,7 +4,6 @@ A plan file is checked completely when it is read. It needs no compiler, so what
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from itertools import chain, islice
 
 from pydantic import ValidationError
@@ -16,6 +15,7 @@ from interlock.kernel.budgets.workflow import (
     DIAGNOSTICS_FOUND_MAX,
 )
 from interlock.kernel.canonical import Json
+from interlock.kernel.frozen import replace
 from interlock.plan.builtins.packs import PACKS
 from interlock.plan.check.plan_parts import check_parts
 from interlock.plan.check.validate import validate_plan

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from itertools import chain, islice
 
 from interlock.define import document as doc
@@ -21,7 +20,7 @@ from interlock.define.workflow_ids import classify_id, is_reserved, suggest_id
 from interlock.kernel.budgets.workflow import (
     DIAGNOSTICS_FOUND_MAX,
 )
-from interlock.kernel.frozen import frozen
+from interlock.kernel.frozen import frozen, replace
 from interlock.kernel.ids import SourceKind
 from interlock.plan import records
 from interlock.plan.builtins.features import FEATURES

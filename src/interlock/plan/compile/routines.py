@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import field
 from functools import cache
 
 from interlock.define import document as doc
 from interlock.kernel.canonical import Json
-from interlock.kernel.frozen import frozen
+from interlock.kernel.frozen import frozen, replace
 from interlock.plan.builtins.templates import TEMPLATES
 
 ROUTINE_NAMESPACE = "wr.templates.routine."

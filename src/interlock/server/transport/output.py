@@ -26,16 +26,19 @@ class Output:
         self._order = threading.Lock()
         self._room = _poll_of_pipe(descriptor)
         self._on_broken: Callable[[], None] | None = None
+        self._on_drained: Callable[[], None] | None = None
         self._is_broken = False
+        self._is_awaited = False
         self.failure: OSError | None = None
         """Why stdout failed, unless the client merely closed it."""
 
-    def start(self, *, on_broken: Callable[[], None]) -> None:
-        """Start writing; `on_broken` is called once, when nothing can be written any more, from the thread that saw it.
+    def start(self, *, on_broken: Callable[[], None], on_drained: Callable[[], None] | None = None) -> None:
+        """Start writing. Both callbacks must be safe in any thread.
 
-        It must be safe in any thread.
+        `on_broken` is called once, when nothing can be written any more; `on_drained` when the client has read its
+        backlog after `is_congested` was true.
         """
-        self._on_broken = on_broken
+        self._on_broken, self._on_drained = on_broken, on_drained
         self._thread = threading.Thread(target=self._write_lines, name="stdout", daemon=True)
         self._thread.start()
 
@@ -51,10 +54,11 @@ class Output:
             if unwritten:
                 self._lines.put(unwritten)
 
-    def wait_while_congested(self) -> None:
-        """Block until the client has read its backlog, if that is too long."""
-        if self._lines.qsize() > UNREAD_LINES_MAX:
-            self._lines.join()
+    def is_congested(self) -> bool:
+        """Say whether the client has to read its backlog first. If so, `on_drained` will be called."""
+        with self._order:
+            self._is_awaited = self._lines.qsize() > UNREAD_LINES_MAX
+            return self._is_awaited
 
     def finish(self) -> None:
         """Wait, but not for ever, until every line is written."""
@@ -67,6 +71,11 @@ class Output:
             while unwritten:
                 unwritten = unwritten[self._write(unwritten) :]
             self._lines.task_done()
+            with self._order:
+                is_drained = self._is_awaited and not self._lines.unfinished_tasks
+                self._is_awaited = self._is_awaited and not is_drained
+            if is_drained and self._on_drained is not None:
+                self._on_drained()
 
     def _write(self, unwritten: memoryview) -> int:
         """Write once; return how many bytes need not be written again: all of them once the pipe is broken."""

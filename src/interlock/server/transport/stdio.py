@@ -1,7 +1,7 @@
 """The server on this process's stdin and stdout, with our own reader and writer around the SDK.
 
-Three threads meet here. The reader waits on stdin and judges lines; the event loop, which runs the SDK, owns all state;
-the writer puts on stdout what cannot be written at once, so a client that does not read never stalls the loop.
+The event loop, which runs the SDK, reads stdin and judges lines. A second thread puts on stdout what cannot be written
+at once, so a client that does not read never stalls the loop. Where the loop cannot watch stdin, a third one reads it.
 The SDK's own transport is not used: it drops malformed lines without an answer, loses the answer of a call if stdin
 ends first, and on SIGINT waits until stdin ends.
 """
@@ -12,7 +12,7 @@ import math
 import os
 import signal
 import threading
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
 from types import FrameType, TracebackType
@@ -35,13 +35,10 @@ from mcp_types import (
     RequestId,
 )
 
-from interlock.kernel.budgets import (
-    DRAIN_SECONDS_MAX,
-    READ_BYTES_MAX,
-    UNANSWERED_MAX,
-)
+from interlock.kernel.budgets import DRAIN_SECONDS_MAX, UNANSWERED_MAX
 from interlock.server.transport.descriptors import claim_descriptors
 from interlock.server.transport.front import Front
+from interlock.server.transport.input import open_input
 from interlock.server.transport.lines import LineSplitter, Message, Reject, Skip, judge_line
 from interlock.server.transport.output import Output
 
@@ -77,13 +74,10 @@ async def serve_stdio(
     """
     source, sink = (front.source, front.sink) if front is not None else claim_descriptors()
     output = Output(sink)
-    connection = _Connection(output, on_closing, front.answered if front is not None else {})
+    connection = _Connection(source, output, on_closing, front.answered if front is not None else {})
     with _closing_on_signals(connection.close_soon, front):
-        output.start(on_broken=connection.end_soon)
-        reader = threading.Thread(
-            target=_read_lines, args=(source, connection, output, front), name="stdin", daemon=True
-        )
-        reader.start()
+        output.start(on_broken=connection.end_soon, on_drained=connection.read_on_soon)
+        connection.start(front)
         try:
             await server.run(connection.messages, connection, server.create_initialization_options())
         finally:
@@ -102,7 +96,7 @@ class _Connection:
     """
 
     def __init__(
-        self, output: Output, on_closing: Callable[[], None] | None, answered: Mapping[RequestId, bytes]
+        self, source: int, output: Output, on_closing: Callable[[], None] | None, answered: Mapping[RequestId, bytes]
     ) -> None:
         self._answered = dict(answered)
         self._replayed = set(answered)
@@ -114,20 +108,28 @@ class _Connection:
         self._asked: set[RequestId] = set()
         self._is_closing = False
         self._patience: asyncio.TimerHandle | None = None
-        self._is_reader_waiting = False
-        self._readers_turn = threading.Semaphore(0)
+        self._lines = LineSplitter()
+        self._input = open_input(source, self._receive)
+        self._is_input_waiting = False
 
-    def offer(self, lines: list[bytes]) -> None:
-        """Judge lines and pass them to the loop. Blocks until the loop accepts more. Called by the reader's thread."""
-        judged = [judge_line(line) for line in lines]
-        wanted = [outcome for outcome in judged if not isinstance(outcome, Skip)]
-        if wanted:
-            self._call_soon(partial(self._take, wanted))
-            self._readers_turn.acquire()
+    def start(self, front: Front | None) -> None:
+        """Take what the front has read, and begin to read."""
+        if front is not None:
+            self._take(front.lines)
+            self._lines.feed(front.rest)
+        if front is not None and front.is_ended:
+            self._receive(b"")
+        else:
+            self._is_input_waiting = True
+            self._read_on()
 
     def close_soon(self) -> None:
         """Close the intake. Safe from any thread and from a signal handler."""
         self._call_soon(self._close)
+
+    def read_on_soon(self) -> None:
+        """Read on, because the client has read its backlog. Safe from any thread."""
+        self._call_soon(self._read_on)
 
     def end_soon(self) -> None:
         """End without a drain, because the client is gone. Safe from any thread."""
@@ -155,7 +157,7 @@ class _Connection:
             case JSONRPCRequest():
                 # Calls that wait for the client must not keep its response from being read.
                 self._asked.add(message.id)
-                self._let_reader_on()
+                self._read_on()
             case JSONRPCNotification(method="notifications/cancelled", params={"requestId": given_up}):
                 self._asked.discard(given_up)
             case JSONRPCResponse() | JSONRPCError() if message.id is not None:
@@ -182,18 +184,30 @@ class _Connection:
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(callback)
 
-    def _take(self, outcomes: list[Message | Reject]) -> None:
-        # If the intake is closed, the reader stays blocked: its next line must stay in the pipe.
-        if self._is_closing:
+    def _receive(self, chunk: bytes) -> None:
+        """Take the lines that a chunk ends; an empty one is the end of the stream. Then read on, now or later."""
+        try:
+            self._take(self._lines.feed(chunk) if chunk else [self._lines.rest()])
+        except BaseException:
+            # A server that reads no more must end, whatever stopped it.
+            self._close()
+            raise
+        if not chunk:
+            self._close()
             return
-        for outcome in outcomes:
-            if isinstance(outcome, Reject):
-                self._output.put(outcome.answer_line())
-                self._give_up_on(outcome)
-            else:
-                self._pass_on(outcome.content)
-        self._is_reader_waiting = True
-        self._let_reader_on()
+        self._is_input_waiting = True
+        self._read_on()
+
+    def _take(self, lines: Iterable[bytes]) -> None:
+        for outcome in map(judge_line, lines):
+            match outcome:
+                case Message():
+                    self._pass_on(outcome.content)
+                case Reject():
+                    self._output.put(outcome.answer_line())
+                    self._give_up_on(outcome)
+                case Skip():
+                    pass
 
     def _compare(self, message: JSONRPCResponse | JSONRPCError, sent: bytes) -> None:
         """Drop an answer that the front has sent (FRONT-2)."""
@@ -247,7 +261,7 @@ class _Connection:
         if self._is_closing:
             self._drain()
         else:
-            self._let_reader_on()
+            self._read_on()
 
     def _drain(self) -> None:
         if self._patience is not None:
@@ -257,44 +271,25 @@ class _Connection:
         else:
             self._feed.close()
 
-    def _let_reader_on(self) -> None:
-        if self._is_reader_waiting and len(self._unanswered) - len(self._asked) < UNANSWERED_MAX:
-            self._is_reader_waiting = False
-            self._readers_turn.release()
+    def _read_on(self) -> None:
+        """Let the next chunk be read, unless too much waits for an answer or for the client to read it."""
+        is_free = len(self._unanswered) - len(self._asked) < UNANSWERED_MAX
+        if self._is_input_waiting and not self._is_closing and is_free and not self._output.is_congested():
+            self._is_input_waiting = False
+            self._input.next()
 
     def _close(self) -> None:
         if self._is_closing:
             return
         self._is_closing = True
+        # A line that comes now must stay in the pipe.
+        self._input.stop()
         for request in self._asked:
             self._fail(request, CONNECTION_CLOSED, _ENDING)
         self._asked.clear()
         self._drain()
         if self._on_closing is not None:
             self._on_closing()
-
-
-def _read_lines(source: int, connection: _Connection, output: Output, front: Front | None) -> None:
-    splitter = LineSplitter()
-    try:
-        if front is not None:
-            connection.offer(front.lines)
-            splitter.feed(front.rest)
-        while (front is None or not front.is_ended) and (chunk := _read_chunk(source)):
-            connection.offer(splitter.feed(chunk))
-            output.wait_while_congested()
-        connection.offer([splitter.rest()])
-    finally:
-        # A server without a reader must end, whatever stopped the reader.
-        connection.close_soon()
-
-
-def _read_chunk(source: int) -> bytes:
-    try:
-        return os.read(source, READ_BYTES_MAX)
-    except OSError:
-        # A terminal that hung up reads as a failure; like the end of a pipe, nothing more will come.
-        return b""
 
 
 def line_of(message: JSONRPCMessage) -> bytes:

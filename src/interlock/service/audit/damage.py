@@ -1,13 +1,12 @@
 """Views of a damaged session: its sound beginning, or all of a sound log, under a banner that says what is lost."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from interlock.kernel.budgets import NAMED_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import Refusal
-from interlock.kernel.frozen import frozen
+from interlock.kernel.frozen import frozen, replace
 from interlock.kernel.ids import SessionId
 from interlock.record.bundle import SalvageBanner
 from interlock.service.report.document import Block, Bullets, Line, Paragraph, UntrustedText

@@ -2,7 +2,6 @@
 
 import itertools
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import assert_never, get_args
 
 from interlock.engine.advance import decide_advance
@@ -14,7 +13,7 @@ from interlock.engine.start import Start, plan_start
 from interlock.kernel.budgets import UNREPORTED_EVIDENCE_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import InterlockError
-from interlock.kernel.frozen import frozen
+from interlock.kernel.frozen import frozen, replace
 from interlock.kernel.ids import NodeId
 from interlock.record import events as ev
 from interlock.record.append_plan import AppendPlan

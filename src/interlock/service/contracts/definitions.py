@@ -1,7 +1,6 @@
 """The definitions of a contract run: found in a project or among the published, and read back from its session."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 
 from interlock.define.diagnostics import Diagnostic, Diagnostics, fault, has_errors
 from interlock.define.operations.contracts import Contract
@@ -10,7 +9,7 @@ from interlock.define.operations.files import parse_definition_file, to_file_jso
 from interlock.define.operations.flows import Flow
 from interlock.kernel.budgets.operations import BOUND_CONTRACTS_MAX, BOUND_DEFINITIONS_MAX
 from interlock.kernel.canonical import canonical_bytes, digest_of_bytes
-from interlock.kernel.frozen import frozen
+from interlock.kernel.frozen import frozen, replace
 from interlock.kernel.ids import Digest
 from interlock.kernel.uuids import Uuid
 from interlock.plan.compile.compiler import Compiled

@@ -10,7 +10,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from interlock.channels.channel import ChannelConfig, ChannelSource, Message, Result, owner_of
@@ -27,7 +27,7 @@ from interlock.kernel.budgets import (
     SETTLE_WAIT_S,
 )
 from interlock.kernel.canonical import canonical_bytes
-from interlock.kernel.frozen import frozen
+from interlock.kernel.frozen import frozen, replace
 from interlock.kernel.ids import IntentId, RunId, SessionId
 from interlock.kernel.text import one_line
 from interlock.record.append_plan import AppendPlan, EventDraft

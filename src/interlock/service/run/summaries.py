@@ -1,9 +1,8 @@
 """Lists all sessions by their cached summaries; a session without one is read (RES-4)."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 
-from interlock.kernel.frozen import frozen
+from interlock.kernel.frozen import frozen, replace
 from interlock.kernel.ids import SessionId
 from interlock.kernel.progress import Progress, report_nothing
 from interlock.record.errors import UnknownVersionError

@@ -1,12 +1,12 @@
 """The verdicts that the evidence of a run states (EVD-2)."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import islice
 
 from interlock.engine.judge.attempt import Artifacts, FailedVerdict
 from interlock.engine.request import ARTIFACT_CONTENT_TYPE
 from interlock.kernel.budgets import RECAP_NODES_MAX
+from interlock.kernel.frozen import replace
 from interlock.kernel.ids import Digest
 from interlock.record.payloads import ArtifactPayload
 from interlock.record.snapshot import LoopPosition, Running

@@ -1,14 +1,13 @@
 """Resolves tokens with the key ring; a wrong token is refused with a suggestion (TOK-3, TOK-8, ANS-15)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from interlock.engine.answer.model import CONTINUE_TOOL, RESUME_TOOL, START_TOOL, WORKFLOW_BLANK
 from interlock.engine.answer.parts import RunView
 from interlock.kernel.blanks import Blank, Outline
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import Correction, ErrorCode, Refusal
-from interlock.kernel.frozen import frozen
+from interlock.kernel.frozen import frozen, replace
 from interlock.kernel.ids import (
     LABEL_CHARS,
     NodeId,

@@ -4,7 +4,6 @@ One function renders the answer of a first call and of its replay, from the same
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import assert_never
 
@@ -28,7 +27,7 @@ from interlock.engine.request import Request
 from interlock.kernel.budgets import ATTEMPTS_PER_STEP_MAX, FORKS_PER_NODE_MAX, PROMPT_REPEATED_BYTES_MAX
 from interlock.kernel.canonical import NotCanonicalError
 from interlock.kernel.errors import ErrorCode, Refusal
-from interlock.kernel.frozen import frozen
+from interlock.kernel.frozen import frozen, replace
 from interlock.kernel.ids import AttemptId, NodeId, ack_attempt, fork_attempt, node_of_attempt
 from interlock.kernel.text import utf8_bytes
 from interlock.record.events import Actor

@@ -1,13 +1,12 @@
 """The end of a run otherwise than by its last step: ending it, asking for it, refusing later calls (END-4, END-5)."""
 
-from dataclasses import replace
 from typing import assert_never
 
 from interlock.engine.answer.model import Answer, AnswerModel, EndedOut, HumanInputRequired, render_answer
 from interlock.engine.answer.secret_scanning import secret_warnings
 from interlock.engine.ends import Ended, EndNotAgreed, RunComplete, decide_end, is_same_end
 from interlock.kernel.errors import ErrorCode, Refusal
-from interlock.kernel.frozen import frozen
+from interlock.kernel.frozen import frozen, replace
 from interlock.kernel.ids import AttemptId, RunId, SessionId
 from interlock.record.events import Actor
 from interlock.record.outcome import Blocker, WorkflowStepPointer, build_report

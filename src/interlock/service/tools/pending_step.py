@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 
 from interlock.decide.evaluate import ConditionInputs, evaluate
 from interlock.define.declared import declared_blank
@@ -18,6 +17,7 @@ from interlock.engine.outside import EVENT_KIND
 from interlock.engine.template import rendered_line, with_loop_variables
 from interlock.kernel.blanks import Blank
 from interlock.kernel.budgets import WORDS_BYTES_MAX
+from interlock.kernel.frozen import replace
 from interlock.kernel.text import one_line, quoted
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.graph import Graphs

@@ -1,13 +1,11 @@
 """Records an event that did not come with a report, and advances the run if it waits for the event (WORLD-3)."""
 
-from dataclasses import replace
-
 from interlock.define.parts import AwaitEvent
 from interlock.engine.answer.structure import Warned
 from interlock.engine.outside import SentEvent
 from interlock.engine.request import Request
 from interlock.kernel.errors import ErrorCode, Refusal
-from interlock.kernel.frozen import frozen
+from interlock.kernel.frozen import frozen, replace
 from interlock.kernel.ids import RunId, SessionId, ack_attempt
 from interlock.record.events import Actor
 from interlock.record.outcome import AdvancedTo

@@ -1,13 +1,12 @@
 """The target of a call: the node of a verified token, in a healthy session, in the named run (TOK-6, ANS-2)."""
 
 import json
-from dataclasses import replace
 
 from interlock.engine.answer.model import CONTINUE_TOOL
 from interlock.kernel.blanks import Blank
 from interlock.kernel.budgets import ECHO_BYTES_MAX, NAMED_GOAL_CHARS_MAX
 from interlock.kernel.errors import Correction, ErrorCode, Refusal
-from interlock.kernel.frozen import frozen
+from interlock.kernel.frozen import frozen, replace
 from interlock.kernel.ids import LABEL_CHARS, AttemptId, tag_of
 from interlock.kernel.text import one_line
 from interlock.record.tokens import AttemptRef, StateRef, TokenRef

@@ -1,11 +1,9 @@
 """Answers the question that a run waits for, as a command does it, and lets the run continue (APPR-2)."""
 
-from dataclasses import replace
-
 from interlock.engine.outside import SentEvent
 from interlock.kernel.budgets import ECHO_BYTES_MAX, NAMED_MAX
 from interlock.kernel.errors import ErrorCode, Refusal
-from interlock.kernel.frozen import frozen
+from interlock.kernel.frozen import frozen, replace
 from interlock.kernel.ids import Digest, NodeId, RunId, SessionId
 from interlock.kernel.text import one_line
 from interlock.record.events import Actor

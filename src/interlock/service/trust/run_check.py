@@ -2,13 +2,12 @@
 
 import shlex
 import time
-from dataclasses import replace
 
 from interlock.channels.check import CheckFault, run_command
 from interlock.kernel.budgets import CHECK_COMMAND_BYTES_MAX, DISPATCH_PAUSE_S
 from interlock.kernel.budgets.workflow import CHECK_BUSY_TRIES_MAX
 from interlock.kernel.errors import ErrorCode, Refusal
-from interlock.kernel.frozen import frozen
+from interlock.kernel.frozen import frozen, replace
 from interlock.kernel.text import one_line
 from interlock.record.events import Actor
 from interlock.record.world import EventReceived

@@ -1,7 +1,7 @@
 """The files of workflows and definitions, read and checked; flows are compiled with the blocks of all files."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from functools import cache, partial
 from typing import Self
 
@@ -16,7 +16,7 @@ from interlock.define.source.positions import find_positions
 from interlock.define.source.stated_id import find_stated_id
 from interlock.define.source.text_form import TextFormat, parse_text
 from interlock.kernel.canonical import Json
-from interlock.kernel.frozen import frozen
+from interlock.kernel.frozen import frozen, replace
 from interlock.kernel.ids import SourceKind
 from interlock.plan.check.plan_file import holds_plan, parse_plan_file
 from interlock.plan.compile.compiler import Compiled, faults_beside, placement_diagnostics

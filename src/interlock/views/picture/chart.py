@@ -1,11 +1,10 @@
 """A picture as data: boxes in sequence, with ways side by side, frames around loops and branches beside a box."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from typing import Literal
 
 from interlock.kernel.budgets import PICTURE_BRANCHES_MAX, PICTURE_DEPTH_MAX, PICTURE_LINE_MAX, PICTURE_PARTS_MAX
-from interlock.kernel.frozen import frozen
+from interlock.kernel.frozen import frozen, replace
 
 BoxKind = Literal["step", "decision", "barrier", "loop", "end", "refused", "current", "folded"]
 

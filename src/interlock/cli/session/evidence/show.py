@@ -3,7 +3,6 @@
 import argparse
 import shutil
 import sys
-from dataclasses import replace
 
 from interlock.cli.options import add_store_options
 from interlock.cli.render.report_json import session_json
@@ -21,6 +20,7 @@ from interlock.cli.session.evidence.damage import Viewed, view_session
 from interlock.cli.session.place import read_place
 from interlock.cli.store import answered_by_store, open_chosen_reader
 from interlock.kernel.budgets import ECHO_BYTES_MAX, STEPS_SHOWN
+from interlock.kernel.frozen import replace
 from interlock.kernel.text import one_line
 from interlock.service.report.document import Paragraph
 from interlock.service.report.layout import RenderOptions, page_of

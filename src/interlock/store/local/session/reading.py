@@ -12,14 +12,13 @@ before its mark has lost acknowledged history: damage.
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from typing import TypeVar
 
 from rpds import HashTrieSet
 
 from interlock.kernel.canonical import digest_of_bytes
 from interlock.kernel.errors import InterlockError
-from interlock.kernel.frozen import frozen
+from interlock.kernel.frozen import frozen, replace
 from interlock.kernel.ids import Digest, SessionId, SnapshotRef
 from interlock.record import events as ev
 from interlock.record.content import collect_references

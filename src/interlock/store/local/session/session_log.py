@@ -27,12 +27,12 @@ import threading
 from collections import OrderedDict
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import replace
 from functools import partial
 from itertools import chain
 from typing import TypeAlias
 
 from interlock.kernel.budgets import SESSIONS_KEPT_MAX
+from interlock.kernel.frozen import replace
 from interlock.kernel.ids import Digest, SessionId
 from interlock.record.append_plan import AppendPlan, Stamps, stamp
 from interlock.record.content import Contents
