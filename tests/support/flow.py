@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from copy import copy
 from typing import Any, cast
 
 from interlock.decide.evaluate import LoopDecision
@@ -173,10 +172,10 @@ def at_some_node(context: Mapping[str, Json]) -> ContextAt:
 
 
 def copied(marks: ExecutionState) -> ExecutionState:
-    one = copy(marks)
-    one.stack = list(marks.stack)
-    one.completed, one.skipped, one.taken = set(marks.completed), set(marks.skipped), set(marks.taken)
-    return one
+    completed, skipped, taken = marks.sets()
+    stack = tuple(marks.stack)
+    state = Running.model_construct(completed=completed, skipped=skipped, edges_taken=taken, loop_stack=stack)
+    return ExecutionState(marks.graphs, state)
 
 
 def repeat_and_compare(workflow: CompiledWorkflow, marks: ExecutionState, at: ContextAt, walked: WalkResult) -> None:

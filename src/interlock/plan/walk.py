@@ -5,6 +5,7 @@ dead, it is skipped, and the edges out of it are dead too. A resolved node is co
 takes only the edge that was chosen; every other completed node takes all its edges.
 """
 
+from collections.abc import Sequence
 from itertools import filterfalse
 
 from interlock.kernel.frozen import frozen
@@ -27,11 +28,8 @@ class ExecutionState:
     def __init__(self, graphs: Graphs, state: Running | Complete | None = None) -> None:
         self.graphs = graphs
         self.stack: list[LoopFrame] = list(state.loop_stack) if isinstance(state, Running) else []
-        stored = (state.completed, state.skipped, state.edges_taken) if state is not None else (None, None, None)
-        self._stored: tuple[KeySet | None, ...] = stored
-        self.completed, self.skipped, self.taken = (
-            set(one.values) if one is not None else set[str]() for one in stored
-        )
+        stored = (state.completed, state.skipped, state.edges_taken) if state is not None else (_NONE, _NONE, _NONE)
+        self.completed, self.skipped, self.taken = map(_Marked, stored)
 
     @property
     def scope(self) -> str | None:
@@ -70,11 +68,11 @@ class ExecutionState:
 
     def complete(self, node_id: str) -> None:
         """Mark a node in scope as completed."""
-        self.completed.add(self.key(node_id))
+        self.completed.mark(self.key(node_id))
 
     def skip(self, node_id: str) -> None:
         """Mark a node in scope as skipped."""
-        self.skipped.add(self.key(node_id))
+        self.skipped.mark(self.key(node_id))
 
     def open_parallel_to(self, node_id: str) -> tuple[str, ...]:
         """Return the unresolved steps in scope that need not wait for a step, as `Graphs.parallel_to` orders them."""
@@ -83,7 +81,7 @@ class ExecutionState:
 
     def take(self, edge: PlanEdge) -> None:
         """Mark the edge that a decision chose."""
-        self.taken.add(self.key(edge.edge_id))
+        self.taken.mark(self.key(edge.edge_id))
 
     def enter(self, frame: LoopFrame) -> None:
         """Begin the first pass of a loop."""
@@ -100,23 +98,41 @@ class ExecutionState:
         self.complete(self.stack.pop().loop_id)
 
     def _forget_pass(self) -> None:
-        prefix = self.prefix
         for marked in (self.completed, self.skipped, self.taken):
-            marked -= {key for key in marked if key.startswith(prefix)}
+            marked.forget(self.prefix)
 
     def sets(self) -> tuple[KeySet, KeySet, KeySet]:
         """Return completed, skipped and taken as they are stored."""
-        marked = (self.completed, self.skipped, self.taken)
-        completed, skipped, taken = (_ordered(keys, before) for keys, before in zip(marked, self._stored, strict=True))
-        return completed, skipped, taken
+        return self.completed.stored(), self.skipped.stored(), self.taken.stored()
 
 
-def _ordered(keys: set[str], before: KeySet | None) -> KeySet:
-    """Return keys in order. Most of them are in order in the set before: those that are new are sorted into it."""
-    if before is None:
-        return KeySet(kind="set", values=tuple(sorted(keys)))
-    if len(keys) == len(before.values) and keys.issuperset(before.values):
-        return before
-    kept = list(filter(keys.__contains__, before.values))
-    kept += keys.difference(kept)
-    return KeySet(kind="set", values=tuple(sorted(kept)))
+class _Marked(set[str]):
+    """Marked keys. It knows how they differ from the stored ones, which are in order: a long plan has a thousand."""
+
+    def __init__(self, before: KeySet) -> None:
+        super().__init__(before.values)
+        self._before = before
+        self._kept: Sequence[str] = before.values
+        self._new = list[str]()
+
+    def mark(self, key: str) -> None:
+        """Add a key."""
+        if key not in self:
+            self.add(key)
+            self._new.append(key)
+
+    def forget(self, prefix: str) -> None:
+        """Remove the keys that begin so."""
+        self.difference_update([key for key in self if key.startswith(prefix)])
+        self._kept = list(filter(self.__contains__, self._kept))
+        self._new = list(filter(self.__contains__, self._new))
+
+    def stored(self) -> KeySet:
+        """Return the keys as they are stored."""
+        if not self._new and len(self._kept) == len(self._before.values):
+            return self._before
+        # In order, so it is not validated.
+        return KeySet.model_construct(kind="set", values=tuple(sorted([*self._kept, *self._new])))
+
+
+_NONE = KeySet.model_construct(kind="set", values=())

@@ -149,12 +149,10 @@ class ExecutionSnapshot(Record):
 
 
 def build_snapshot(workflow_hash: WorkflowHashField, state: Running | Complete) -> ExecutionSnapshot:
-    """Build the snapshot of a workflow's state."""
-    return ExecutionSnapshot(
-        v=1,
-        kind="execution_snapshot",
-        workflow_hash=workflow_hash,
-        engine_payload=EnginePayload(v=1, engine_state=state),
+    """Build the snapshot of a workflow's state. That the state is possible is checked, the order of its sets is not."""
+    payload = EnginePayload(v=1, engine_state=state)
+    return ExecutionSnapshot.model_construct(
+        v=1, kind="execution_snapshot", workflow_hash=workflow_hash, engine_payload=payload
     )
 
 

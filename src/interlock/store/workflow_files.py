@@ -33,8 +33,13 @@ class WorkflowFile:
     kind: SourceKind
     ref: str
     form: TextFormat
-    path: Path
+    location: str
     stamp: tuple[int, int, int]
+
+    @property
+    def path(self) -> Path:
+        """The path. Not made before it is needed: each call of a tool lists all files."""
+        return Path(self.location)
 
 
 class WorkflowSources(Protocol):
@@ -109,7 +114,7 @@ def _listed(kind: SourceKind, root: Path) -> list[WorkflowFile]:
                     # Bytes of a name that are not UTF-8 are shown as replacement characters.
                     ref="/".join(parts).encode("utf-8", "replace").decode("utf-8"),
                     form=FORMS[os.path.splitext(entry.name)[1]],  # noqa: PTH122 — see `_below`
-                    path=Path(entry.path),
+                    location=entry.path,
                     stamp=(stat.st_mtime_ns, stat.st_size, stat.st_ino),
                 )
             )

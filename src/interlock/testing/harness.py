@@ -139,7 +139,7 @@ class InlineWorkflows:
                 kind=kind,
                 ref=ref,
                 form=_form_of(ref),
-                path=_INLINE / kind / ref,
+                location=str(_INLINE / kind / ref),
                 stamp=(self._stamps[kind, ref], len(self._files[kind, ref]), 0),
             )
             for kind, ref in sorted(self._files, key=lambda name: (_ORDER.index(name[0]), name[1]))

@@ -13,7 +13,10 @@ from interlock.views.session import Node, NodeOutput, Session
 
 def notes_of_attempt(node: Node) -> str | None:
     """Return the notes of the attempt that made a node."""
-    return next((_text(output) for output in node.outputs if _is_notes(output) and not output.is_of_checkpoint), None)
+    for output in node.outputs:
+        if isinstance(output.payload, NotesPayload) and not output.is_of_checkpoint:
+            return output.payload.notes_markdown
+    return None
 
 
 def notes_of_checkpoint(node: Node) -> str | None:
@@ -39,10 +42,6 @@ def latest_notes(session: Session, node: Node) -> str | None:
         if is_of_step:
             return "\n\n".join([one.removesuffix(TRUNCATION_MARKER) for one in found[:-1]] + found[-1:]) or None
         node = session.nodes[node.parent or node.node]
-
-
-def _is_notes(output: NodeOutput) -> bool:
-    return isinstance(output.payload, NotesPayload)
 
 
 def _text(output: NodeOutput) -> str | None:
@@ -90,11 +89,12 @@ def recap(
         notes = notes_of_attempt(here) if here.kind == "step" else None
         if notes is not None:
             part = f"{title_in_code(title_of(parent))}:\n{quoted(notes)}"
-            if utf8_bytes(part) + 2 > room:
+            size = utf8_bytes(part) + 2
+            if size > room:
                 if room >= RECAP_PART_BYTES_MIN:
                     parts.append(truncated(part, room, marker=""))
                 return "\n\n".join(parts) + TRUNCATION_MARKER
             parts.append(part)
-            room -= utf8_bytes(part) + 2
+            room -= size
         here = parent
     return "\n\n".join(parts) + TRUNCATION_MARKER if parts else None

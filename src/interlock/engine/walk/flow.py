@@ -404,7 +404,7 @@ class Walk:
         completed, skipped, taken = self.marks.sets()
         stack = tuple(self.marks.stack)
         pending = PendingSome(kind="some", step=PendingStep(step_id=step_id, loop_path=loop_path_of(stack)))
-        return Running(
+        return Running.model_construct(
             kind="running",
             completed=completed,
             skipped=skipped,
@@ -415,7 +415,7 @@ class Walk:
 
     def _complete(self) -> Complete:
         completed, skipped, taken = self.marks.sets()
-        return Complete(
+        return Complete.model_construct(
             kind="complete",
             completed=completed,
             skipped=skipped,

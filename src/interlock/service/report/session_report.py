@@ -210,7 +210,7 @@ class SessionReporter:
         tip, graph = self._session.nodes[summary.tip], run_graph(self._session, run.run)
         path = path_to(self._session, tip)
         done = path[:-1] if summary.is_complete else path
-        pending = run_context.all_pending(one.at for one in path)
+        pending = [run_context.pending(one.at) for one in path]
         shown = done if steps_max is None else done[-steps_max:]
         refusal = refusal_of(self._session, tip)
         return RunReport(

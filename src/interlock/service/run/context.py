@@ -1,13 +1,10 @@
 """A run with its session and its workflow: from these, answers name the run and its steps."""
 
-from collections.abc import Iterable
-
 from interlock.engine.answer.parts import RunView, title_in_code
 from interlock.engine.answer.structure import LoopPass
 from interlock.engine.template import rendered_line, with_loop_variables
 from interlock.engine.walk.items import ItemMissingError, load_lists
 from interlock.kernel.frozen import frozen, replace
-from interlock.kernel.ids import SessionId
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.record.snapshot import (
     ExecutionSnapshot,
@@ -30,21 +27,6 @@ class StepLabel:
     title: str
     number: int
     loop: LoopPass | None = None
-
-
-@frozen
-class _NamedSession:
-    """Names the session in an error about its content. A class, because a recap enters it for hundreds of nodes."""
-
-    session: SessionId
-
-    def __enter__(self) -> None:
-        """Do nothing."""
-
-    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
-        """Name the session."""
-        if isinstance(error, ContentDamagedError):
-            error.session = self.session
 
 
 @frozen
@@ -91,11 +73,15 @@ class RunContext:
         Raises:
             ContentDamagedError: It is missing or damaged.
         """
-        with self._naming_the_session():
+        try:
             return self.plans.snapshot(node.snapshot, self.run.workflow_hash)
+        except ContentDamagedError as error:
+            self._name_session(error)
+            raise
 
-    def _naming_the_session(self) -> "_NamedSession":
-        return _NamedSession(session=self.session.session)
+    def _name_session(self, error: ContentDamagedError) -> None:
+        """Name the session in an error about its content."""
+        error.session = self.session.session
 
     def frames(self, node: Node) -> tuple[LoopFrame, ...]:
         """Return the loops that are running at a node, with the lists of loops over lists.
@@ -110,7 +96,7 @@ class RunContext:
             return load_lists(self.workflow.graphs, state.loop_stack, self.session.value)
         except ItemMissingError as error:
             damaged = ContentDamagedError(what="snapshot", digest=node.snapshot, found=str(error))
-            damaged.session = self.session.session
+            self._name_session(damaged)
             raise damaged from error
 
     def loaded_snapshot(self, node: Node) -> ExecutionSnapshot:
@@ -130,17 +116,11 @@ class RunContext:
         Raises:
             ContentDamagedError: The node's snapshot is missing or damaged.
         """
-        with self._naming_the_session():
+        try:
             return self.plans.pending(node.snapshot, self.run.workflow_hash)
-
-    def all_pending(self, nodes: Iterable[Node]) -> tuple[PendingStep | None, ...]:
-        """Return what is pending at each of these nodes, see `pending`.
-
-        Raises:
-            ContentDamagedError: The snapshot of a node is missing or damaged.
-        """
-        with self._naming_the_session():
-            return tuple(self.plans.pending(node.snapshot, self.run.workflow_hash) for node in nodes)
+        except ContentDamagedError as error:
+            self._name_session(error)
+            raise
 
     def passing(self, path: tuple[LoopPosition, ...]) -> LoopPass | None:
         """Return the current pass of the innermost loop around a step; None if it is in no loop."""

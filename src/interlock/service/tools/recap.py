@@ -152,17 +152,13 @@ class Recap:
 
     def _artifacts(self) -> Iterator[tuple[str, str]]:
         """Yield the kind (in code) and the short digest of the artifacts on the path to the node, newest first."""
-        outputs = (
-            output.payload
-            for node in nodes_above(self.run_context.session, self.position.last)
-            for output in reversed(node.outputs)
-        )
         # A retry stores the artifacts of a refused attempt again: name each once.
-        digests = dict.fromkeys(
-            payload.sha256
-            for payload in outputs
-            if isinstance(payload, ArtifactPayload) and payload.content_type == ARTIFACT_CONTENT_TYPE
-        )
+        digests = dict[Digest, None]()
+        for node in nodes_above(self.run_context.session, self.position.last):
+            for output in reversed(node.outputs):
+                payload = output.payload
+                if isinstance(payload, ArtifactPayload) and payload.content_type == ARTIFACT_CONTENT_TYPE:
+                    digests[payload.sha256] = None
         for digest in islice(digests, ARTIFACTS_NAMED_MAX):
             try:
                 kind = json.loads(self.reader.artifact(digest))["kind"]

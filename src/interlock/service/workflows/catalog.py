@@ -158,8 +158,8 @@ class Catalog:
 
     def __init__(self, sources: WorkflowSources) -> None:
         self._sources = sources
-        self._read: dict[Path, _CachedFile] = {}
-        self._entries: dict[Path, Entry] = {}
+        self._read: dict[str, _CachedFile] = {}
+        self._entries: dict[str, Entry] = {}
         self._flows: Flows | None = None
         self._last: _LastView | None = None
         self._mutex = threading.Lock()
@@ -198,7 +198,7 @@ class Catalog:
         view = CatalogView(entries=entries, refused=tuple(refused), definitions=found.definitions)
         with self._mutex:
             # A file that could not be read now may be read next time, so it must be tried again.
-            is_whole = all((kept := self._read.get(file.path)) and kept.stamp == file.stamp for file in files)
+            is_whole = all((kept := self._read.get(file.location)) and kept.stamp == file.stamp for file in files)
             self._last = _LastView(files=files, bindings=bindings, view=view) if is_whole else None
         return view
 
@@ -215,7 +215,7 @@ class Catalog:
 
     def _read_file(self, file: WorkflowFile, budget: "_PatternBudget") -> "ReadFile | ReadDefinition | RefusedFile":
         with self._mutex:
-            kept = self._read.get(file.path)
+            kept = self._read.get(file.location)
         if kept is not None and kept.stamp == file.stamp:
             return kept.found
         try:
@@ -237,18 +237,18 @@ class Catalog:
             # Not cached: the next view starts from the files that this one cached, so it gets further.
             return found
         with self._mutex:
-            self._read[file.path] = _CachedFile(stamp=file.stamp, found=found)
+            self._read[file.location] = _CachedFile(stamp=file.stamp, found=found)
         return found
 
     def _entry(self, file: WorkflowFile, parsed: ReadFile, library: RoutineLibrary) -> Entry:
         """Return a file's entry; the cached one, with its compiled workflow, if nothing that it uses has changed."""
         with self._mutex:
-            kept = self._entries.get(file.path)
+            kept = self._entries.get(file.location)
         if kept is not None and kept.file is parsed and kept.library == library:
             return kept
         entry = Entry(file=parsed, library=library, placement=parsed.placement)
         with self._mutex:
-            self._entries[file.path] = entry
+            self._entries[file.location] = entry
         return entry
 
 
