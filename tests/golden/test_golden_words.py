@@ -92,7 +92,7 @@ def test_a_changed_fact_leaves_the_words_alone(changed: Callable[[], dict[str, T
         ),
         pytest.param("This is a new branch", "It is another branch", id="a warning"),
         pytest.param("Send it under that name.", "Rename `it`, then send `it` again.", id="a suggestion"),
-        pytest.param("Do this step now: write its result.", "Do it now.", id="what to do next"),
+        pytest.param("Do this step now: write your answer to it.", "Do it now.", id="what to do next"),
         pytest.param("Stored artifacts", "Kept artifacts", id="a recap's heading"),
     ],
 )

@@ -15,7 +15,7 @@ from interlock.record.content import WHOLE_NOTES_CONTENT_TYPE
 
 NOTES_BLANK = Blank()
 """The notes that an answer asks for. The sentence of its call says that the agent writes them (ANS-22)."""
-NOTES_IN_TEXT = "the result of this step, written by you"
+NOTES_IN_TEXT = "your answer to the step, in your own words"
 """What the text of an answer says of the notes. Sent back, it is no evidence."""
 
 IN_TEXT = ("this step", "`continue_workflow`")
@@ -25,7 +25,7 @@ IN_STRUCTURE = ("the step in pending.prompt", "this tool")
 
 def report_instruction(step: str, tool: str) -> str:
     """Return what an answer says before the call that reports a step; sent back as notes, it is no evidence."""
-    return f"Do {step} now: write its result. Then call {tool} with"
+    return f"Do {step} now: write your answer to it. Then call {tool} with"
 
 
 ARTIFACT_CONTENT_TYPE = "application/json"

@@ -169,7 +169,7 @@ def test_the_next_call_is_the_ack_with_room_for_notes_and_names_the_run() -> Non
     call = structure_of(ADVANCE)["nextCall"]
     fill = [{"path": "output.notesMarkdown"}]
     then = (
-        "Do the step in pending.prompt now: write its result. Then call this tool with these arguments,"
+        "Do the step in pending.prompt now: write your answer to it. Then call this tool with these arguments,"
         " and add output.notesMarkdown, written by you."
     )
     arguments = {"ackToken": "ack.here", "run": "ab12"}

@@ -105,3 +105,15 @@ def test_what_an_answer_says_about_notes_is_refused_as_notes() -> None:
         answer = harness.advance(answer, str(blocker["suggestedFix"]))
         assert "only repeat what an answer says about notes" in fault(answer)
     assert harness.advance(answer, WORK)["pending"]["stepId"] == "b"
+
+
+@pytest.mark.inv("EVID-11")
+def test_the_sentence_before_a_call_in_a_text_is_refused_as_notes() -> None:
+    harness = flow()
+    answer = harness.start("test.flow")
+    sentence, _, lines = answer.text.rpartition("---\n")[2].partition("\n")
+    assert sentence.startswith("Do this step now: ")
+    for notes in (sentence, f"{sentence} {lines.rpartition(': ')[2]}"):
+        answer = harness.advance(answer, notes)
+        assert "only repeat what an answer says about notes" in fault(answer)
+    assert harness.advance(answer, WORK)["pending"]["stepId"] == "b"

@@ -18,7 +18,7 @@ from interlock.engine.judge.own_words import is_copy, repeats_itself, text_in_tw
 from interlock.engine.judge.schema_words import in_words
 from interlock.engine.judge.shape import artifact_outline, field_blank
 from interlock.engine.judge.violations import Violation
-from interlock.engine.request import IN_STRUCTURE, Request, report_instruction, sample_left
+from interlock.engine.request import IN_STRUCTURE, IN_TEXT, NOTES_IN_TEXT, Request, report_instruction, sample_left
 from interlock.engine.template import rendered, rendered_line
 from interlock.kernel.blanks import Blank, Outline
 from interlock.kernel.budgets import (
@@ -251,7 +251,7 @@ def _copied(notes: str, task: Task, context: Context) -> str | None:
     if is_copy(notes, "\n".join(rendered(one, context) for one in shown)):
         return "only repeat the prompt of the step"
     asked = f"{report_instruction(*IN_STRUCTURE)} these arguments, and add output.notesMarkdown, written by you."
-    ours = f"{asked}\n{reasons.NOTES_FIX}\n{reasons.OWN_WORDS_FIX}"
+    ours = f"{asked}\n{report_instruction(*IN_TEXT)}: {NOTES_IN_TEXT}\n{reasons.NOTES_FIX}\n{reasons.OWN_WORDS_FIX}"
     return "only repeat what an answer says about notes" if is_copy(notes, ours) else None
 
 
