@@ -78,7 +78,7 @@ def _generated_init(made: Any) -> Callable[..., None]:  # noqa: ANN401 — a cla
 
 
 def replace(value: _T, /, **changes: object) -> _T:
-    """Return a copy of a value in which these fields are changed, as `dataclasses.replace` does, but four times faster.
+    """Return a copy of a value with these fields changed, as `dataclasses.replace` does, in a third of its time.
 
     Raises:
         TypeError: There is no such field.

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from interlock.kernel.budgets import READ_BYTES_MAX
+from interlock.kernel.budgets import READ_BYTES_MAX, UNREAD_LINES_MAX
 from interlock.server.transport.output import Output
 
 LONG = 200_000
@@ -19,9 +19,9 @@ class Pipe:
 
     def __init__(self) -> None:
         self.source, self.sink = os.pipe()
-        self.broken = threading.Event()
+        self.broken, self.drained = threading.Event(), threading.Event()
         self.output = Output(self.sink)
-        self.output.start(on_broken=self.broken.set)
+        self.output.start(on_broken=self.broken.set, on_drained=self.drained.set)
 
     def read_all(self) -> list[bytes]:
         """Read until the other end is closed; return the lines."""
@@ -86,6 +86,21 @@ def test_a_reader_that_comes_and_goes_receives_every_line_in_order(pipe: Pipe) -
     os.close(pipe.sink)
     reader.join(10)
     assert found == lines
+
+
+def test_a_backlog_counts_until_the_client_has_read_it(pipe: Pipe) -> None:
+    assert not pipe.output.is_congested()
+    for line in (b"x" * LONG, *[b"short"] * (UNREAD_LINES_MAX + 2)):
+        pipe.output.put(line + b"\n")
+    assert pipe.output.is_congested()
+    assert not pipe.drained.is_set()
+    reader = threading.Thread(target=pipe.read_all)
+    reader.start()
+    assert pipe.drained.wait(10)
+    assert not pipe.output.is_congested()
+    pipe.output.finish()
+    os.close(pipe.sink)
+    reader.join(10)
 
 
 @pytest.mark.parametrize("line", [b"x\n", b"x" * LONG + b"\n"], ids=["short", "long"])

@@ -320,6 +320,17 @@ def test_an_ack_token_suffices_and_a_state_token_beside_it_must_be_of_the_same_s
     assert "different steps" in refused["message"]
 
 
+@pytest.mark.inv("TOK-6")
+def test_an_ack_token_that_is_sent_as_state_token_too_counts_once(memory: Harness) -> None:
+    first = memory.start("test.abc")
+    ack = first["nextCall"]["arguments"]["ackToken"]
+    second = memory.advance(first, stateToken=ack)
+    assert second["pending"]["stepId"] == "b"
+    # As the only token it is still of the wrong kind, and another step's is refused.
+    assert memory.call("continue_workflow", {"stateToken": ack}).code is ErrorCode.TOKEN_SCOPE_MISMATCH
+    assert memory.advance(second, stateToken=ack).code is ErrorCode.TOKEN_SCOPE_MISMATCH
+
+
 @pytest.mark.inv("TOK-6", "ANS-2", "ANS-4")
 def test_tokens_of_two_runs_are_refused_and_both_runs_named_in_words(memory: Harness) -> None:
     first = memory.start("test.abc", goal="Ship it")

@@ -106,7 +106,9 @@ class ContinueArguments(Arguments):
         )
 
     def _tokens(self) -> SentTokens:
-        state = None if self.state_token is None else decode_token(self.state_token)
+        # One token sent as both counts once: small models do that.
+        sent = self.state_token if self.state_token != self.ack_token else None
+        state = None if sent is None else decode_token(sent)
         if self.ack_token is not None:
             return SentTokens(argument="ackToken", token=decode_token(self.ack_token), check=state, run=self.run)
         assert state is not None, "a call without a token has a fault"

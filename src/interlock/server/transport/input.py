@@ -31,7 +31,10 @@ def open_input(descriptor: int, take: Take) -> Input:
 
 
 class LoopInput:
-    """Reads in the thread of the event loop, which saves two changes of thread for each message."""
+    """Reads in the thread of the event loop, which saves two changes of thread for each message.
+
+    If another process reads the same pipe, a read may have to wait, and the loop waits with it.
+    """
 
     def __init__(self, descriptor: int, take: Take) -> None:
         self._loop = asyncio.get_running_loop()
