@@ -15,12 +15,14 @@ from interlock.record.content import WHOLE_NOTES_CONTENT_TYPE
 
 NOTES_BLANK = Blank()
 """The notes that an answer asks for. The sentence of its call says that the agent writes them (ANS-22)."""
-NOTES_IN_TEXT = "your answer to the step, in your own words"
-"""What the text of an answer says of the notes. Sent back, it is no evidence."""
-
 IN_TEXT = ("this step", "`continue_workflow`")
 IN_STRUCTURE = ("the step in pending.prompt", "this tool")
 """How an answer names its step and the tool to call: in its text, and in its data."""
+
+
+def notes_words(step: str = "the step") -> str:
+    """Return what the text of an answer says of the notes of a step. Sent back, it is no evidence."""
+    return f"your answer to {step}, in your own words"
 
 
 def report_instruction(step: str, tool: str) -> str:
@@ -114,7 +116,7 @@ class Request:
 
     def has_notes(self) -> bool:
         """Say whether there are notes, other than the sample text of an answer."""
-        return bool((self.notes or "").strip().strip(_AROUND)) and not is_sample(self.notes, Blank(what=NOTES_IN_TEXT))
+        return bool((self.notes or "").strip().strip(_AROUND)) and not is_sample(self.notes, Blank(what=notes_words()))
 
     def stored_notes(self) -> str:
         """Return the notes as they are recorded: within the budget, cut with the marker (EVT-7)."""

@@ -310,7 +310,7 @@ def test_a_wrong_state_token_beside_a_right_token_is_left_out(memory: Harness, t
     """A call that shows the run led a small model back to the same refusal."""
     answer = memory.start("test.abc")
     good = {"ackToken": answer.ack, "output": DONE}
-    for wrong in ("junk", answer.state[:20] + answer.ack[21:], answer.ack):
+    for wrong in ("junk", answer.state[:20] + answer.ack[21:], answer["checkpointToken"]):
         refused = memory.call(tool, good | {"stateToken": wrong})
         assert (refused.is_error, corrected(refused)) == (True, (tool, good))
         assert "Leave `stateToken` out" in refused["suggestion"]

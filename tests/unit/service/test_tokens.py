@@ -324,6 +324,10 @@ def test_an_ack_token_suffices_and_a_state_token_beside_it_must_be_of_the_same_s
 def test_an_ack_token_that_is_sent_as_state_token_too_counts_once(memory: Harness) -> None:
     first = memory.start("test.abc")
     ack = first["nextCall"]["arguments"]["ackToken"]
+    saved = memory.call(
+        "checkpoint_workflow", {"ackToken": ack, "stateToken": ack, "output": {"notesMarkdown": "So far."}}
+    )
+    assert not saved.is_error
     second = memory.advance(first, stateToken=ack)
     assert second["pending"]["stepId"] == "b"
     # As the only token it is still of the wrong kind, and another step's is refused.

@@ -27,7 +27,7 @@ from interlock.engine.answer.structure import (
 )
 from interlock.engine.gates import Answered, Question
 from interlock.engine.published import Published
-from interlock.engine.request import IN_STRUCTURE, IN_TEXT, NOTES_BLANK, report_instruction
+from interlock.engine.request import IN_STRUCTURE, IN_TEXT, NOTES_BLANK, notes_words, report_instruction
 from interlock.kernel.blanks import Blank, Outline
 from interlock.kernel.canonical import Json, JsonScalar
 from interlock.kernel.errors import Refusal
@@ -356,7 +356,9 @@ def _render_footer(facts: AnswerModel, call: NextCall | None) -> str:
     if call is None:
         return "\n".join([*lines, _COMPLETE if facts.ended is None else _ENDED])
     instruction = _instruction(facts, *IN_TEXT)
-    return "\n".join([*lines, f"{instruction}:", call.in_lines()])
+    # With the title of its step, a small model copies the notes of the step before into fewer reports.
+    notes = notes_words(f"the step {title_in_code(facts.step.title)}") if facts.step is not None else ""
+    return "\n".join([*lines, f"{instruction}:", call.in_lines(notes)])
 
 
 _COMPLETE = "Complete. Call no more tools; report the result to the user."

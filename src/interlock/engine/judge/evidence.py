@@ -18,7 +18,7 @@ from interlock.engine.judge.own_words import is_copy, repeats_itself, text_in_tw
 from interlock.engine.judge.schema_words import in_words
 from interlock.engine.judge.shape import artifact_outline, field_blank
 from interlock.engine.judge.violations import Violation
-from interlock.engine.request import IN_STRUCTURE, IN_TEXT, NOTES_IN_TEXT, Request, report_instruction, sample_left
+from interlock.engine.request import IN_STRUCTURE, IN_TEXT, Request, notes_words, report_instruction, sample_left
 from interlock.engine.template import rendered, rendered_line
 from interlock.kernel.blanks import Blank, Outline
 from interlock.kernel.budgets import (
@@ -29,7 +29,7 @@ from interlock.kernel.budgets.workflow import (
 )
 from interlock.kernel.canonical import Json, JsonScalar
 from interlock.kernel.frozen import frozen
-from interlock.kernel.text import one_line
+from interlock.kernel.text import in_code, one_line
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.records import ASSESSMENT_CONTRACT, CAPABILITY_CONTRACT, LOOP_CONTROL_CONTRACT, PlanNode, Task
 from interlock.record.context import Context
@@ -235,7 +235,7 @@ def _notes(title: str, task: Task, request: Request, context: Context) -> Iterat
     wanted = task.evidence
     if wanted.notes == "required" and not request.has_notes():
         yield reasons.missing_notes(title)
-    elif request.has_notes() and (copied := _copied(request.notes or "", task, context)) is not None:
+    elif request.has_notes() and (copied := _copied(request.notes or "", title, task, context)) is not None:
         yield reasons.copied_notes(copied)
     elif wanted.criteria is not None and (request.has_notes() or wanted.notes == "required"):
         lacks = find_unmet(wanted.criteria, request.notes or "", context)
@@ -243,7 +243,7 @@ def _notes(title: str, task: Task, request: Request, context: Context) -> Iterat
             yield reasons.unmet_criteria(lacks)
 
 
-def _copied(notes: str, task: Task, context: Context) -> str | None:
+def _copied(notes: str, title: str, task: Task, context: Context) -> str | None:
     """Return what notes only repeat, if they say nothing else (EVID-11)."""
     if repeats_itself(notes):
         return "say the same few words over and over"
@@ -251,7 +251,8 @@ def _copied(notes: str, task: Task, context: Context) -> str | None:
     if is_copy(notes, "\n".join(rendered(one, context) for one in shown)):
         return "only repeat the prompt of the step"
     asked = f"{report_instruction(*IN_STRUCTURE)} these arguments, and add output.notesMarkdown, written by you."
-    ours = f"{asked}\n{report_instruction(*IN_TEXT)}: {NOTES_IN_TEXT}\n{reasons.NOTES_FIX}\n{reasons.OWN_WORDS_FIX}"
+    in_text = f"{report_instruction(*IN_TEXT)}: {notes_words(f'the step {in_code(title)}')}"
+    ours = f"{asked}\n{in_text}\n{reasons.NOTES_FIX}\n{reasons.OWN_WORDS_FIX}"
     return "only repeat what an answer says about notes" if is_copy(notes, ours) else None
 
 

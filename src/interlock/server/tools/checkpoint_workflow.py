@@ -72,7 +72,7 @@ class CheckpointArguments(Arguments):
         return SentTokens(
             argument=argument,
             token=decode_token(text),
-            check=None if check is None else decode_token(check),
+            check=None if check in (None, text) else decode_token(check),
             check_argument="checkpointToken" if is_second else "stateToken",
         )
 
