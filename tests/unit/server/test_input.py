@@ -31,7 +31,7 @@ def test_a_pipe_is_read_by_the_loop_a_chunk_at_a_time_up_to_its_end() -> None:
         assert await taken.one() == b"one"
         os.write(sink, b"two")
         await asyncio.sleep(0.05)
-        assert taken.chunks.empty(), "nothing is read before it is wanted"
+        assert taken.chunks.empty(), "the input waits until it is asked"
         os.write(sink, b"three")
         assert await taken.one() == b"twothree"
         os.close(sink)
