@@ -67,12 +67,12 @@ class CheckpointArguments(Arguments):
         text = self.ack_token or self.checkpoint_token
         assert text is not None, "a call without a token has a fault"
         argument: Argument = "checkpointToken" if self.ack_token is None else "ackToken"
-        is_second = self.ack_token is not None and self.checkpoint_token not in (None, self.ack_token)
+        is_second = None not in (self.ack_token, self.checkpoint_token)
         check = self.checkpoint_token if is_second else self.state_token
         return SentTokens(
             argument=argument,
             token=decode_token(text),
-            check=None if check in (None, text) else decode_token(check),
+            check=None if check is None else decode_token(check),
             check_argument="checkpointToken" if is_second else "stateToken",
         )
 

@@ -106,9 +106,7 @@ class ContinueArguments(Arguments):
         )
 
     def _tokens(self) -> SentTokens:
-        # One token sent as both counts once: small models do that.
-        sent = self.state_token if self.state_token != self.ack_token else None
-        state = None if sent is None else decode_token(sent)
+        state = None if self.state_token is None else decode_token(self.state_token)
         if self.ack_token is not None:
             return SentTokens(argument="ackToken", token=decode_token(self.ack_token), check=state, run=self.run)
         assert state is not None, "a call without a token has a fault"

@@ -61,8 +61,8 @@ def load_target(ports: ReadPorts, sent: SentTokens) -> Target | Refusal:
 
 
 def _resolve_check(ports: ReadPorts, sent: SentTokens, known: Session | None) -> TokenRef | Refusal | None:
-    """Resolve the second token that was sent as a check; None if none was sent."""
-    if sent.check is None:
+    """Resolve the second token that was sent as a check; None if none was sent, or the first one again (TOK-6)."""
+    if sent.check in (None, sent.token):
         return None
     try:
         check = resolve_token(ports, replace(sent, argument=sent.check_argument, token=sent.check), known)
