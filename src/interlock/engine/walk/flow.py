@@ -404,6 +404,7 @@ class Walk:
         completed, skipped, taken = self.marks.sets()
         stack = tuple(self.marks.stack)
         pending = PendingSome(kind="some", step=PendingStep(step_id=step_id, loop_path=loop_path_of(stack)))
+        # The snapshot that is built of it is validated.
         return Running.model_construct(
             kind="running",
             completed=completed,

@@ -110,7 +110,7 @@ class _Connection:
         self._patience: asyncio.TimerHandle | None = None
         self._lines = LineSplitter()
         self._input = open_input(source, self._receive)
-        self._is_input_waiting = False
+        self._is_input_waiting = True
 
     def start(self, front: Front | None) -> None:
         """Take what the front has read, and begin to read."""
@@ -120,7 +120,6 @@ class _Connection:
         if front is not None and front.is_ended:
             self._receive(b"")
         else:
-            self._is_input_waiting = True
             self._read_on()
 
     def close_soon(self) -> None:

@@ -54,11 +54,7 @@ class Plans:
         Raises:
             ContentDamagedError: See `snapshot`.
         """
-        kept = self._pending.find(ref)
-        if kept is None:
-            kept = (_pending_in(self.snapshot(ref, workflow_hash)),)
-            self._pending.put(ref, kept)
-        return kept[0]
+        return self._pending.get(ref, lambda: (_pending_in(self.snapshot(ref, workflow_hash)),))[0]
 
     def verdict(self, digest: Digest) -> Verdict | None:
         """Return the verdict that a stored artifact states; None if it states none or is not JSON.
