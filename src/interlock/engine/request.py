@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import field
 
 from interlock.engine.gates import NO_APPROVAL, ApprovalContext
+from interlock.engine.template import title_in_code
 from interlock.kernel.blanks import Blank, Outline
 from interlock.kernel.budgets import NOTES_BYTES_MAX
 from interlock.kernel.canonical import Json, canonical_bytes, digest_of, digest_of_bytes
@@ -20,9 +21,14 @@ IN_STRUCTURE = ("the step in pending.prompt", "this tool")
 """How an answer names its step and the tool to call: in its text, and in its data."""
 
 
-def notes_words(step: str = "the step") -> str:
-    """Return what the text of an answer says of the notes of a step. Sent back, it is no evidence."""
+def notes_words(title: str | None = None) -> str:
+    """Return what the text of an answer says of the notes of a step with this title. Sent back, it is no evidence."""
+    step = "the step" if title is None else f"the step {title_in_code(title)}"
     return f"your answer to {step}, in your own words"
+
+
+NOTES_WORDS = notes_words()
+"""The same where the answer is not about one step."""
 
 
 def report_instruction(step: str, tool: str) -> str:
@@ -116,7 +122,7 @@ class Request:
 
     def has_notes(self) -> bool:
         """Say whether there are notes, other than the sample text of an answer."""
-        return bool((self.notes or "").strip().strip(_AROUND)) and not is_sample(self.notes, Blank(what=notes_words()))
+        return bool((self.notes or "").strip().strip(_AROUND)) and not is_sample(self.notes, Blank(what=NOTES_WORDS))
 
     def stored_notes(self) -> str:
         """Return the notes as they are recorded: within the budget, cut with the marker (EVT-7)."""

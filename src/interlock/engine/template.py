@@ -6,10 +6,12 @@ Callers set the values. None of them can pass for the author's or Interlock's wo
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from typing import cast
 
+from interlock.kernel.budgets import HEADER_TITLE_BYTES_MAX, TITLES_KEPT_MAX
 from interlock.kernel.canonical import Json
-from interlock.kernel.text import flat, printable, quoted
+from interlock.kernel.text import flat, in_code, one_line, printable, quoted
 from interlock.plan.graph import Graphs
 from interlock.record.context import Context
 from interlock.record.snapshot import ListFrame, LoopFrame
@@ -28,6 +30,12 @@ def rendered(template: str, context: Mapping[str, Json]) -> str:
 def rendered_line(template: str, context: Mapping[str, Json]) -> str:
     """Return a title or a question as `rendered` does, with each value on one line."""
     return _rendered(template, context, flat)
+
+
+@lru_cache(maxsize=TITLES_KEPT_MAX)
+def title_in_code(title: str) -> str:
+    """Return a step's title on one line, in code: it may contain text that an earlier agent put into the context."""
+    return in_code(one_line(title, HEADER_TITLE_BYTES_MAX))
 
 
 def unfilled_line(template: str) -> str:

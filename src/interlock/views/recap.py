@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from itertools import islice
 
-from interlock.engine.answer.parts import title_in_code
+from interlock.engine.template import title_in_code
 from interlock.kernel.budgets import RECAP_BYTES_MAX, RECAP_NODES_MAX, RECAP_PART_BYTES_MIN
 from interlock.kernel.text import TRUNCATION_MARKER, quoted, truncated, utf8_bytes
 from interlock.record.payloads import NotesPayload

@@ -20,7 +20,7 @@ from interlock.engine.answer.model import (
     is_ordinary,
     render_answer,
 )
-from interlock.engine.answer.parts import PendingStepView, RunView, title_in_code
+from interlock.engine.answer.parts import PendingStepView, RunView
 from interlock.engine.answer.structure import Fork, LoopPass, Warned
 from interlock.engine.judge.reasons import missing_artifact, missing_key, missing_notes
 from interlock.engine.judge.violations import Violation
@@ -135,8 +135,8 @@ def test_clients_that_cut_the_middle_keep_run_call_and_tokens() -> None:
         last = "to the user."
         if call:
             fills: list[dict[str, str]] = call["fill"]
-            step = f"the step {title_in_code(facts.step.title)}" if facts.step is not None else "the step"
-            last = fills[-1].get("what", notes_words(step)) if fills else "```"
+            notes = notes_words(facts.step.title if facts.step is not None else None)
+            last = fills[-1].get("what", notes) if fills else "```"
         assert text.endswith(last)
 
 

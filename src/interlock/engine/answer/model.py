@@ -9,7 +9,7 @@ from typing import Literal
 
 from interlock.decide.evaluate import EVIDENCE_ROOTS
 from interlock.define.parts import Reference
-from interlock.engine.answer.parts import PendingStepView, RunView, title_in_code
+from interlock.engine.answer.parts import PendingStepView, RunView
 from interlock.engine.answer.structure import (
     BlockerOut,
     EndedOut,
@@ -28,6 +28,7 @@ from interlock.engine.answer.structure import (
 from interlock.engine.gates import Answered, Question
 from interlock.engine.published import Published
 from interlock.engine.request import IN_STRUCTURE, IN_TEXT, NOTES_BLANK, notes_words, report_instruction
+from interlock.engine.template import title_in_code
 from interlock.kernel.blanks import Blank, Outline
 from interlock.kernel.canonical import Json, JsonScalar
 from interlock.kernel.errors import Refusal
@@ -357,7 +358,7 @@ def _render_footer(facts: AnswerModel, call: NextCall | None) -> str:
         return "\n".join([*lines, _COMPLETE if facts.ended is None else _ENDED])
     instruction = _instruction(facts, *IN_TEXT)
     # With the title of its step, a small model copies the notes of the step before into fewer reports.
-    notes = notes_words(f"the step {title_in_code(facts.step.title)}") if facts.step is not None else ""
+    notes = notes_words(facts.step.title if facts.step is not None else None)
     return "\n".join([*lines, f"{instruction}:", call.in_lines(notes)])
 
 

@@ -2,20 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import field
-from functools import lru_cache
 
 from interlock.engine.answer.structure import LoopPass, RunIdentity, StepPosition, WaitingOut
 from interlock.kernel.blanks import Blank, Outline
-from interlock.kernel.budgets import HEADER_GOAL_BYTES_MAX, HEADER_TITLE_BYTES_MAX, TITLES_KEPT_MAX
+from interlock.kernel.budgets import HEADER_GOAL_BYTES_MAX, HEADER_TITLE_BYTES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.frozen import frozen
 from interlock.kernel.text import in_code, one_line
-
-
-@lru_cache(maxsize=TITLES_KEPT_MAX)
-def title_in_code(title: str) -> str:
-    """Return a step's title on one line, in code: it may contain text that an earlier agent put into the context."""
-    return in_code(one_line(title, HEADER_TITLE_BYTES_MAX))
 
 
 @frozen

@@ -11,7 +11,7 @@ from interlock.define.diagnostics import Diagnostic
 from interlock.define.parts import Reference
 from interlock.engine.gates import Answered
 from interlock.engine.published import Published
-from interlock.engine.request import notes_words
+from interlock.engine.request import NOTES_WORDS
 from interlock.kernel.blanks import Fill, Outline, separate
 from interlock.kernel.budgets import FILLS_NAMED_MAX
 from interlock.kernel.text import code_span, json_in_code, json_line
@@ -52,19 +52,19 @@ class FillOut(Published):
         blank = fill.blank
         return cls(path=fill.path, what=blank.what, choices=blank.choices or None, shape=blank.shape)
 
-    def in_one_line(self, notes: str = "") -> str:
+    def in_one_line(self, notes: str = NOTES_WORDS) -> str:
         """Return the blank as one line of an answer's text; `notes` is what it says of notes."""
         if self.choices is not None and len(self.choices) == 1:
             return f"- `{self.path}`: exactly `{json.dumps(self.choices[0], ensure_ascii=False)}`"
         kind = " | ".join(map(_choice, self.choices or ())) or self.shape
-        return f"- `{self.path}`" + (f" ({kind})" if kind else "") + f": {self.what or notes or notes_words()}"
+        return f"- `{self.path}`" + (f" ({kind})" if kind else "") + f": {self.what or notes}"
 
 
 def _choice(choice: JsonValue) -> str:
     return choice if isinstance(choice, str) else json.dumps(choice, ensure_ascii=False)
 
 
-def call_lines(arguments: Mapping[str, JsonValue], fill: Sequence[FillOut], notes: str = "") -> str:
+def call_lines(arguments: Mapping[str, JsonValue], fill: Sequence[FillOut], notes: str = NOTES_WORDS) -> str:
     """Return the arguments of a call as texts show them: one line for each, and for each value to add.
 
     Arguments that are complete are shown as JSON instead: they can be sent as they are.
@@ -102,7 +102,7 @@ class NextCall(Published):
         # A refused call may hold any JSON, also text that a model would not accept.
         return cls.model_construct(fill=tuple(map(FillOut.of, fills)), tool=tool, arguments=arguments, then=then)
 
-    def in_lines(self, notes: str = "") -> str:
+    def in_lines(self, notes: str = NOTES_WORDS) -> str:
         """Return the call as an answer's text shows it: the arguments, and a line for each value to add."""
         return call_lines(self.arguments, self.fill, notes)
 

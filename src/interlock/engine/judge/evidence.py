@@ -29,7 +29,7 @@ from interlock.kernel.budgets.workflow import (
 )
 from interlock.kernel.canonical import Json, JsonScalar
 from interlock.kernel.frozen import frozen
-from interlock.kernel.text import in_code, one_line
+from interlock.kernel.text import one_line
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.records import ASSESSMENT_CONTRACT, CAPABILITY_CONTRACT, LOOP_CONTROL_CONTRACT, PlanNode, Task
 from interlock.record.context import Context
@@ -251,8 +251,9 @@ def _copied(notes: str, title: str, task: Task, context: Context) -> str | None:
     if is_copy(notes, "\n".join(rendered(one, context) for one in shown)):
         return "only repeat the prompt of the step"
     asked = f"{report_instruction(*IN_STRUCTURE)} these arguments, and add output.notesMarkdown, written by you."
-    in_text = f"{report_instruction(*IN_TEXT)}: {notes_words(f'the step {in_code(title)}')}"
-    ours = f"{asked}\n{in_text}\n{reasons.NOTES_FIX}\n{reasons.OWN_WORDS_FIX}"
+    ours = (
+        f"{asked}\n{report_instruction(*IN_TEXT)}: {notes_words(title)}\n{reasons.NOTES_FIX}\n{reasons.OWN_WORDS_FIX}"
+    )
     return "only repeat what an answer says about notes" if is_copy(notes, ours) else None
 
 

@@ -1,8 +1,8 @@
 """A run with its session and its workflow: from these, answers name the run and its steps."""
 
-from interlock.engine.answer.parts import RunView, title_in_code
+from interlock.engine.answer.parts import RunView
 from interlock.engine.answer.structure import LoopPass
-from interlock.engine.template import rendered_line, with_loop_variables
+from interlock.engine.template import rendered_line, title_in_code, with_loop_variables
 from interlock.engine.walk.items import ItemMissingError, load_lists
 from interlock.kernel.frozen import frozen, replace
 from interlock.plan.compiled import CompiledWorkflow

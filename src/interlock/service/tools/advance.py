@@ -16,7 +16,7 @@ from interlock.engine.answer.model import (
     PendingApproval,
     render_answer,
 )
-from interlock.engine.answer.parts import PendingStepView, title_in_code
+from interlock.engine.answer.parts import PendingStepView
 from interlock.engine.answer.secret_scanning import secret_warnings
 from interlock.engine.answer.structure import Fork, Warned
 from interlock.engine.ends import Ended, EndNotAgreed, RunComplete, decide_end, work_in
@@ -24,6 +24,7 @@ from interlock.engine.judge.attempt import Advanced, ApprovalMissing, AttemptLim
 from interlock.engine.judge.confirmation import CLAIM
 from interlock.engine.outside import SentEvent, events_in
 from interlock.engine.request import Request
+from interlock.engine.template import title_in_code
 from interlock.kernel.budgets import ATTEMPTS_PER_STEP_MAX, FORKS_PER_NODE_MAX, PROMPT_REPEATED_BYTES_MAX
 from interlock.kernel.canonical import NotCanonicalError
 from interlock.kernel.errors import ErrorCode, Refusal

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from dataclasses import field
 from itertools import islice
 
-from interlock.engine.answer.parts import title_in_code
 from interlock.engine.answer.prompt import function_words, visible_functions
 from interlock.engine.request import ARTIFACT_CONTENT_TYPE
+from interlock.engine.template import title_in_code
 from interlock.kernel.budgets import (
     ARTIFACT_KIND_BYTES_MAX,
     ARTIFACTS_NAMED_MAX,

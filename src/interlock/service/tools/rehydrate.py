@@ -1,10 +1,10 @@
 """Rehydrate: show a node. Depends only on the log: two calls give the same bytes (READ-1, ADV-8)."""
 
 from interlock.engine.answer.model import CONTINUE_TOOL, Answer, AnswerModel, render_answer
-from interlock.engine.answer.parts import title_in_code
 from interlock.engine.answer.prompt import guidance_of
 from interlock.engine.answer.structure import Fork, Warned
 from interlock.engine.gates import ApprovalContext
+from interlock.engine.template import title_in_code
 from interlock.kernel.budgets import ATTEMPTS_PER_STEP_MAX, CHECKPOINTS_PER_NODE_MAX
 from interlock.kernel.frozen import frozen, replace
 from interlock.kernel.ids import WorkflowHash

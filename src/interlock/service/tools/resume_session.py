@@ -7,9 +7,10 @@ from typing import Annotated
 from pydantic import Field
 
 from interlock.engine.answer.model import CONTINUE_TOOL, Answer, look_call
-from interlock.engine.answer.parts import RunView, title_in_code
+from interlock.engine.answer.parts import RunView
 from interlock.engine.answer.structure import NextCall, RunIdentity
 from interlock.engine.published import Published
+from interlock.engine.template import title_in_code
 from interlock.kernel.budgets import (
     CANDIDATE_SNIPPET_BYTES_MAX,
     CANDIDATES_MAX,

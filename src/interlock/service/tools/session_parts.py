@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping
 from typing import Literal
 
 from interlock.engine.answer.model import render_step
-from interlock.engine.answer.parts import title_in_code
 from interlock.engine.answer.secret_scanning import without_secrets
 from interlock.engine.request import ARTIFACT_CONTENT_TYPE, TURN_CONTENT_TYPE
+from interlock.engine.template import title_in_code
 from interlock.kernel.budgets import ECHO_BYTES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import ErrorCode, Refusal
