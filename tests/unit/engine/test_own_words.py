@@ -1,7 +1,7 @@
 """Which texts are no account of work: copies of the prompt, a few words over and over, notes of another step."""
 
 import pytest
-from tests.support.flow import document, step
+from tests.support.flow import Document, document, step
 
 from interlock.engine.judge.own_words import is_copy, repeats_itself, text_in_two_fields
 from interlock.engine.judge.reasons import OWN_WORDS_FIX
@@ -51,6 +51,21 @@ def test_the_same_text_in_two_fields_is_found_and_in_the_items_of_one_it_is_not(
     assert text_in_two_fields({"summary": "Passed.", "evidence": "Passed."}) is None
 
 
+CHECKED = "Checked each line of the result against the table, and found no fault in it."
+CLEAN_REVIEW: Document = {
+    "kind": "wr.review_verdict",
+    "verdict": "clean",
+    "confidence": "high",
+    "findings": [],
+    "summary": CHECKED,
+}
+REPORTS_OF_A_CHECK: list[tuple[Document, Document]] = [
+    ({}, {"notesMarkdown": CHECKED}),
+    ({"outputContract": {"contractRef": "wr.contracts.review_verdict"}}, {"artifacts": [CLEAN_REVIEW]}),
+]
+"""What the step of a check adds to its declaration, and its report."""
+
+
 def flow() -> Harness:
     return Harness.in_memory(document(step("a", prompt=PROMPT), step("b"), step("c"), inputs=[]))
 
@@ -76,10 +91,15 @@ def test_each_kind_of_copied_notes_is_refused_and_own_notes_are_accepted() -> No
 
 
 @pytest.mark.inv("EVID-11")
-def test_a_result_that_a_check_left_unchanged_may_be_reported_again() -> None:
-    harness = flow()
+@pytest.mark.parametrize(
+    ("contract", "output"),
+    REPORTS_OF_A_CHECK,
+    ids=["checked in notes", "checked in a verdict"],
+)
+def test_a_result_that_a_check_left_unchanged_may_be_reported_again(contract: Document, output: Document) -> None:
+    harness = Harness.in_memory(document(step("a"), step("b", **contract), step("c"), inputs=[]))
     checked = harness.advance(harness.start("test.flow"), WORK)
-    last = harness.advance(checked, "Checked each line of the result against the table, and found no fault in it.")
+    last = harness.advance(checked, output=output)
     assert harness.advance(last, WORK)["isComplete"]
 
 

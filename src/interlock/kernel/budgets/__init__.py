@@ -494,7 +494,5 @@ DEMO_SECONDS_MAX = 60
 """How long the demo waits for its own server to answer all calls of one stage."""
 DEMO_LINE_BYTES_MAX = 300
 """The beginning of a text of an answer, as the demo shows it."""
-EARLIER_NOTES_MAX = 20
-"""Earlier steps among which a report looks for the latest notes: the cost of a report must not grow with the run."""
 PROMPT_REPEATED_BYTES_MAX = 1_024
 """Bytes of a prompt that a refusal repeats although it is unchanged; a longer one is only referred to (ANS-27)."""

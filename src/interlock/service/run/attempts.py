@@ -18,7 +18,6 @@ from interlock.engine.request import (
     TURN_CONTENT_TYPE,
     Request,
 )
-from interlock.kernel.budgets import EARLIER_NOTES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import AttemptId, Digest, ack_attempt, derived_id
 from interlock.plan.records import Task
@@ -284,18 +283,8 @@ def _files(node: Node, wanted: set[str]) -> Iterator[tuple[str, Digest]]:
 
 
 def _earlier_notes(session: Session, node: Node) -> str | None:
-    """Return the notes of the latest step before a node's own that was accepted with notes."""
-    here: Node | None = chain_head(session, node)
-    for _ in range(EARLIER_NOTES_MAX):
-        if here is None:
-            return None
-        notes = notes_of_attempt(here)
-        if notes is not None:
-            return notes
-        # The refused attempts between two steps hold nothing that was accepted.
-        before = session.nodes[here.parent] if here.parent is not None else None
-        here = chain_head(session, before) if before is not None else None
-    return None
+    """Return the notes that were accepted for the step before a node's own; None if it has none."""
+    return notes_of_attempt(chain_head(session, node))
 
 
 def _open_gaps(session: Session, node: Node) -> Iterator[tuple[AttemptId, GapRecorded]]:
