@@ -100,6 +100,16 @@ def _contracted(step: Document, contract: Document, artifacts: Mapping[str, Docu
     return set() if artifact == example_of(ref) else {invalid(ref)}
 
 
+def _completed(step: Document, artifact: Document, refused: Document) -> Document:
+    """Return an artifact of the step's evidence with the required fields that it leaves out, as they were refused."""
+    refs = [step["outputContract"]["contractRef"]] if "outputContract" in step else []
+    refs += [f"{CONTRACTS}assessment"] if "assessmentRefs" in step else []
+    required: Any = next(
+        ((PACKS[ref].schema or {})["required"] for ref in refs if PACKS[ref].kind == artifact["kind"]), ()
+    )
+    return {name: refused[name] for name in required if name in refused} | artifact
+
+
 def levels_of(artifact: Document) -> dict[str, str]:
     return {name: str(level).strip().lower() for name, level in artifact.get("dimensions", {}).items()}
 
@@ -299,7 +309,9 @@ class _Attempt:
         notes = report.notes if report.has_notes else node.notes if is_retry else None
         self.evidence = Report(notes=notes)
         sent = {kept_under(artifact): artifact for artifact in report.artifacts}
-        self.artifacts = {**(node.artifacts if is_retry else {}), **sent}
+        refused: Mapping[str, Document] = node.artifacts if is_retry else {}
+        completed = {kind: _completed(node.step or {}, one, refused.get(kind, {})) for kind, one in sent.items()}
+        self.artifacts = {**refused, **completed}
         unfit = [one for one in model.inputs if one["key"] in report.context and _is_unfit(one, self.said(one))]
         self.unfit = {Owed("invalid_required_output", one["key"], (type(self.said(one)), one["type"])) for one in unfit}
         fitting = {key: value for key, value in report.context.items() if key not in {one["key"] for one in unfit}}

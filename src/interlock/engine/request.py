@@ -1,7 +1,8 @@
 """The evidence that an agent sends, parsed and within its budgets: the only form in which it is checked."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import field
+from typing import TypeAlias
 
 from interlock.engine.gates import NO_APPROVAL, ApprovalContext
 from interlock.engine.template import title_in_code
@@ -44,6 +45,10 @@ TURN_KIND = "wr.turn"
 """The record of one turn of a driver. It says how evidence came about and is no evidence, so no attempt inherits it."""
 TURN_CONTENT_TYPE = "application/vnd.interlock.turn+json"
 """Such a record is stored under a type of its own, so views of evidence leave it out (TURN-7)."""
+
+
+Completed: TypeAlias = Callable[[Mapping[str, Json], Mapping[str, Json]], Mapping[str, Json]]
+"""Returns an artifact with what it lacks taken from the refused artifact that it replaces."""
 
 
 @frozen
@@ -94,17 +99,19 @@ class Request:
         preferences: dict[str, Json] = dict(self.preferences.changes())
         return digest_of({"output": output, "context": dict(self.context), "preferences": preferences})
 
-    def over(self, earlier: "Request", *, unnamed: str | None = None) -> "Request":
+    def over(self, earlier: "Request", completed: "Completed", *, unnamed: str | None = None) -> "Request":
         """Return this request completed by an earlier, refused one, so that an agent sends only what was missing.
 
         New notes replace the earlier ones. A new artifact replaces those of its kind or, if it is a rating, of its
-        assessment. `unnamed` is the assessment of a rating that names none.
+        assessment, and `completed` adds what it lacks. `unnamed` is the assessment of a rating that names none.
         """
-        sent = {_subject(artifact, unnamed) for artifact in self.artifacts}
-        sent.add(_subject({"kind": TURN_KIND}, unnamed))
-        kept = tuple(artifact for artifact in earlier.artifacts if _subject(artifact, unnamed) not in sent)
+        refused = {_subject(artifact, unnamed): artifact for artifact in earlier.artifacts}
+        sent = [(_subject(artifact, unnamed), artifact) for artifact in self.artifacts]
+        new = [completed(one, refused[subject]) if subject in refused else one for subject, one in sent]
+        replaced = {subject for subject, _ in sent} | {_subject({"kind": TURN_KIND}, unnamed)}
+        kept = [one for one in earlier.artifacts if _subject(one, unnamed) not in replaced]
         notes = self.notes if self.has_notes() else earlier.notes
-        return replace(self, notes=notes, artifacts=(*self.artifacts, *kept))
+        return replace(self, notes=notes, artifacts=(*new, *kept))
 
     @property
     def evidence(self) -> tuple[Mapping[str, Json], ...]:

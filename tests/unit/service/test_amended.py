@@ -1,6 +1,6 @@
 """After a refusal, the shown call keeps what may stay of the artifact (EVID-13)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -9,7 +9,9 @@ from tests.support.shown import shown_calls
 from interlock.engine.judge.amended import amended
 from interlock.engine.judge.shape import artifact_outline
 from interlock.kernel.blanks import Blank
+from interlock.kernel.canonical import digest_of
 from interlock.plan.builtins.pack_schemas import PACK_SCHEMAS
+from interlock.record.payloads import ArtifactPayload
 from interlock.testing.harness import Harness
 
 _REVIEW = PACK_SCHEMAS["wr.contracts.review_verdict"]
@@ -101,3 +103,42 @@ def test_an_artifact_that_is_too_long_to_repeat_is_asked_for_again() -> None:
     sent = {**_CLEAN, "findings": [_MINOR], "summary": "Read it. " * 200}
     refused = harness.advance(first, None, output={"artifacts": [sent]})
     assert [one.get("choices") for one in refused["nextCall"]["fill"]][-2:] == [None, None]
+
+
+_LOST: dict[str, Any] = {**_CLEAN, "findings": [{"severity": "critical", "summary": "It loses data."}]}
+
+
+@pytest.mark.inv("EVID-2")
+@pytest.mark.parametrize("names", [("verdict",), ("verdict", "summary"), ("verdict", "confidence", "findings")])
+def test_a_part_of_a_refused_artifact_is_enough(names: Sequence[str]) -> None:
+    """What is missing is taken from the refused one, and the run holds the whole artifact."""
+    harness = Harness.in_memory(_WORKFLOW)
+    first = harness.start("test.review")
+    refused = harness.advance(first, None, output={"artifacts": [_LOST]})
+    whole = {**_LOST, "verdict": "blocking"}
+    part = {name: whole[name] for name in ("kind", *names)}
+    assert harness.advance(refused, None, output={"artifacts": [part]})["kind"] == "ok"
+    session = harness.store.load(harness.session_of(first))
+    assert session is not None
+    (reached,) = [node for node in session.nodes.values() if node.kind == "step" and node.parent is not None]
+    stored = [one.payload.sha256 for one in reached.outputs if isinstance(one.payload, ArtifactPayload)]
+    assert stored == [digest_of(whole)]
+
+
+@pytest.mark.inv("EVID-2")
+def test_parts_that_are_sent_one_by_one_add_up() -> None:
+    harness = Harness.in_memory(_WORKFLOW)
+    answer = harness.start("test.review")
+    for name in ("summary", "confidence", "findings"):
+        answer = harness.advance(answer, None, output={"artifacts": [{"kind": _CLEAN["kind"], name: _CLEAN[name]}]})
+        assert answer["kind"] == "blocked"
+    last = {"kind": _CLEAN["kind"], "verdict": "clean"}
+    assert harness.advance(answer, None, output={"artifacts": [last]})["kind"] == "ok"
+
+
+@pytest.mark.inv("EVID-2")
+def test_an_optional_field_and_a_field_of_another_kind_are_not_taken_over() -> None:
+    refused = {**_CLEAN, "mood": "good", "kind": "other"}
+    harness = Harness.in_memory(_WORKFLOW)
+    answer = harness.advance(harness.start("test.review"), None, output={"artifacts": [refused]})
+    assert harness.advance(answer, None, output={"artifacts": [{"kind": _CLEAN["kind"]}]})["kind"] == "blocked"

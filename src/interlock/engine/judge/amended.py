@@ -1,6 +1,6 @@
-"""What is left to change of an artifact that was refused: what its contract accepts of it is kept (EVID-13)."""
+"""What an artifact keeps of one that was refused: in the call that an answer shows, and when a part of it is sent."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
 from interlock.engine.judge.evidence import artifact_fault, artifact_outlines, is_rated, schema_errors
@@ -12,10 +12,33 @@ from interlock.kernel.budgets import EVIDENCE_ECHO_BYTES_MAX
 from interlock.kernel.canonical import Json, canonical_bytes
 from interlock.kernel.frozen import replace
 from interlock.plan.compiled import CompiledWorkflow
-from interlock.plan.records import PlanNode
+from interlock.plan.records import ASSESSMENT_CONTRACT, PlanNode
 
 if TYPE_CHECKING:
     from jsonschema import ValidationError
+
+
+def completed_artifact(
+    workflow: CompiledWorkflow, node: PlanNode, artifact: Mapping[str, Json], refused: Mapping[str, Json]
+) -> Mapping[str, Json]:
+    """Return an artifact with the fields that its contract requires and it lacks, as the refused one had them (EVID-2).
+
+    An optional field is never taken over: it may have been left out on purpose.
+    """
+    packs = [workflow.packs[ref] for ref in (node.evidence_schema_ref, ASSESSMENT_CONTRACT) if ref in workflow.packs]
+    schema = next((pack.artifact_schema for pack in packs if pack.artifact_kind == artifact.get("kind")), None)
+    if schema is None:
+        return artifact
+    while taken := {name: refused[name] for name in _lacking(artifact, schema) if name in refused}:
+        artifact = {**artifact, **taken}
+    return artifact
+
+
+def _lacking(artifact: Mapping[str, Json], schema: Mapping[str, Json]) -> Iterator[str]:
+    """Yield the fields that are missing; what is required may depend on the others."""
+    for error in schema_errors(artifact, schema):
+        if error.validator == "required" and not error.absolute_path:
+            yield from (name for name in cast("Sequence[str]", error.validator_value) if name not in artifact)
 
 
 def amended_outlines(

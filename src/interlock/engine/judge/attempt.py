@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import field
+from functools import partial
 from typing import TypeAlias
 
 from interlock.engine.gates import Question
+from interlock.engine.judge.amended import completed_artifact
 from interlock.engine.judge.observed import without_faulty_divergence
 from interlock.engine.judge.proof import ProofContext
 from interlock.engine.request import Request
@@ -60,7 +62,7 @@ class Attempt:
 
     `context` is that of the node; `earlier` is the request of the refused attempt that made the node, if there is one;
     `open_gaps` are the gaps that earlier attempts on the same step left; `earlier_notes` are
-    those of the latest step before; `event` is the one that a waiting step takes, and `emitted` are the numbers of the
+    those of the step before; `event` is the one that a waiting step takes, and `emitted` are the numbers of the
     step's intents that its run has recorded before. `actor` makes the attempt; None if it is
     not known. `reporters` are those of the steps that this one verifies, if another actor must have reported them.
     `proof` is what the proofs of the step are judged by. `notifies` says that a channel tells people when the run waits
@@ -96,7 +98,8 @@ class Attempt:
         request = self.request
         if self.earlier is not None:
             earlier = without_faulty_divergence(self.workflow, self._pending(), self.earlier, self.attempt)
-            request = request.over(earlier, unnamed=self._sole_assessment())
+            completed = partial(completed_artifact, self.workflow, self._pending())
+            request = request.over(earlier, completed, unnamed=self._sole_assessment())
         object.__setattr__(self, "evidence", request.in_stored_order())
 
     def _pending(self) -> PlanNode:

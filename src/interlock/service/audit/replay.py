@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Iterator, Mapping
-from typing import assert_never, get_args
+from typing import TypeAlias, assert_never, get_args
 
 from interlock.engine.advance import decide_advance
 from interlock.engine.ends import Ended, EndNotAgreed, RunComplete, decide_end, without_answer
@@ -105,7 +105,8 @@ def is_as_sent(reader: SessionReader, recorded: RecordedPlan) -> bool:
     """Say whether the recorded input can match the request digest of the attempt.
 
     The log does not record which evidence a retry sent again, nor an autonomy that a refused attempt asked for. So all
-    possible requests are tried. If there are too many, the digest proves nothing, and the result is True.
+    possible requests are tried, those that omit little first. If there are too many, the digest proves nothing, and the
+    result is True.
 
     Raises:
         ContentDamagedError: A part of the recorded input is missing or damaged.
@@ -113,24 +114,46 @@ def is_as_sent(reader: SessionReader, recorded: RecordedPlan) -> bool:
     if isinstance(recorded.key, ev.RunStartedEvent):
         return True
     child, digest = recorded.after.nodes[recorded.node], recorded.key.data.request_digest
-    recorded_evidence, parent = brought_by(reader, child), recorded.before.nodes[recorded.key.scope.node_id]
+    evidence, parent = brought_by(reader, child), recorded.before.nodes[recorded.key.scope.node_id]
     earlier = brought_by(reader, parent) if parent.kind == "blocked_attempt" else Request()
-    kept = [
-        one for one in recorded_evidence.artifacts if one in earlier.artifacts and one.get("kind") != CONFIRMATION_KIND
-    ]
-    may_be_omitted = recorded_evidence.notes is not None and recorded_evidence.notes == earlier.notes
-    if len(kept) + may_be_omitted > UNREPORTED_EVIDENCE_MAX:
+    kept = tuple(_kept(evidence, earlier))
+    if len(kept) > UNREPORTED_EVIDENCE_MAX:
         return True
-    artifacts = [one for one in recorded_evidence.artifacts if one not in kept]
-    for notes, again, preferences in itertools.product(
-        (recorded_evidence.notes, None) if may_be_omitted else (recorded_evidence.notes,),
-        itertools.chain.from_iterable(itertools.combinations(kept, count) for count in range(len(kept) + 1)),
-        _preferences_sent(recorded),
-    ):
-        sent = Request(notes=notes, artifacts=(*artifacts, *again), context=_context_sent(recorded))
-        if replace(sent, preferences=preferences).digest() == digest:
-            return True
+    context = _context_sent(recorded)
+    for count, preferences in itertools.product(range(len(kept) + 1), _preferences_sent(recorded)):
+        for omitted in itertools.combinations(kept, count):
+            sent = _without(evidence, frozenset(omitted))
+            if replace(sent, context=context, preferences=preferences).digest() == digest:
+                return True
     return False
+
+
+_Part: TypeAlias = tuple[int | None, str | None]
+"""A piece of evidence: the number of an artifact, and the name of a field of it or None for the whole; or the notes."""
+_NOTES: _Part = (None, None)
+
+
+def _kept(evidence: Request, earlier: Request) -> Iterator[_Part]:
+    """Yield what a retry need not have sent, because the attempt before it brought the same (EVID-2)."""
+    if evidence.notes is not None and evidence.notes == earlier.notes:
+        yield _NOTES
+    for number, artifact in enumerate(evidence.artifacts):
+        alike = [one for one in earlier.artifacts if one.get("kind") == artifact.get("kind") != CONFIRMATION_KIND]
+        if artifact in alike:
+            yield number, None
+        for name, value in artifact.items():
+            if name != "kind" and any(name in one and one[name] == value for one in alike):
+                yield number, name
+
+
+def _without(evidence: Request, omitted: frozenset[_Part]) -> Request:
+    """Return evidence without some of its pieces."""
+    artifacts = tuple(
+        {name: value for name, value in artifact.items() if (number, name) not in omitted}
+        for number, artifact in enumerate(evidence.artifacts)
+        if (number, None) not in omitted
+    )
+    return Request(notes=None if _NOTES in omitted else evidence.notes, artifacts=artifacts)
 
 
 def _recorded_advance(after: Session, key: ev.AdvanceRecordedEvent) -> Advance:
