@@ -70,7 +70,7 @@ def corrected_call(tool: Tool, sent: Mapping[str, Json], correction: Correction)
 
 def _call(tool: str, outline: Mapping[str, Outline]) -> Json:
     call = NextCall.of(tool, outline)
-    return {"fill": [one.to_json() for one in call.fill], "tool": tool, "arguments": call.arguments}
+    return {"tool": tool, "arguments": call.arguments, "fill": [one.to_json() for one in call.fill]}
 
 
 def renamed(arguments: Mapping[str, Json], loc: tuple[int | str, ...], target: str) -> dict[str, Json]:

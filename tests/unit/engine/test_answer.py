@@ -310,6 +310,7 @@ def test_a_pass_of_a_loop_stands_in_both_channels_and_on_the_first_line() -> Non
 def test_the_next_call_of_a_step_with_typed_evidence_holds_what_is_fixed_and_fill_names_the_rest() -> None:
     facts = replace(ADVANCE, step=TYPED)
     call = structure_of(facts)["nextCall"]
+    assert list(call) == ["tool", "arguments", "fill"], "what is to be added follows what is fixed"
     assert call["arguments"] == {"ackToken": "ack.here", "run": "ab12"}
     assert call["fill"] == [KIND, VERDICT, CAUSE, SIZE]
     text = render_answer(facts).text

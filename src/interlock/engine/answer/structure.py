@@ -88,10 +88,10 @@ _JSON_WORD = re.compile(r"true|false|null|-?\d+(?:\.\d+)?(?:[eE]-?\d+)?")
 class NextCall(Published):
     """What to send next: `arguments` unchanged, plus each value that `fill` names."""
 
-    # `fill` comes first and `then` last: a small model copies what comes after the arguments into its call (ANS-22).
-    fill: Annotated[tuple[FillOut, ...], Field(strict=False)]
+    # `fill` follows the arguments: a small model continues its call with what comes after them (ANS-22).
     tool: str
     arguments: dict[str, JsonValue]
+    fill: Annotated[tuple[FillOut, ...], Field(strict=False)]
     then: str | None = None
 
     @classmethod
