@@ -156,10 +156,8 @@ def _outcome(attempt: Attempt, state: Running, held: HeldContext) -> "_Transitio
     observed = observed_in(workflow, node, attempt.evidence.artifacts, attempt.attempt)
     violations.findings += [*judgement.findings, *observed.findings]
     proved = judge_proofs(node, attempt.proof, verdict_in(judgement.values))
-    violations.findings += [
-        *check_separation(attempt, node),
-        *_notes_sent_again(attempt, rendered_line(node.title, seen)),
-    ]
+    repeated, kept = _notes_sent_again(attempt, rendered_line(node.title, seen))
+    violations.findings += [*check_separation(attempt, node), *repeated]
     violations.findings += proved.findings
     if violations.is_refused():
         return violations.findings
@@ -199,7 +197,7 @@ def _outcome(attempt: Attempt, state: Running, held: HeldContext) -> "_Transitio
         trace=(*judgement.trace, *_fork_trace(attempt, node), *_own_reasons(node, step, gate, proved), *walk.trace),
         step=step,
         observed=observed.records,
-        findings=(*violations.findings, *_expired(attempt, node), *_overruled(attempt, node, walk, gate)),
+        findings=(*violations.findings, *kept, *_expired(attempt, node), *_overruled(attempt, node, walk, gate)),
         claims=gate.claims if isinstance(gate, Approved) else (),
         gate=Gate(step_id=node.node_id, opened_by=gate.by) if isinstance(gate, Approved) else None,
         answered=gate.record if isinstance(gate, Approved) else None,
@@ -252,10 +250,17 @@ def _overruled(
     return [reasons.overruled(node.node_id, failed.kind, failed.word)] if failed.is_overruled or is_claim else []
 
 
-def _notes_sent_again(attempt: Attempt, title: str) -> list[Violation]:
-    """Return the violation of notes that the step before on this branch was reported with (EVID-11)."""
-    is_again = is_sent_again(attempt.evidence.stored_notes(), attempt.earlier_notes or "")
-    return [reasons.notes_sent_again(title)] if is_again else []
+def _notes_sent_again(attempt: Attempt, title: str) -> tuple[list[Violation], list[Violation]]:
+    """Return the violation of notes that the step before was reported with: what refuses, what is only disclosed.
+
+    Two steps may have the same result, and only the agent knows that. So it is asked once (EVID-11).
+    """
+    notes = attempt.evidence.stored_notes()
+    if not is_sent_again(notes, attempt.earlier_notes or ""):
+        return [], []
+    found = [reasons.notes_sent_again(title)]
+    was_asked = attempt.earlier is not None and is_sent_again(notes, attempt.earlier.stored_notes())
+    return ([], found) if was_asked else (found, [])
 
 
 def finding_of(suspended: Suspended) -> Violation:

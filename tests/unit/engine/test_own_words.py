@@ -91,6 +91,31 @@ def test_each_kind_of_copied_notes_is_refused_and_own_notes_are_accepted() -> No
 
 
 @pytest.mark.inv("EVID-11")
+@pytest.mark.parametrize("again", [WORK, WORK.upper(), None], ids=["sent again", "in other letters", "kept"])
+def test_the_notes_of_the_step_before_are_refused_once_and_then_accepted_as_a_gap(again: str | None) -> None:
+    harness = flow()
+    refused = harness.advance(harness.advance(harness.start("test.flow"), WORK), WORK)
+    assert "those of the step before" in fault(refused)
+    third = harness.advance(refused, again)
+    assert (third["pending"]["stepId"], third.warnings) == ("c", ["GAP_RECORDED"])
+    refused = harness.advance(third, WORK)
+    assert "those of the step before" in fault(refused), "each step is asked about"
+    last = harness.advance(refused, f"{WORK} Then the last step.")
+    assert last["isComplete"]
+    assert "COMPLETE_WITH_GAPS" in last.warnings
+
+
+@pytest.mark.inv("EVID-11")
+def test_other_faults_of_notes_are_refused_each_time() -> None:
+    harness = flow()
+    answer = harness.start("test.flow")
+    for notes in (PROMPT, "ok " * 30):
+        for _ in range(2):
+            answer = harness.advance(answer, notes)
+            assert answer["kind"] == "blocked"
+
+
+@pytest.mark.inv("EVID-11")
 @pytest.mark.parametrize(
     ("contract", "output"),
     REPORTS_OF_A_CHECK,

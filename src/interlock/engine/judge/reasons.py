@@ -117,7 +117,8 @@ def notes_sent_again(step_title: str) -> Violation:
         "invalid_required_output",
         _contract(NOTES_CONTRACT),
         "The notes (`output.notesMarkdown`) are those of the step before.",
-        f"That text is recorded already. Write another one: only the result of the step '{step_title}'." + _USE_FRESH,
+        f"That text is recorded already. Write another one: only the result of the step '{step_title}'. If you send the"
+        " same text again, it is accepted, and the run has a gap." + _USE_FRESH,
     )
 
 
