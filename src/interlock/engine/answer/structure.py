@@ -89,10 +89,10 @@ class NextCall(Published):
     """What to send next: `arguments` unchanged, plus each value that `fill` names."""
 
     # `fill` follows the arguments: a small model continues its call with what comes after them (ANS-22).
+    then: str | None = None
     tool: str
     arguments: dict[str, JsonValue]
     fill: Annotated[tuple[FillOut, ...], Field(strict=False)]
-    then: str | None = None
 
     @classmethod
     def of(cls, tool: str, outline: Mapping[str, Outline], instruction: str | None = None) -> Self:
