@@ -57,11 +57,12 @@ def _stack_fault(graphs: Graphs, stack: tuple[LoopFrame, ...]) -> str | None:
 def _keys_fault(graphs: Graphs, execution: ExecutionState) -> str | None:
     """Return why the marked keys are impossible; None if they are possible."""
     keys = _keys(graphs, execution)
-    for name, marked in (("completed", execution.completed), ("skipped", execution.skipped)):
+    completed, skipped, taken = map(frozenset, (execution.completed, execution.skipped, execution.taken))
+    for name, marked in (("completed", completed), ("skipped", skipped)):
         unknown = marked - keys
         if unknown:
             return f"{name} step {min(unknown)!r} is not in the plan"
-    unknown = execution.taken - _edge_keys(graphs, execution) if execution.taken else set[str]()
+    unknown = taken - _edge_keys(graphs, execution) if taken else taken
     if unknown:
         return f"edge {min(unknown)!r} is not in the plan"
     return next(

@@ -15,7 +15,10 @@ from interlock.plan.records import Loop, Plan, PlanEdge, PlanNode, Task
 
 @frozen
 class Graphs:
-    """The graphs of a plan. A scope is the body of a loop, named by it, or None: the graph around everything."""
+    """The graphs of a plan. A scope is the body of a loop, named by it, or None: the graph around everything.
+
+    `position_of` is the place of a node in its scope, in plan order.
+    """
 
     nodes: Mapping[str, PlanNode]
     loops: Mapping[str, Loop]
@@ -23,6 +26,7 @@ class Graphs:
     members: Mapping[str | None, tuple[PlanNode, ...]]
     names: Mapping[str | None, tuple[str, ...]]
     scope_of: Mapping[str, str | None]
+    position_of: Mapping[str, int]
     out_edges: Mapping[str, tuple[PlanEdge, ...]]
     in_edges: Mapping[str, tuple[PlanEdge, ...]]
     schedules: dict[str, Schedule] = field(default_factory=dict[str, Schedule], compare=False, repr=False)
@@ -71,6 +75,7 @@ class Graphs:
             members={scope: tuple(nodes) for scope, nodes in members.items()},
             names={scope: tuple(node.node_id for node in nodes) for scope, nodes in members.items()},
             scope_of=scope_of,
+            position_of={node.node_id: at for nodes in members.values() for at, node in enumerate(nodes)},
             out_edges={node: tuple(edges) for node, edges in out_edges.items()},
             in_edges={node: tuple(edges) for node, edges in in_edges.items()},
         )
@@ -100,7 +105,7 @@ class Graphs:
         if not forks:
             return ()
         members, reach = self.members[scope], self._reach_in(scope)
-        here = 1 << next(at for at, node in enumerate(members) if node.node_id == node_id)
+        here = 1 << self.position_of[node_id]
         beside = 0
         for fork in forks:
             ways = [reach[edge.target] for edge in self.out_edges[fork]]

@@ -5,8 +5,9 @@ dead, it is skipped, and the edges out of it are dead too. A resolved node is co
 takes only the edge that was chosen; every other completed node takes all its edges.
 """
 
-from collections.abc import Sequence
-from itertools import filterfalse
+from bisect import insort
+from collections.abc import Iterator
+from itertools import chain, filterfalse, islice
 
 from interlock.kernel.frozen import frozen
 from interlock.plan.graph import Graphs
@@ -30,6 +31,8 @@ class ExecutionState:
         self.stack: list[LoopFrame] = list(state.loop_stack) if isinstance(state, Running) else []
         stored = (state.completed, state.skipped, state.edges_taken) if state is not None else (_NONE, _NONE, _NONE)
         self.completed, self.skipped, self.taken = map(_Marked, stored)
+        self._resolved_to: dict[str, int] = {}
+        """By prefix, how many nodes of that scope are known to be resolved: nodes are resolved in plan order."""
 
     @property
     def scope(self) -> str | None:
@@ -49,7 +52,7 @@ class ExecutionState:
     def next_open(self) -> OpenNode | None:
         """Return the first unresolved node in scope. Plan order ensures that the edges into it are resolved."""
         prefix = self.prefix
-        keys = map(prefix.__add__, self.graphs.names[self.scope])
+        keys = map(prefix.__add__, islice(self.graphs.names[self.scope], self._resolved_to.get(prefix, 0), None))
         not_completed = filterfalse(self.completed.__contains__, keys)
         key = next(filterfalse(self.skipped.__contains__, not_completed), None)
         if key is None:
@@ -67,12 +70,17 @@ class ExecutionState:
         return not is_chosen or prefix + edge.edge_id in self.taken
 
     def complete(self, node_id: str) -> None:
-        """Mark a node in scope as completed."""
-        self.completed.mark(self.key(node_id))
+        """Mark a node in scope, the next open one, as completed."""
+        self._resolve(self.completed, node_id)
 
     def skip(self, node_id: str) -> None:
-        """Mark a node in scope as skipped."""
-        self.skipped.mark(self.key(node_id))
+        """Mark a node in scope, the next open one, as skipped."""
+        self._resolve(self.skipped, node_id)
+
+    def _resolve(self, marked: "_Marked", node_id: str) -> None:
+        prefix = self.prefix
+        marked.mark(prefix + node_id)
+        self._resolved_to[prefix] = self.graphs.position_of[node_id] + 1
 
     def open_parallel_to(self, node_id: str) -> tuple[str, ...]:
         """Return the unresolved steps in scope that need not wait for a step, as `Graphs.parallel_to` orders them."""
@@ -100,39 +108,51 @@ class ExecutionState:
     def _forget_pass(self) -> None:
         for marked in (self.completed, self.skipped, self.taken):
             marked.forget(self.prefix)
+        self._resolved_to.pop(self.prefix, None)
 
     def sets(self) -> tuple[KeySet, KeySet, KeySet]:
         """Return completed, skipped and taken as they are stored."""
         return self.completed.stored(), self.skipped.stored(), self.taken.stored()
 
 
-class _Marked(set[str]):
-    """Marked keys. It knows how they differ from the stored ones, which are in order: a long plan has a thousand."""
+class _Marked:
+    """Marked keys: stored ones that are kept, and new ones. A long plan stores a thousand, and few are asked for."""
 
     def __init__(self, before: KeySet) -> None:
-        super().__init__(before.values)
-        self._before = before
-        self._kept: Sequence[str] = before.values
-        self._new = list[str]()
+        self._kept = before
+        self._new = set[str]()
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._new or key in self._kept
+
+    def __iter__(self) -> Iterator[str]:
+        return chain(self._kept.values, self._new)
 
     def mark(self, key: str) -> None:
         """Add a key."""
-        if key not in self:
-            self.add(key)
-            self._new.append(key)
+        if key not in self._kept:
+            self._new.add(key)
 
     def forget(self, prefix: str) -> None:
         """Remove the keys that begin so."""
-        self.difference_update([key for key in self if key.startswith(prefix)])
-        self._kept = list(filter(self.__contains__, self._kept))
-        self._new = list(filter(self.__contains__, self._new))
+        kept = tuple(key for key in self._kept.values if not key.startswith(prefix))
+        if len(kept) < len(self._kept.values):
+            self._kept = _in_order(kept)
+        self._new = {key for key in self._new if not key.startswith(prefix)}
 
     def stored(self) -> KeySet:
         """Return the keys as they are stored."""
-        if not self._new and len(self._kept) == len(self._before.values):
-            return self._before
-        # In order, so it is not validated.
-        return KeySet.model_construct(kind="set", values=tuple(sorted([*self._kept, *self._new])))
+        if not self._new:
+            return self._kept
+        values = list(self._kept.values)
+        for key in self._new:
+            insort(values, key)
+        return _in_order(tuple(values))
 
 
-_NONE = KeySet.model_construct(kind="set", values=())
+def _in_order(values: tuple[str, ...]) -> KeySet:
+    """Build a set from keys in order, which are not validated again."""
+    return KeySet.model_construct(kind="set", values=values)
+
+
+_NONE = _in_order(())

@@ -2,6 +2,7 @@
 
 import itertools
 import operator
+from bisect import bisect_left
 from collections.abc import Iterable
 from typing import Annotated, Literal
 
@@ -57,6 +58,11 @@ class KeySet(Record):
     kind: Literal["set"]
     values: Annotated[tuple[str, ...], Field(strict=False)]
 
+    def __contains__(self, key: str) -> bool:
+        """Say whether a key is in the set."""
+        at = bisect_left(self.values, key)
+        return at < len(self.values) and self.values[at] == key
+
     @model_validator(mode="after")
     def _check_order(self) -> "KeySet":
         if not all(map(operator.lt, self.values, itertools.islice(self.values, 1, None))):
@@ -103,7 +109,7 @@ class Running(Record):
         if len(set(loops)) != len(loops):
             raise ValueError("a loop is in the loop stack twice")
         key = step_instance_key(step.step_id, step.loop_path)
-        if key in self.completed.values or key in self.skipped.values:
+        if key in self.completed or key in self.skipped:
             raise ValueError("the pending step is already completed or skipped")
         return self
 
@@ -129,7 +135,7 @@ class EnginePayload(Record):
 
     @model_validator(mode="after")
     def _check_disjoint(self) -> "EnginePayload":
-        if not set(self.engine_state.skipped.values).isdisjoint(self.engine_state.completed.values):
+        if any(key in self.engine_state.completed for key in self.engine_state.skipped.values):
             raise ValueError("a step is both completed and skipped")
         return self
 

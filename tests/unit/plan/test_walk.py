@@ -45,6 +45,21 @@ def test_the_first_node_that_is_not_resolved_is_open_in_plan_order() -> None:
     assert here.next_open() is None
 
 
+def test_nodes_are_open_in_plan_order_from_any_state_and_in_each_pass() -> None:
+    """The search begins where a walk is; a state that was loaded is searched from its first node."""
+    here = ExecutionState(LINEAR.graphs, running("c", "a", "b"))
+    assert opened(here) == ("c", False)
+    assert opened(ExecutionState(LINEAR.graphs, running("c", "b"))) == ("a", False)
+    loops = marks(LOOPS)
+    loops.enter(LoopFrame(loop_id="o", iteration=0))
+    loops.complete("a")
+    assert opened(loops) == ("i", False)
+    loops.begin_next_pass(following(loops))
+    assert opened(loops) == ("a", False)
+    loops.leave()
+    assert opened(loops) == ("c", False)
+
+
 def test_a_node_that_no_taken_edge_leads_to_is_dead_and_what_follows_it_alone_too() -> None:
     two = compiled(A, choose("ch", (IS_FAST, [B, C])), D)
     here = marks(two)
@@ -163,9 +178,10 @@ def test_marks_begin_with_a_state_and_leave_it_alone() -> None:
 def test_what_is_marked_is_stored_sorted_and_once_in_whatever_order_it_came() -> None:
     """Every set over five nodes, in every order of completing them."""
     names = ["a", "b", "c", "b-c", "zz"]
+    plan = compiled(*map(step, names))
     for size in range(len(names) + 1):
         for chosen in itertools.permutations(names, size):
-            here = marks(LINEAR)
+            here = marks(plan)
             for name in (*chosen, *chosen):
                 here.complete(name)
             assert here.sets() == (key_set(*sorted(chosen)), key_set(), key_set())
