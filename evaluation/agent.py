@@ -36,6 +36,7 @@ class Episode:
     prompt_tokens: int = 0
     fresh_tokens: int = 0
     is_first_an_advance: bool = False
+    has_gaps: bool = False
     transcript: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
 
     @property
@@ -47,6 +48,7 @@ class Episode:
         """Add a call of the model and its response."""
         self.calls += 1
         self.refused += response.is_refused
+        self.has_gaps = response.has_gaps
         self.token_errors += response.code.startswith("TOKEN_")
         self.blanks += blanks
         self.advances += "ackToken" in call.arguments and not response.is_refused

@@ -37,6 +37,11 @@ class Response:
         return self.structure.get("isComplete") is True
 
     @property
+    def has_gaps(self) -> bool:
+        """Whether the run is at an end with open gaps."""
+        return any(one["code"] == "COMPLETE_WITH_GAPS" for one in self.structure.get("warnings", ()))
+
+    @property
     def next_call(self) -> Mapping[str, Any] | None:
         """The call that the response offers, or that it offers as a correction."""
         details = cast("Mapping[str, Any]", self.structure.get("details") or {})

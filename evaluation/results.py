@@ -21,7 +21,7 @@ _MEANS = {
     "of them new": "fresh_tokens",
 }
 """The columns that are means over the runs, each with its field."""
-_HEADS = ("arm", "channel", "runs", "done", "advance first", *_MEANS)
+_HEADS = ("arm", "channel", "runs", "done", "with gaps", "advance first", *_MEANS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -84,6 +84,7 @@ def table(rows: Iterable[Row]) -> str:
 
 def _cells(groups: Mapping[tuple[str, str], list[Row]]) -> Iterator[tuple[str, ...]]:
     for (arm, channel), rows in groups.items():
-        done, first = (sum(row[name] for row in rows) for name in ("is_done", "is_first_an_advance"))
+        # A result of an earlier evaluation does not have every field.
+        counted = (sum(row.get(name, False) for row in rows) for name in ("is_done", "has_gaps", "is_first_an_advance"))
         means = (f"{fmean(row[name] for row in rows):.1f}".removesuffix(".0") for name in _MEANS.values())
-        yield (arm, channel, str(len(rows)), str(done), str(first), *means)
+        yield (arm, channel, str(len(rows)), *map(str, counted), *means)

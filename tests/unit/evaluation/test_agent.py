@@ -66,10 +66,15 @@ def test_a_run_that_follows_either_channel_is_done_without_a_refusal(
     script = Script(follow)
     episode = played(product, script, arm, channel)
     assert (episode.ended, episode.is_done, episode.is_first_an_advance) == ("done", True, True)
-    assert (episode.refused, episode.token_errors, episode.blanks) == (0, 0, 0)
+    assert (episode.refused, episode.token_errors, episode.blanks, episode.has_gaps) == (0, 0, 0, False)
     assert episode.calls == episode.advances == len(script.shown) > 1
     assert (episode.prompt_tokens, episode.fresh_tokens) == (100 * episode.calls, 10 * episode.calls)
     assert all(shown.startswith("{") == (channel == "structured") for shown in script.shown)
+
+
+def test_a_run_that_is_done_with_one_text_for_every_step_is_done_with_gaps(product: Product) -> None:
+    episode = played(product, Script(lambda shown: follow(shown, NOTES)))
+    assert (episode.is_done, episode.has_gaps, episode.calls, episode.refused) == (True, True, 5, 2)
 
 
 def test_a_refused_token_is_counted_and_the_episode_ends_at_its_limit_of_calls(product: Product) -> None:

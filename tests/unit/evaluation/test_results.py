@@ -38,11 +38,13 @@ def test_the_first_run_of_every_arm_and_channel_comes_before_the_second_of_any(t
 
 def test_the_table_has_a_line_for_each_arm_and_channel_with_the_means_of_its_runs(tmp_path: Path) -> None:
     results = Results(tmp_path / "results.jsonl")
-    results.append(place(1), Episode(ended="done", calls=3, is_first_an_advance=True, prompt_tokens=9_000))
+    results.append(
+        place(1), Episode(ended="done", has_gaps=True, calls=3, is_first_an_advance=True, prompt_tokens=9_000)
+    )
     results.append(place(2), Episode(calls=12, refused=3, token_errors=2, blanks=1, prompt_tokens=30_000))
     lines = table(results.rows()).splitlines()
     assert len(lines) == 3
-    assert lines[2] == "| linear | text | 2 | 1 | 1 | 7.5 | 1.5 | 1 | 0.5 | 19500 | 0 |"
+    assert lines[2] == "| linear | text | 2 | 1 | 1 | 1 | 7.5 | 1.5 | 1 | 0.5 | 19500 | 0 |"
 
 
 def test_a_state_of_the_product_is_twelve_digits() -> None:
