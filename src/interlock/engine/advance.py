@@ -156,7 +156,7 @@ def _outcome(attempt: Attempt, state: Running, held: HeldContext) -> "_Transitio
     observed = observed_in(workflow, node, attempt.evidence.artifacts, attempt.attempt)
     violations.findings += [*judgement.findings, *observed.findings]
     proved = judge_proofs(node, attempt.proof, verdict_in(judgement.values))
-    repeated, kept = _notes_sent_again(attempt, rendered_line(node.title, seen))
+    repeated, kept = _notes_sent_again(attempt, node, rendered_line(node.title, seen))
     violations.findings += [*check_separation(attempt, node), *repeated]
     violations.findings += proved.findings
     if violations.is_refused():
@@ -250,13 +250,15 @@ def _overruled(
     return [reasons.overruled(node.node_id, failed.kind, failed.word)] if failed.is_overruled or is_claim else []
 
 
-def _notes_sent_again(attempt: Attempt, title: str) -> tuple[list[Violation], list[Violation]]:
+def _notes_sent_again(attempt: Attempt, node: PlanNode, title: str) -> tuple[list[Violation], list[Violation]]:
     """Return the violation of notes that the step before was reported with: what refuses, what is only disclosed.
 
-    Two steps may have the same result, and only the agent knows that. So it is asked once (EVID-11).
+    Two steps may have the same result, and only the agent knows that. So it is asked once (EVID-11). Notes that a step
+    does not require are no evidence of it.
     """
+    assert node.task is not None, "a pending step is a task"
     notes = attempt.evidence.stored_notes()
-    if not is_sent_again(notes, attempt.earlier_notes or ""):
+    if node.task.evidence.notes != "required" or not is_sent_again(notes, attempt.earlier_notes or ""):
         return [], []
     found = [reasons.notes_sent_again(title)]
     was_asked = attempt.earlier is not None and is_sent_again(notes, attempt.earlier.stored_notes())

@@ -106,6 +106,15 @@ def test_the_notes_of_the_step_before_are_refused_once_and_then_accepted_as_a_ga
 
 
 @pytest.mark.inv("EVID-11")
+def test_the_notes_of_the_step_before_may_come_with_an_artifact_that_is_the_evidence() -> None:
+    check = step("b", outputContract={"contractRef": "wr.contracts.review_verdict"})
+    harness = Harness.in_memory(document(step("a"), check, inputs=[]))
+    checked = harness.advance(harness.start("test.flow"), WORK)
+    last = harness.advance(checked, output={"notesMarkdown": WORK, "artifacts": [CLEAN_REVIEW]})
+    assert (last["isComplete"], last.warnings) == (True, [])
+
+
+@pytest.mark.inv("EVID-11")
 def test_other_faults_of_notes_are_refused_each_time() -> None:
     harness = flow()
     answer = harness.start("test.flow")
