@@ -1,5 +1,6 @@
 """The evidence that an agent sends, parsed and within its budgets: the only form in which it is checked."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import TypeAlias
@@ -103,12 +104,17 @@ class Request:
         """Return this request completed by an earlier, refused one, so that an agent sends only what was missing.
 
         New notes replace the earlier ones. A new artifact replaces those of its kind or, if it is a rating, of its
-        assessment, and `completed` adds what it lacks. `unnamed` is the assessment of a rating that names none.
+        assessment, and `completed` adds what it lacks, unless several were sent. `unnamed` is the assessment of a
+        rating that names none.
         """
         refused = {_subject(artifact, unnamed): artifact for artifact in earlier.artifacts}
         sent = [(_subject(artifact, unnamed), artifact) for artifact in self.artifacts]
-        new = [completed(one, refused[subject]) if subject in refused else one for subject, one in sent]
-        replaced = {subject for subject, _ in sent} | {_subject({"kind": TURN_KIND}, unnamed)}
+        count = Counter(subject for subject, _ in sent)
+        new = [
+            completed(one, refused[subject]) if subject in refused and count[subject] == 1 else one
+            for subject, one in sent
+        ]
+        replaced = {*count, _subject({"kind": TURN_KIND}, unnamed)}
         kept = [one for one in earlier.artifacts if _subject(one, unnamed) not in replaced]
         notes = self.notes if self.has_notes() else earlier.notes
         return replace(self, notes=notes, artifacts=(*new, *kept))

@@ -137,6 +137,15 @@ def test_parts_that_are_sent_one_by_one_add_up() -> None:
 
 
 @pytest.mark.inv("EVID-2")
+def test_several_artifacts_of_one_kind_are_judged_as_they_were_sent() -> None:
+    """If both were completed, they could become one, and `verify` would not find what was sent."""
+    harness = Harness.in_memory(_WORKFLOW)
+    refused = harness.advance(harness.start("test.review"), None, output={"artifacts": [_LOST]})
+    parts = [{"kind": _LOST["kind"], "verdict": "blocking"}, {**_LOST, "verdict": "blocking"}]
+    assert harness.advance(refused, None, output={"artifacts": parts})["kind"] == "ok"
+
+
+@pytest.mark.inv("EVID-2")
 def test_an_optional_field_and_a_field_of_another_kind_are_not_taken_over() -> None:
     refused = {**_CLEAN, "mood": "good", "kind": "other"}
     harness = Harness.in_memory(_WORKFLOW)

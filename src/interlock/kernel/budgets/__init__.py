@@ -97,8 +97,8 @@ WORK_REFS_MAX = 16
 """References of such a record; part of the specification."""
 WORK_REF_BYTES_MAX = 512
 """One such reference; part of the specification."""
-UNREPORTED_EVIDENCE_MAX = 10
-"""Pieces of evidence that may come from an earlier attempt: a replay tries every subset of them, at most 1,024."""
+UNREPORTED_EVIDENCE_MAX = 12
+"""Pieces of evidence that may come from an earlier attempt: a replay tries every subset of them, at most 4,096."""
 
 # Log (APP-4).
 PLAN_EVENTS_MAX = 256

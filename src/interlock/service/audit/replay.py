@@ -134,7 +134,7 @@ _NOTES: _Part = (None, None)
 
 
 def _kept(evidence: Request, earlier: Request) -> Iterator[_Part]:
-    """Yield what a retry need not have sent, because the attempt before it brought the same (EVID-2)."""
+    """Yield what a retry need not have sent, because the attempt before it sent the same (EVID-2)."""
     if evidence.notes is not None and evidence.notes == earlier.notes:
         yield _NOTES
     for number, artifact in enumerate(evidence.artifacts):
