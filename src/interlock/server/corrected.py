@@ -3,7 +3,7 @@
 import itertools
 import json
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from interlock.define.diagnostics import suggest_name
 from interlock.engine.answer.model import WORKFLOW_BLANK
@@ -23,6 +23,7 @@ from interlock.kernel.text import utf8_bytes
 from interlock.server.tools.contract import ObjectArgument, Tool
 from interlock.server.tools.evidence import NESTED
 
+_KIND_BLANK = Blank(what="the kind of the artifact")
 _BLANKS: Mapping[str, Outline] = {
     "workflowId": WORKFLOW_BLANK,
     "ackToken": Blank(what="the ackToken of the last answer"),
@@ -30,7 +31,7 @@ _BLANKS: Mapping[str, Outline] = {
     "checkpointToken": Blank(what="the checkpointToken of the last answer"),
     "output": {"notesMarkdown": NOTES_BLANK},
     "notesMarkdown": NOTES_BLANK,
-    "artifacts": [{"kind": Blank(what="the kind of the artifact")}],
+    "artifacts": [{"kind": _KIND_BLANK}],
 }
 """What the caller has to supply. A wrong argument that is not listed is optional and is left out."""
 
@@ -44,7 +45,8 @@ def with_corrected_call(refusal: Refusal, tool: Tool, sent: Mapping[str, Json]) 
     if correction is None:
         if refusal.code is not ErrorCode.VALIDATION_ERROR or not isinstance(path, str) or not path:
             return refusal
-        correction = Correction(wrong=(tuple(re.split(r"[.\[]", path)[:2]),))
+        *outer, inner = re.findall(r"[^.\[\]]+", path)
+        correction = Correction(wrong=((*outer, inner) if inner == "kind" else tuple([*outer, inner][:2]),))
     call = corrected_call(tool, sent, correction)
     return replace(refusal, details={**refusal.details, "correctedCall": call})
 
@@ -62,7 +64,11 @@ def corrected_call(tool: Tool, sent: Mapping[str, Json], correction: Correction)
         if inner == ["artifacts"] and isinstance(sent_holder, dict) and isinstance(sent_holder.get("artifacts"), dict):
             continue
         if inner and name in NESTED and isinstance(holder, dict):
-            shown[str(name)] = _with_blank(holder, str(inner[0]), _members(NESTED[str(name)]))
+            listed = holder.get("artifacts")
+            if inner[2:] == ["kind"] and isinstance(listed, list):
+                shown[str(name)] = {**holder, "artifacts": _with_kind_blank(listed, int(inner[1]))}
+            else:
+                shown[str(name)] = _with_blank(holder, str(inner[0]), _members(NESTED[str(name)]))
         else:
             shown = _with_blank(shown, str(name), known)
     return _call(tool.name, instead | shown)
@@ -117,6 +123,14 @@ def _with_blank(arguments: Mapping[str, Outline], name: str, known: Collection[s
     """Replace one argument by its blank, or leave it out if it has none. Returns a copy."""
     others = {key: value for key, value in arguments.items() if key != name}
     return others | ({name: _BLANKS[name]} if name in known and name in _BLANKS else {})
+
+
+def _with_kind_blank(artifacts: Sequence[Outline], at: int) -> list[Outline]:
+    """Replace the kind of one artifact by a blank, and keep the rest of what was sent."""
+    wrong = artifacts[at]
+    assert isinstance(wrong, Mapping), "an artifact without a kind is an object"
+    others = {name: value for name, value in wrong.items() if name != "kind"}
+    return [*artifacts[:at], {"kind": _KIND_BLANK, **others}, *artifacts[at + 1 :]]
 
 
 def _shorten(arguments: Mapping[str, Json], bytes_max: int) -> dict[str, Outline]:

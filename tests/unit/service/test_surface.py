@@ -178,6 +178,7 @@ def test_an_unknown_argument_is_named_even_where_it_is_called_like_a_kind(
 
 NOTES = {"notesMarkdown": "N"}
 ACK, STATE = "<your ackToken>", "<your stateToken>"
+KIND_SAMPLE = "<the kind of the artifact>"
 CORRECTED: list[tuple[str, dict[str, object], str, dict[str, object]]] = [
     (START, {"workflowId": "team.t", "goal": 5}, "a string", {"workflowId": "team.t"}),
     (START, {"workflowId": "team.t", "goal": "G", "context": [1]}, "an object", {"workflowId": "team.t", "goal": "G"}),
@@ -216,6 +217,13 @@ CORRECTED: list[tuple[str, dict[str, object], str, dict[str, object]]] = [
         {"stateToken": STATE, "output": NOTES},
         "`ackToken`",
         {"stateToken": STATE, "output": NOTES, "ackToken": "<the ackToken of the last answer>"},
+    ),
+    # Of an artifact without a kind, only the kind is asked for.
+    (
+        CONTINUE,
+        {"ackToken": ACK, "output": {"artifacts": [{"kind": "k", "said": 1}, {"kind": 2, "said": "S"}]}},
+        "kind",
+        {"ackToken": ACK, "output": {"artifacts": [{"kind": "k", "said": 1}, {"kind": KIND_SAMPLE, "said": "S"}]}},
     ),
     # Evidence that is not too long is shown whole: what is shown can be sent as it is.
     (

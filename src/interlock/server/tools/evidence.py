@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Literal
 
-from pydantic import Field, JsonValue
+from pydantic import Field, JsonValue, WithJsonSchema
 
 from interlock.engine.ends import WORK_KIND, WorkFault, parse_work
 from interlock.engine.outside import EVENT_KIND, EventFault, parse_event_artifact
@@ -13,6 +13,15 @@ from interlock.kernel.canonical import Json, NotCanonicalError, canonical_bytes,
 from interlock.kernel.text import utf8_bytes
 from interlock.record.payloads import Work
 from interlock.server.tools.contract import Fault, ObjectArgument, too_large
+
+
+_ARTIFACT: dict[str, Json] = {
+    "type": "object",
+    "properties": {"kind": {"type": "string"}},
+    "required": ["kind"],
+    "additionalProperties": True,
+}
+"""As published. Without `kind` there, a small model wrote one artifact as several objects."""
 
 
 class PreferencesArgument(ObjectArgument):
@@ -33,7 +42,7 @@ class OutputArgument(ObjectArgument):
         ),
     ] = None
     artifacts: Annotated[
-        list[dict[str, JsonValue]] | None,
+        list[Annotated[dict[str, JsonValue], WithJsonSchema(_ARTIFACT)]] | None,
         Field(
             description="Structured evidence, if the step asks for it: objects, each with a `kind`. Always allowed:"
             " `wr.workflow_divergence` (`reason`, `summary`) if you deviated from the step on purpose, and"
