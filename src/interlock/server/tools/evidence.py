@@ -14,7 +14,6 @@ from interlock.kernel.text import utf8_bytes
 from interlock.record.payloads import Work
 from interlock.server.tools.contract import Fault, ObjectArgument, too_large
 
-
 _ARTIFACT: dict[str, Json] = {
     "type": "object",
     "properties": {"kind": {"type": "string"}},
