@@ -94,7 +94,8 @@ def test_each_kind_of_copied_notes_is_refused_and_own_notes_are_accepted() -> No
 @pytest.mark.parametrize("again", [WORK, WORK.upper(), None], ids=["sent again", "in other letters", "kept"])
 def test_the_notes_of_the_step_before_are_refused_once_and_then_accepted_as_a_gap(again: str | None) -> None:
     harness = flow()
-    refused = harness.advance(harness.advance(harness.start("test.flow"), WORK), WORK)
+    second = harness.advance(harness.start("test.flow"), WORK)
+    refused = harness.advance(second, WORK)
     assert "those of the step before" in fault(refused)
     third = harness.advance(refused, again)
     assert (third["pending"]["stepId"], third.warnings) == ("c", ["GAP_RECORDED"])
@@ -103,6 +104,7 @@ def test_the_notes_of_the_step_before_are_refused_once_and_then_accepted_as_a_ga
     last = harness.advance(refused, f"{WORK} Then the last step.")
     assert last["isComplete"]
     assert "COMPLETE_WITH_GAPS" in last.warnings
+    assert f"of the step '{second['pending']['title']}' are those of the step before" in last.text
 
 
 @pytest.mark.inv("EVID-11")

@@ -116,8 +116,8 @@ def notes_sent_again(step_title: str) -> Violation:
     return _finding(
         "invalid_required_output",
         _contract(NOTES_CONTRACT),
-        "The notes (`output.notesMarkdown`) are those of the step before.",
-        f"That text is recorded already. Write another one: only the result of the step '{step_title}'. If you send the"
+        f"The notes (`output.notesMarkdown`) of the step {_quoted(step_title)} are those of the step before.",
+        "That text is recorded already. Write another one: only the result of this step. If you send the"
         " same text again, it is accepted, and the run has a gap." + _USE_FRESH,
     )
 
