@@ -100,7 +100,7 @@ class Request:
         preferences: dict[str, Json] = dict(self.preferences.changes())
         return digest_of({"output": output, "context": dict(self.context), "preferences": preferences})
 
-    def over(self, earlier: "Request", completed: "Completed", *, unnamed: str | None = None) -> "Request":
+    def over(self, earlier: "Request", completed: Completed, *, unnamed: str | None = None) -> "Request":
         """Return this request completed by an earlier, refused one, so that an agent sends only what was missing.
 
         New notes replace the earlier ones. A new artifact replaces those of its kind or, if it is a rating, of its

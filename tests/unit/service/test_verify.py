@@ -328,6 +328,19 @@ def test_a_run_with_a_bit_of_everything_is_sound(root: Path) -> None:
 
 
 @pytest.mark.inv("VERIFY-1")
+def test_the_digest_of_a_retry_is_checked_however_many_fields_its_artifacts_have(tmp_path: Path) -> None:
+    """Only what a contract requires may have been omitted; a field of any other artifact was sent with it."""
+    harness = Harness.on_disk(tmp_path, document(step("a", produces=["level"]), step("b"), inputs=[]))
+    artifacts = [{"kind": kind, **{f"field{at}": at for at in range(9)}} for kind in ("mine", "yours")]
+    output = with_artifacts(*artifacts)
+    refused = harness.advance(harness.start("test.flow"), output=output)
+    assert harness.advance(refused, output=output, context={"level": 1})["kind"] == "ok"
+    assert verified(tmp_path) == ()
+    altering("advance_recorded", "requestDigest", to=digest_of_bytes(b""), number=1)(Tampering(tmp_path))
+    assert [found.code for found in verified(tmp_path)] == ["hash_mismatch"]
+
+
+@pytest.mark.inv("VERIFY-1")
 def test_an_attempt_that_asked_for_more_autonomy_and_was_refused_is_sound() -> None:
     """Nobody agreed to the autonomy, so the log does not hold it; the digest of the request still does."""
     harness = asking(serving(step("a"), step("b")))

@@ -2,13 +2,15 @@
 
 import itertools
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import TypeAlias, assert_never, get_args
 
 from interlock.engine.advance import decide_advance
 from interlock.engine.ends import Ended, EndNotAgreed, RunComplete, decide_end, without_answer
 from interlock.engine.gates import ApprovalContext, GateClaims, Reply
+from interlock.engine.judge.amended import completed_artifact
 from interlock.engine.judge.attempt import Advanced, Refused, Waiting
-from interlock.engine.request import CONFIRMATION_KIND, PreferenceDelta, Request
+from interlock.engine.request import CONFIRMATION_KIND, Completed, PreferenceDelta, Request
 from interlock.engine.start import Start, plan_start
 from interlock.kernel.budgets import UNREPORTED_EVIDENCE_MAX
 from interlock.kernel.canonical import Json
@@ -101,8 +103,8 @@ def derived_end(reader: SessionReader, plans: Plans, before: Session, key: ev.Wo
             assert_never(decision)
 
 
-def is_as_sent(reader: SessionReader, recorded: RecordedPlan) -> bool:
-    """Say whether the recorded input can match the request digest of the attempt.
+def is_as_sent(reader: SessionReader, plans: Plans, recorded: RecordedPlan) -> bool:
+    """Say whether the recorded input can match the request digest of the attempt, whose plan `derived_plan` gave.
 
     The log does not record which evidence a retry sent again, nor an autonomy that a refused attempt asked for. So all
     possible requests are tried, those that omit little first. If there are too many, the digest proves nothing, and the
@@ -116,7 +118,11 @@ def is_as_sent(reader: SessionReader, recorded: RecordedPlan) -> bool:
     child, digest = recorded.after.nodes[recorded.node], recorded.key.data.request_digest
     evidence, parent = brought_by(reader, child), recorded.before.nodes[recorded.key.scope.node_id]
     earlier = brought_by(reader, parent) if parent.kind == "blocked_attempt" else Request()
-    kept = tuple(_kept(evidence, earlier))
+    run_context = load_run_context(recorded.before, recorded.before.runs[child.run], plans)
+    pending = run_context.pending(parent)
+    assert pending is not None, "the plan was derived before"
+    completed = partial(completed_artifact, run_context.workflow, run_context.workflow.steps[pending.step_id])
+    kept = tuple(_kept(evidence, earlier, completed))
     if len(kept) > UNREPORTED_EVIDENCE_MAX:
         return True
     context = _context_sent(recorded)
@@ -133,7 +139,7 @@ _Part: TypeAlias = tuple[int | None, str | None]
 _NOTES: _Part = (None, None)
 
 
-def _kept(evidence: Request, earlier: Request) -> Iterator[_Part]:
+def _kept(evidence: Request, earlier: Request, completed: Completed) -> Iterator[_Part]:
     """Yield what a retry need not have sent, because the attempt before it sent the same (EVID-2)."""
     if evidence.notes is not None and evidence.notes == earlier.notes:
         yield _NOTES
@@ -142,7 +148,9 @@ def _kept(evidence: Request, earlier: Request) -> Iterator[_Part]:
         if artifact in alike:
             yield number, None
         for name, value in artifact.items():
-            if name != "kind" and any(name in one and one[name] == value for one in alike):
+            part = {other: member for other, member in artifact.items() if other != name}
+            same = (one for one in alike if name in one and one[name] == value)
+            if name != "kind" and any(completed(part, one) == artifact for one in same):
                 yield number, name
 
 

@@ -241,7 +241,7 @@ class _Check:
             found = f"decided with the operators {capture.get('catalogue')}; this build has {catalogue_digest()}"
             return self.mismatch("provenance_mismatch", node, f"capture {reference}", found, _FORCE)
         derived = derived_plan(self.reader, self.plans, recorded)
-        if not is_as_sent(self.reader, recorded):
+        if not is_as_sent(self.reader, self.plans, recorded):
             found = "the recorded input does not match the digest of the request"
             return self.mismatch("hash_mismatch", node, "advance_recorded.data.requestDigest", found, _ASK)
         if isinstance(derived, str):
