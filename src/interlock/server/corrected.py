@@ -45,8 +45,7 @@ def with_corrected_call(refusal: Refusal, tool: Tool, sent: Mapping[str, Json]) 
     if correction is None:
         if refusal.code is not ErrorCode.VALIDATION_ERROR or not isinstance(path, str) or not path:
             return refusal
-        *outer, inner = re.findall(r"[^.\[\]]+", path)
-        correction = Correction(wrong=((*outer, inner) if inner == "kind" else tuple([*outer, inner][:2]),))
+        correction = Correction(wrong=(tuple(re.findall(r"[^.\[\]]+", path)),))
     call = corrected_call(tool, sent, correction)
     return replace(refusal, details={**refusal.details, "correctedCall": call})
 
@@ -64,11 +63,7 @@ def corrected_call(tool: Tool, sent: Mapping[str, Json], correction: Correction)
         if inner == ["artifacts"] and isinstance(sent_holder, dict) and isinstance(sent_holder.get("artifacts"), dict):
             continue
         if inner and name in NESTED and isinstance(holder, dict):
-            listed = holder.get("artifacts")
-            if inner[2:] == ["kind"] and isinstance(listed, list):
-                shown[str(name)] = {**holder, "artifacts": _with_kind_blank(listed, int(inner[1]))}
-            else:
-                shown[str(name)] = _with_blank(holder, str(inner[0]), _members(NESTED[str(name)]))
+            shown[str(name)] = _with_inner_blank(holder, inner, _members(NESTED[str(name)]))
         else:
             shown = _with_blank(shown, str(name), known)
     return _call(tool.name, instead | shown)
@@ -125,12 +120,18 @@ def _with_blank(arguments: Mapping[str, Outline], name: str, known: Collection[s
     return others | ({name: _BLANKS[name]} if name in known and name in _BLANKS else {})
 
 
-def _with_kind_blank(artifacts: Sequence[Outline], at: int) -> list[Outline]:
-    """Replace the kind of one artifact by a blank, and keep the rest of what was sent."""
-    wrong = artifacts[at]
+def _with_inner_blank(
+    holder: Mapping[str, Outline], inner: Sequence[int | str], known: Collection[str]
+) -> dict[str, Outline]:
+    """Replace a member of an argument by its blank; of an artifact whose kind is wrong, only the kind."""
+    listed = holder.get("artifacts")
+    if inner[2:] != ["kind"] or not isinstance(listed, list):
+        return _with_blank(holder, str(inner[0]), known)
+    at = int(inner[1])
+    wrong = listed[at]
     assert isinstance(wrong, Mapping), "an artifact without a kind is an object"
     others = {name: value for name, value in wrong.items() if name != "kind"}
-    return [*artifacts[:at], {"kind": _KIND_BLANK, **others}, *artifacts[at + 1 :]]
+    return {**holder, "artifacts": [*listed[:at], {"kind": _KIND_BLANK, **others}, *listed[at + 1 :]]}
 
 
 def _shorten(arguments: Mapping[str, Json], bytes_max: int) -> dict[str, Outline]:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, cast
 
 from interlock.engine.judge.evidence import artifact_fault, artifact_outlines, is_rated, schema_errors
 from interlock.engine.judge.own_words import text_in_two_fields
-from interlock.engine.judge.schema_words import is_lack, reasons_of
+from interlock.engine.judge.schema_words import is_lack, missing_names, reasons_of
 from interlock.engine.request import sample_left
 from interlock.kernel.blanks import Blank, Outline
 from interlock.kernel.budgets import EVIDENCE_ECHO_BYTES_MAX
@@ -27,7 +27,7 @@ def completed_artifact(
     """
     packs = [workflow.packs[ref] for ref in (node.evidence_schema_ref, ASSESSMENT_CONTRACT) if ref in workflow.packs]
     schema = next((pack.artifact_schema for pack in packs if pack.artifact_kind == artifact.get("kind")), None)
-    if schema is None:
+    if schema is None or refused.keys() <= artifact.keys():
         return artifact
     while taken := {name: refused[name] for name in _lacking(artifact, schema) if name in refused}:
         artifact = {**artifact, **taken}
@@ -38,7 +38,7 @@ def _lacking(artifact: Mapping[str, Json], schema: Mapping[str, Json]) -> Iterat
     """Yield the fields that are missing; what is required may depend on the others."""
     for error in schema_errors(artifact, schema):
         if error.validator == "required" and not error.absolute_path:
-            yield from (name for name in cast("Sequence[str]", error.validator_value) if name not in artifact)
+            yield from missing_names(error)
 
 
 def amended_outlines(

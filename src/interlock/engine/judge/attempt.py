@@ -62,7 +62,7 @@ class Attempt:
 
     `context` is that of the node; `earlier` is the request of the refused attempt that made the node, if there is one;
     `open_gaps` are the gaps that earlier attempts on the same step left; `earlier_notes` are
-    those of the step before; `event` is the one that a waiting step takes, and `emitted` are the numbers of the
+    those of the step before; `event` is the event that a waiting step takes, and `emitted` are the numbers of the
     step's intents that its run has recorded before. `actor` makes the attempt; None if it is
     not known. `reporters` are those of the steps that this one verifies, if another actor must have reported them.
     `proof` is what the proofs of the step are judged by. `notifies` says that a channel tells people when the run waits
@@ -97,8 +97,9 @@ class Attempt:
     def __post_init__(self) -> None:
         request = self.request
         if self.earlier is not None:
-            earlier = without_faulty_divergence(self.workflow, self._pending(), self.earlier, self.attempt)
-            completed = partial(completed_artifact, self.workflow, self._pending())
+            pending = self._pending()
+            earlier = without_faulty_divergence(self.workflow, pending, self.earlier, self.attempt)
+            completed = partial(completed_artifact, self.workflow, pending)
             request = request.over(earlier, completed, unnamed=self._sole_assessment())
         object.__setattr__(self, "evidence", request.in_stored_order())
 

@@ -67,6 +67,12 @@ def is_lack(error: "ValidationError") -> bool:
     return error.validator in ("required", "contains") or str(error.validator).startswith("min")
 
 
+def missing_names(error: "ValidationError") -> list[str]:
+    """Return the required fields that an object does not have; the library reports each on its own."""
+    present = cast("Mapping[str, object]", error.instance)
+    return [name for name in cast("list[str]", error.validator_value) if name not in present]
+
+
 def _render_known(value: Mapping[str, object]) -> str:
     return _render_value(value["const"]) if "const" in value else "not empty"
 
@@ -101,9 +107,7 @@ def _render_type(error: "ValidationError") -> str:
 
 
 def _render_required(error: "ValidationError") -> str:
-    present = cast("Mapping[str, object]", error.instance)
-    missing = [name for name in cast("list[str]", error.validator_value) if name not in present]
-    return f"missing {', '.join(f'`{name}`' for name in missing)}"
+    return f"missing {', '.join(f'`{name}`' for name in missing_names(error))}"
 
 
 def _render_additional(error: "ValidationError") -> str:
