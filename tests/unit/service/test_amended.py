@@ -12,7 +12,7 @@ from interlock.kernel.blanks import Blank
 from interlock.kernel.canonical import digest_of
 from interlock.plan.builtins.pack_schemas import PACK_SCHEMAS
 from interlock.record.payloads import ArtifactPayload
-from interlock.testing.harness import Harness
+from interlock.testing.harness import Harness, ToolResult
 
 _REVIEW = PACK_SCHEMAS["wr.contracts.review_verdict"]
 _MINOR = {"severity": "minor", "summary": "A name is long."}
@@ -24,7 +24,7 @@ _CLEAN: dict[str, Any] = {
     "findings": [],
     "summary": "Read it.",
 }
-_WORKFLOW = {
+_WORKFLOW: dict[str, Any] = {
     "id": "test.review",
     "name": "Review",
     "description": "Reviews.",
@@ -105,6 +105,14 @@ def test_an_artifact_that_is_too_long_to_repeat_is_asked_for_again() -> None:
     assert [one.get("choices") for one in refused["nextCall"]["fill"]][-2:] == [None, None]
 
 
+def _stored(harness: Harness, first: ToolResult) -> list[str]:
+    """Return the digests of the artifacts that the first step was accepted with."""
+    session = harness.store.load(harness.session_of(first))
+    assert session is not None
+    (reached,) = [node for node in session.nodes.values() if node.kind == "step" and node.parent is not None]
+    return [one.payload.sha256 for one in reached.outputs if isinstance(one.payload, ArtifactPayload)]
+
+
 _LOST: dict[str, Any] = {**_CLEAN, "findings": [{"severity": "critical", "summary": "It loses data."}]}
 
 
@@ -118,11 +126,7 @@ def test_a_part_of_a_refused_artifact_is_enough(names: Sequence[str]) -> None:
     whole = {**_LOST, "verdict": "blocking"}
     part = {name: whole[name] for name in ("kind", *names)}
     assert harness.advance(refused, None, output={"artifacts": [part]})["kind"] == "ok"
-    session = harness.store.load(harness.session_of(first))
-    assert session is not None
-    (reached,) = [node for node in session.nodes.values() if node.kind == "step" and node.parent is not None]
-    stored = [one.payload.sha256 for one in reached.outputs if isinstance(one.payload, ArtifactPayload)]
-    assert stored == [digest_of(whole)]
+    assert _stored(harness, first) == [digest_of(whole)]
 
 
 @pytest.mark.inv("EVID-2")
@@ -146,7 +150,20 @@ def test_several_artifacts_of_one_kind_are_judged_as_they_were_sent() -> None:
 
 
 @pytest.mark.inv("EVID-2")
-def test_an_optional_field_and_a_field_of_another_kind_are_not_taken_over() -> None:
+def test_an_optional_field_is_not_taken_over() -> None:
+    """It may have been left out on purpose: the artifact that is stored does not have it."""
+    decides = {**_WORKFLOW["steps"][0], "outputContract": {"contractRef": "wr.contracts.decision"}}
+    harness = Harness.in_memory({**_WORKFLOW, "steps": [decides, _WORKFLOW["steps"][1]]})
+    first = harness.start("test.review")
+    sent = {"kind": "wr.decision", "conditionId": "is_fast", "result": "yes", "rationale": "It took a second."}
+    refused = harness.advance(first, None, output={"artifacts": [sent]})
+    part = {"kind": "wr.decision", "result": True}
+    assert harness.advance(refused, None, output={"artifacts": [part]})["kind"] == "ok"
+    assert _stored(harness, first) == [digest_of({**part, "conditionId": "is_fast"})]
+
+
+@pytest.mark.inv("EVID-2")
+def test_a_field_of_another_kind_is_not_taken_over() -> None:
     refused = {**_CLEAN, "mood": "good", "kind": "other"}
     harness = Harness.in_memory(_WORKFLOW)
     answer = harness.advance(harness.start("test.review"), None, output={"artifacts": [refused]})
