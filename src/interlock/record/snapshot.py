@@ -1,4 +1,7 @@
-"""The execution snapshot: the minimum that is needed to continue from a node (SNAP-5)."""
+"""The execution snapshot: the minimum that is needed to continue from a node (SNAP-5).
+
+The fields of each record are in the order of their stored names, so that the serializer writes canonical bytes (ID-3).
+"""
 
 import itertools
 import operator
@@ -22,17 +25,19 @@ from interlock.record.base import (
 class LoopPosition(Record):
     """A pass of a loop. Passes count from 0."""
 
-    loop_id: DelimiterSafe
     iteration: IndexField
+    loop_id: DelimiterSafe
 
 
-class LoopFrame(LoopPosition):
+class LoopFrame(Record):
     """A running loop. `items_at` is the node whose context has the list of a loop over a list, as this pass reads it.
 
     The list itself is not stored: the log has it (SNAP-8).
     """
 
     items_at: NodeIdField | None = None
+    iteration: IndexField
+    loop_id: DelimiterSafe
 
 
 class ListFrame(LoopFrame):
@@ -41,7 +46,7 @@ class ListFrame(LoopFrame):
     items: Annotated[SkipValidation[list[Json]], Field(exclude=True)]
 
 
-def step_instance_key(step_id: str, loop_path: tuple[LoopPosition, ...] = ()) -> str:
+def step_instance_key(step_id: str, loop_path: Iterable[LoopPosition | LoopFrame] = ()) -> str:
     """Return the canonical key of a step in a loop pass: `outer@0/inner@2::step`, or the bare step id."""
     path = "/".join(f"{frame.loop_id}@{frame.iteration}" for frame in loop_path)
     return f"{path}::{step_id}" if path else step_id
@@ -73,8 +78,8 @@ class KeySet(Record):
 class PendingStep(Record):
     """The step to perform next, and the loop passes that it is in."""
 
-    step_id: DelimiterSafe
     loop_path: Annotated[tuple[LoopPosition, ...], Field(strict=False)]
+    step_id: DelimiterSafe
 
 
 class PendingSome(Record):
@@ -93,12 +98,12 @@ class PendingNone(Record):
 class Running(Record):
     """A step is pending. `edges_taken` lists the edges that decisions chose; the others follow from `completed`."""
 
-    kind: Literal["running"]
     completed: KeySet
-    skipped: KeySet
     edges_taken: KeySet
+    kind: Literal["running"]
     loop_stack: Annotated[tuple[LoopFrame, ...], Field(strict=False)]
     pending: PendingSome
+    skipped: KeySet
 
     @model_validator(mode="after")
     def _check_pending(self) -> "Running":
@@ -117,11 +122,11 @@ class Running(Record):
 class Complete(Record):
     """Every step is completed or skipped."""
 
-    kind: Literal["complete"]
     completed: KeySet
-    skipped: KeySet
     edges_taken: KeySet
+    kind: Literal["complete"]
     pending: PendingNone
+    skipped: KeySet
 
 
 EngineState = Annotated[Running | Complete, Field(discriminator="kind")]
@@ -130,8 +135,8 @@ EngineState = Annotated[Running | Complete, Field(discriminator="kind")]
 class EnginePayload(Record):
     """The engine's state, with its own version."""
 
-    v: Literal[1]
     engine_state: EngineState
+    v: Literal[1]
 
     @model_validator(mode="after")
     def _check_disjoint(self) -> "EnginePayload":
@@ -143,10 +148,14 @@ class EnginePayload(Record):
 class ExecutionSnapshot(Record):
     """The state of a node and the hash of its workflow. Its address is the digest of its canonical bytes."""
 
-    v: Literal[1]
-    kind: Literal["execution_snapshot"]
-    workflow_hash: WorkflowHashField
     engine_payload: EnginePayload
+    kind: Literal["execution_snapshot"]
+    v: Literal[1]
+    workflow_hash: WorkflowHashField
+
+    def to_bytes(self) -> bytes:
+        """Return the canonical bytes of the snapshot in one pass: in a long plan, it lists hundreds of steps."""
+        return self.__pydantic_serializer__.to_json(self, by_alias=True, exclude_unset=True)
 
     @property
     def state(self) -> Running | Complete:

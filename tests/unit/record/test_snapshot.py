@@ -3,14 +3,16 @@ from typing import cast
 
 import pytest
 from pydantic import ValidationError
-from tests.support.record import WORKFLOW_HASH, complete, key_set, running
+from tests.support.record import WORKFLOW_HASH, complete, key_set, numbered, running
 
 from interlock.kernel.canonical import Json, canonical_bytes
 from interlock.kernel.errors import InterlockError
+from interlock.kernel.ids import NodeId
 from interlock.record.errors import MalformedRecordError, UnknownVersionError
 from interlock.record.snapshot import (
     Complete,
     KeySet,
+    ListFrame,
     LoopFrame,
     PendingNone,
     PendingSome,
@@ -87,6 +89,23 @@ def test_a_snapshot_gives_the_state_that_it_was_made_of() -> None:
 
 
 @pytest.mark.inv("SNAP-3")
+def test_a_snapshot_is_written_as_canonical_json() -> None:
+    items = ListFrame(loop_id="each", iteration=2, items_at=NodeId(numbered("node", 1)), items=["a", 1.5, {"b": None}])
+    stack = (LoopFrame(loop_id="outer", iteration=0), items)
+    listed = Running(
+        kind="running",
+        completed=key_set("a", "outer@0/each@1::c"),
+        skipped=key_set("b"),
+        edges_taken=key_set("a>b"),
+        loop_stack=stack,
+        pending=PendingSome(kind="some", step=PendingStep(step_id="c", loop_path=loop_path_of(stack))),
+    )
+    for state in (listed, running("c", "a", "b", skipped=("d",), taken=("a--when>b",)), complete("a")):
+        snapshot = build_snapshot(WORKFLOW_HASH, state)
+        assert snapshot.to_bytes() == canonical_bytes(snapshot.to_json())
+        assert parse_snapshot(snapshot.to_bytes()).to_bytes() == snapshot.to_bytes()
+
+
 def test_a_step_instance_key_names_the_loop_passes_from_the_outermost_on() -> None:
     assert step_instance_key("triage") == "triage"
     assert step_instance_key("triage", frames(("outer", 0))) == "outer@0::triage"

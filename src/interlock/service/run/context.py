@@ -122,7 +122,7 @@ class RunContext:
             self._name_session(error)
             raise
 
-    def passing(self, path: tuple[LoopPosition, ...]) -> LoopPass | None:
+    def passing(self, path: tuple[LoopPosition | LoopFrame, ...]) -> LoopPass | None:
         """Return the current pass of the innermost loop around a step; None if it is in no loop."""
         if not path:
             return None
