@@ -46,7 +46,7 @@ class ListFrame(LoopFrame):
     items: Annotated[SkipValidation[list[Json]], Field(exclude=True)]
 
 
-def step_instance_key(step_id: str, loop_path: Iterable[LoopPosition | LoopFrame] = ()) -> str:
+def step_instance_key(step_id: str, loop_path: tuple[LoopPosition | LoopFrame, ...] = ()) -> str:
     """Return the canonical key of a step in a loop pass: `outer@0/inner@2::step`, or the bare step id."""
     path = "/".join(f"{frame.loop_id}@{frame.iteration}" for frame in loop_path)
     return f"{path}::{step_id}" if path else step_id

@@ -88,7 +88,7 @@ def test_a_snapshot_gives_the_state_that_it_was_made_of() -> None:
         assert parse_snapshot(build_snapshot(WORKFLOW_HASH, state).to_bytes()).state == state
 
 
-@pytest.mark.inv("SNAP-3")
+@pytest.mark.inv("ID-3")
 def test_a_snapshot_is_written_as_canonical_json() -> None:
     items = ListFrame(loop_id="each", iteration=2, items_at=NodeId(numbered("node", 1)), items=["a", 1.5, {"b": None}])
     stack = (LoopFrame(loop_id="outer", iteration=0), items)
@@ -106,6 +106,7 @@ def test_a_snapshot_is_written_as_canonical_json() -> None:
         assert parse_snapshot(snapshot.to_bytes()).to_bytes() == snapshot.to_bytes()
 
 
+@pytest.mark.inv("SNAP-3")
 def test_a_step_instance_key_names_the_loop_passes_from_the_outermost_on() -> None:
     assert step_instance_key("triage") == "triage"
     assert step_instance_key("triage", frames(("outer", 0))) == "outer@0::triage"
