@@ -271,7 +271,11 @@ PACK_SCHEMAS: dict[str, dict[str, Json]] = {
             "confidence": {"description": "how sure you are", "enum": ["high", "medium", "low"], "type": "string"},
             "kind": {"const": "wr.gate_verdict"},
             "rationale": {"description": "what you examined, and what it showed", "minLength": 20, "type": "string"},
-            "verdict": {"description": "your verdict", "enum": ["approved", "rejected", "uncertain"], "type": "string"},
+            "verdict": {
+                "description": "your verdict: not `approved` if your confidence is low",
+                "enum": ["approved", "rejected", "uncertain"],
+                "type": "string",
+            },
             "version": {"const": 1, "type": "integer"},
         },
         "required": ["confidence", "kind", "rationale", "verdict", "version"],
@@ -350,7 +354,7 @@ PACK_SCHEMAS: dict[str, dict[str, Json]] = {
             "kind": {"const": "wr.review_verdict"},
             "summary": {"description": "what you reviewed, and the result", "minLength": 1, "type": "string"},
             "verdict": {
-                "description": "what the findings add up to",
+                "description": "`clean` if `findings` is empty, `blocking` if one is critical or major, else `minor`",
                 "enum": ["clean", "minor", "blocking"],
                 "type": "string",
             },
@@ -458,7 +462,7 @@ PACK_SCHEMAS: dict[str, dict[str, Json]] = {
             "kind": {"const": "wr.verification_report"},
             "summary": {"description": "what you checked, and the result", "minLength": 1, "type": "string"},
             "verdict": {
-                "description": "what the checks show",
+                "description": "what the checks show: `passed` only if none failed, `failed` only if one did",
                 "enum": ["passed", "failed", "partial"],
                 "type": "string",
             },
