@@ -25,11 +25,12 @@ _MEMBERS = ("work", "reason", "note", "refs")
 
 @frozen
 class WorkFault:
-    """Why an artifact is no record of how work ended: the member, what was found, and what to send."""
+    """Why an artifact is no record of how work ended: the member, what was found, what to send, and the choices."""
 
     member: str
     found: str
     fix: str
+    choices: tuple[str, ...] = ()
 
 
 def parse_work(artifact: Mapping[str, Json], allowed: Sequence[Work]) -> WorkRecorded | WorkFault:
@@ -40,7 +41,8 @@ def parse_work(artifact: Mapping[str, Json], allowed: Sequence[Work]) -> WorkRec
     for member, choices in (("work", allowed), ("reason", get_args(WorkReason))):
         if artifact.get(member) not in choices:
             listed = ", ".join(f"`{choice}`" for choice in choices)
-            return WorkFault(member=member, found=f"`{member}` must be one of: {listed}.", fix=_WHERE)
+            found = f"`{member}` must be one of: {listed}."
+            return WorkFault(member=member, found=found, fix=_WHERE, choices=tuple(choices))
     if "note" in artifact and artifact["note"] in (None, ""):
         return WorkFault(member="note", found="The note is empty.", fix="Write why, or leave it out.")
     try:

@@ -127,12 +127,14 @@ class Correction:
     """How to correct a refused call: the same call with changes, or a call of another `tool`.
 
     `instead` holds arguments with the value to send; None leaves the argument out. `wrong` holds the paths of arguments
-    whose value only the caller knows: a blank replaces each, or it is left out. `understood` holds the arguments
-    that the changes apply to, if they are not those that were sent.
+    whose value only the caller knows: a blank replaces each, or it is left out. `choices` are those of a member of an
+    artifact among them. `understood` holds the arguments that the changes apply to, if they are not those that were
+    sent.
     """
 
     instead: Mapping[str, Outline] = field(default_factory=dict[str, Outline])
     wrong: tuple[tuple[int | str, ...], ...] = ()
+    choices: tuple[str, ...] = ()
     understood: Mapping[str, Json] | None = None
     tool: str | None = None
 

@@ -63,7 +63,8 @@ def corrected_call(tool: Tool, sent: Mapping[str, Json], correction: Correction)
         if inner == ["artifacts"] and isinstance(sent_holder, dict) and isinstance(sent_holder.get("artifacts"), dict):
             continue
         if inner and name in NESTED and isinstance(holder, dict):
-            shown[str(name)] = _with_inner_blank(holder, inner, _members(NESTED[str(name)]))
+            members = _members(NESTED[str(name)])
+            shown[str(name)] = _with_inner_blank(holder, inner, correction.choices, members)
         else:
             shown = _with_blank(shown, str(name), known)
     return _call(tool.name, instead | shown)
@@ -121,17 +122,18 @@ def _with_blank(arguments: Mapping[str, Outline], name: str, known: Collection[s
 
 
 def _with_inner_blank(
-    holder: Mapping[str, Outline], inner: Sequence[int | str], known: Collection[str]
+    holder: Mapping[str, Outline], inner: Sequence[int | str], choices: Sequence[str], known: Collection[str]
 ) -> dict[str, Outline]:
-    """Replace a member of an argument by its blank; of an artifact whose kind is wrong, only the kind."""
-    listed = holder.get("artifacts")
-    if inner[2:] != ["kind"] or not isinstance(listed, list):
+    """Replace a member of an argument by its blank; in an artifact, only its kind or the member with these choices."""
+    listed, member = holder.get("artifacts"), str(inner[-1])
+    if not (choices or inner[2:] == ["kind"]) or not isinstance(listed, list):
         return _with_blank(holder, str(inner[0]), known)
     at = int(inner[1])
     wrong = listed[at]
-    assert isinstance(wrong, Mapping), "an artifact without a kind is an object"
-    others = {name: value for name, value in wrong.items() if name != "kind"}
-    return {**holder, "artifacts": [*listed[:at], {"kind": _KIND_BLANK, **others}, *listed[at + 1 :]]}
+    assert isinstance(wrong, Mapping), "only an object has such a fault"
+    others = {name: value for name, value in wrong.items() if name != member}
+    blank = Blank(choices=tuple(choices)) if choices else _KIND_BLANK
+    return {**holder, "artifacts": [*listed[:at], {member: blank, **others}, *listed[at + 1 :]]}
 
 
 def _shorten(arguments: Mapping[str, Json], bytes_max: int) -> dict[str, Outline]:

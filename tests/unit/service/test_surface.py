@@ -3,7 +3,7 @@
 import json
 import random
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -20,6 +20,7 @@ from interlock.kernel.budgets import (
     NUMBER_DIGITS_MAX,
 )
 from interlock.kernel.errors import ErrorCode
+from interlock.record.payloads import WorkReason
 from interlock.server.tools import TOOLS
 from interlock.testing.harness import Harness, ToolResult, linear_workflow
 
@@ -250,6 +251,20 @@ def test_the_corrected_call_is_the_callers_own_but_for_what_was_wrong(
     assert refused.code is ErrorCode.VALIDATION_ERROR
     assert words in refused["suggestion"]
     assert with_samples(refused["details"]["correctedCall"]) == {"tool": tool, "arguments": arguments}
+
+
+@pytest.mark.inv("ANS-12")
+def test_a_member_that_is_none_of_its_choices_is_asked_for_with_them(memory: Harness) -> None:
+    record = {"kind": "wr.work_record", "work": "failed", "reason": "R"}
+    sent = {"ackToken": ACK, "output": {"artifacts": [{"kind": "k"}, record], **NOTES}}
+    call = memory.call(CONTINUE, sent)["details"]["correctedCall"]
+    assert call["arguments"] == {"ackToken": ACK, "output": {"artifacts": [{"kind": "k"}], **NOTES}}
+    place = "output.artifacts[1]"
+    assert call["fill"] == [
+        {"path": f"{place}.reason", "choices": list(get_args(WorkReason))},
+        {"path": f"{place}.kind", "choices": ["wr.work_record"]},
+        {"path": f"{place}.work", "choices": ["failed"]},
+    ]
 
 
 @pytest.mark.inv("ANS-12")

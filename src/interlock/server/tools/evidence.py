@@ -10,6 +10,7 @@ from interlock.engine.outside import EVENT_KIND, EventFault, parse_event_artifac
 from interlock.engine.request import PreferenceDelta, is_sample
 from interlock.kernel.budgets import ARTIFACT_DEPTH_MAX, ARTIFACTS_MAX, NOTES_INPUT_BYTES_MAX
 from interlock.kernel.canonical import Json, NotCanonicalError, canonical_bytes, nests_deeper_than
+from interlock.kernel.errors import Correction
 from interlock.kernel.text import utf8_bytes
 from interlock.record.payloads import Work
 from interlock.server.tools.contract import Fault, ObjectArgument, too_large
@@ -87,7 +88,9 @@ def _work_faults(artifacts: list[dict[str, Json]], works: Sequence[Work]) -> Ite
     for at in records:
         found = parse_work(artifacts[at], works)
         if isinstance(found, WorkFault):
-            yield Fault(f"output.artifacts[{at}].{found.member}", found.found, found.fix)
+            place = ("output", "artifacts", at, found.member)
+            correction = Correction(wrong=(place,), choices=found.choices)
+            yield Fault(f"output.artifacts[{at}].{found.member}", found.found, found.fix, correction=correction)
     if len(records) > 1:
         path = f"output.artifacts[{records[1]}]"
         yield Fault(path, f"This is the second `{WORK_KIND}` of the call.", "Send one.")
