@@ -10,10 +10,20 @@ from pathlib import Path
 from typing import Any, Literal, Self, TypeAlias, cast
 from urllib.parse import urlsplit
 
+from evaluation.model_server import CONTEXT_TOKENS
+
 Tool: TypeAlias = Mapping[str, Any]
 """A tool's `name`, `description` and `parameters`."""
 ANSWER_TOKENS_MAX = 600
-TEMPERATURE = 0.7
+SAMPLING = {
+    "temperature": 0.7,
+    "top_p": 0.8,
+    "top_k": 20,
+    "min_p": 0.0,
+    "repeat_penalty": 1.1,
+    "repeat_last_n": CONTEXT_TOKENS,
+}
+"""How tokens are chosen: as the model's authors publish it with the model, with the penalty on all tokens before."""
 _ANSWER_S_MAX = 3_600
 """The first prompt takes a minute on two idle cores, and much longer on busy ones."""
 _TOOLS = """# Tools
@@ -97,7 +107,7 @@ class Model:
         body = {
             "prompt": render_prompt(messages, tools),
             "json_schema": call_schema(tools),
-            "temperature": TEMPERATURE,
+            **SAMPLING,
             "seed": seed,
             "n_predict": ANSWER_TOKENS_MAX,
             "cache_prompt": True,

@@ -35,12 +35,12 @@ class Place:
 
 
 def product_state() -> str:
-    """Return 12 hex digits over all files of the product: results of another state are not counted."""
-    root = Path(interlock.__file__).parent
+    """Return 12 hex digits over all files of the product and this package: results of another state are not counted."""
     digest = hashlib.sha256()
-    for path in sorted(path for path in root.rglob("*") if path.is_file() and "__pycache__" not in path.parts):
-        digest.update(f"{path.relative_to(root).as_posix()}\0".encode())
-        digest.update(hashlib.sha256(path.read_bytes()).digest())
+    for root in (Path(interlock.__file__).parent, Path(__file__).parent):
+        for path in sorted(path for path in root.rglob("*") if path.is_file() and "__pycache__" not in path.parts):
+            digest.update(f"{path.relative_to(root).as_posix()}\0".encode())
+            digest.update(hashlib.sha256(path.read_bytes()).digest())
     return digest.hexdigest()[:12]
 
 
