@@ -121,8 +121,9 @@ def test_a_missing_artifact_is_told_with_what_came_and_the_smallest_valid_one(
         ({"confidence": None}, "`confidence`"),
         ({"summary": ""}, "`summary`"),
         ({"findings": "none"}, "`findings`"),
-        ({"findings": [{"severity": "major"}]}, "`findings.0`"),
-        ({"findings": [{"severity": "huge", "summary": "x"}]}, "`findings.0.severity`"),
+        ({"findings": [{"severity": "major"}]}, "`findings[0]`: missing `summary`"),
+        ({"findings": [{"summary": "x"}]}, "`findings[0]`: missing `severity` (critical | major | minor | nit)"),
+        ({"findings": [{"severity": "huge", "summary": "x"}]}, "`findings[0].severity`"),
         ({"more": 1}, "`the artifact`"),
     ],
 )

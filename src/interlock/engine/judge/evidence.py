@@ -12,6 +12,7 @@ from interlock.decide.condition import iter_loop_controls
 from interlock.decide.criteria import find_unmet
 from interlock.decide.evaluate import ABSENT, value_at
 from interlock.define.declared import TypeMismatch
+from interlock.define.faults import render_path
 from interlock.define.parts import Assessment
 from interlock.engine.judge import reasons
 from interlock.engine.judge.own_words import is_copy, repeats_itself, text_in_two_fields
@@ -222,7 +223,7 @@ def schema_errors(artifact: Mapping[str, Json], schema: Mapping[str, Json]) -> "
 def schema_fault(artifact: Mapping[str, Json], schema: Mapping[str, Json]) -> str | None:
     """Return where and how an artifact breaks its pinned schema; None if it is valid."""
     described = (
-        f"`{'.'.join(map(str, error.absolute_path)) or 'the artifact'}`: {in_words(error, schema)}"
+        f"`{render_path(tuple(error.absolute_path)) or 'the artifact'}`: {in_words(error, schema)}"
         for error in schema_errors(artifact, schema)
     )
     # The library reports each missing field on its own; one fault names them all.

@@ -4,7 +4,9 @@ import json
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, cast
 
+from interlock.engine.judge.shape import properties_of, shape_of
 from interlock.kernel.budgets import ECHO_BYTES_MAX
+from interlock.kernel.canonical import Json
 from interlock.kernel.text import one_line
 
 if TYPE_CHECKING:
@@ -37,7 +39,8 @@ def _render(error: "ValidationError") -> str:
         case "Length":
             return f"{least} characters"
         case "Items" if limit == 0:
-            return f"{found}; send []"
+            # Entries that are repeated here are copied into the next call.
+            return f"found {len(cast('list[object]', error.instance))}; send []"
         case "Items" | "Properties":
             return f"{least} entries"
         case "imum":
@@ -107,12 +110,16 @@ def _render_type(error: "ValidationError") -> str:
 
 
 def _render_required(error: "ValidationError") -> str:
-    return f"missing {', '.join(f'`{name}`' for name in missing_names(error))}"
+    # The fields of the artifact itself are listed with their shapes in the same answer.
+    schema = cast("Mapping[str, Json]", error.schema)
+    fields: Mapping[str, Mapping[str, Json]] = properties_of(schema) if error.absolute_path else {}
+    shapes = {name: shape_of(fields.get(name, {})) for name in missing_names(error)}
+    words = [f"`{name}`" if shape == "text" else f"`{name}` ({shape})" for name, shape in shapes.items()]
+    return f"missing {', '.join(words)}"
 
 
 def _render_additional(error: "ValidationError") -> str:
-    schema = cast("Mapping[str, object]", error.schema)
-    known = cast("Mapping[str, object]", schema.get("properties", {}))
+    known = properties_of(cast("Mapping[str, Json]", error.schema))
     extra = [name for name in cast("Mapping[str, object]", error.instance) if name not in known]
     shown = ", ".join(f"`{one_line(name, ECHO_BYTES_MAX)}`" for name in extra)
     return f"unknown field {shown}; use {', '.join(f'`{name}`' for name in known)}"

@@ -14,7 +14,7 @@ _TYPES = {"integer": "whole number", "number": "number", "boolean": "true | fals
 
 def artifact_outline(schema: Mapping[str, Json]) -> dict[str, Outline]:
     """Return the smallest artifact of a schema: its constants, and a blank for each field that may be required."""
-    properties = _properties(schema)
+    properties = properties_of(schema)
     outline: dict[str, Outline] = {
         name: properties[name]["const"] if "const" in properties.get(name, {}) else field_blank(name, schema)
         for name in dict.fromkeys((*_required(schema), *_sometimes_required(schema)))
@@ -29,7 +29,7 @@ def _rank(value: Outline) -> int:
 
 def field_blank(name: str, artifact: Mapping[str, Json]) -> Blank:
     """Return the blank of one field of an artifact's schema."""
-    schema = _properties(artifact).get(name, {})
+    schema = properties_of(artifact).get(name, {})
     choices = tuple(cast("Sequence[JsonScalar]", schema.get("enum", [])))
     if schema.get("type") == "boolean":
         choices = (True, False)
@@ -52,7 +52,7 @@ def shape_of(schema: Mapping[str, Json]) -> str:
 
 def _members(schema: Mapping[str, Json]) -> Iterator[str]:
     required = _required(schema)
-    properties = _properties(schema)
+    properties = properties_of(schema)
     for name in sorted(properties, key=lambda name: name not in required):
         shape = shape_of(properties[name])
         yield name + ("" if name in required else "?") + ("" if shape == "text" else f": {shape}")
@@ -69,7 +69,8 @@ def _bounds(schema: Mapping[str, Json], unit: str) -> str:
     return f" ({', '.join(words)})" if unit == "Items" else f" of {' and '.join(words)} characters"
 
 
-def _properties(schema: Mapping[str, Json]) -> Mapping[str, Mapping[str, Json]]:
+def properties_of(schema: Mapping[str, Json]) -> Mapping[str, Mapping[str, Json]]:
+    """Return the schemas of an object's fields."""
     return cast("Mapping[str, Mapping[str, Json]]", schema.get("properties", {}))
 
 
