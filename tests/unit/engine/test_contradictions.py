@@ -36,7 +36,7 @@ CONTRADICTIONS: list[tuple[str, dict[str, Json], str]] = [
         '`checks`: no entry has `result` "passed" | "skipped", because `verdict` is "partial"',
     ),
     (REPORT, {"verdict": "partial", "checks": checks("passed")}, 'no entry has `result` "failed" | "skipped"'),
-    (REVIEW, {"findings": findings("nit")}, '`findings`: found 1; send [], because `verdict` is "clean"'),
+    (REVIEW, {"findings": findings("nit")}, '`findings`: found a list of 1; send [], because `verdict` is "clean"'),
     (REVIEW, {"verdict": "minor", "findings": []}, 'at least 1 entries, because `verdict` is "minor"'),
     (REVIEW, {"verdict": "minor", "findings": findings("critical")}, '`findings[0].severity`: found "critical"'),
     (REVIEW, {"verdict": "blocking", "findings": findings("nit")}, '`severity` "critical" | "major"'),

@@ -40,7 +40,7 @@ def _render(error: "ValidationError") -> str:
             return f"{least} characters"
         case "Items" if limit == 0:
             # Entries that are repeated here are copied into the next call.
-            return f"found {len(cast('list[object]', error.instance))}; send []"
+            return f"found a list of {len(cast('list[object]', error.instance))}; send []"
         case "Items" | "Properties":
             return f"{least} entries"
         case "imum":
