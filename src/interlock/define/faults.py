@@ -24,6 +24,7 @@ from interlock.kernel.budgets.workflow import (
 )
 from interlock.kernel.canonical import Json
 from interlock.kernel.frozen import frozen
+from interlock.kernel.text import render_path
 
 Location: TypeAlias = tuple[int | str, ...]
 
@@ -87,14 +88,6 @@ def diagnose_validation_error(
         if len(diagnostics) >= DIAGNOSTICS_FOUND_MAX:
             break
     return list(diagnostics.values())
-
-
-def render_path(loc: Location) -> str:
-    """Render a location as a document path: `steps[3].promptBlocks.goal`."""
-    path = ""
-    for part in loc:
-        path += f"[{part}]" if isinstance(part, int) else (f".{part}" if path else part)
-    return path
 
 
 def find_value(document: Mapping[str, Json], loc: Location) -> object:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 import rfc8785
 
 from interlock.kernel.ids import Digest
+from interlock.kernel.text import render_path
 
 if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler, JsonValue
@@ -158,10 +159,7 @@ def _fault_of(value: object) -> NotCanonicalError:
     if located is None:
         return NotCanonicalError("", "not a JSON value")
     found, inside_out = located
-    path = ""
-    for part in reversed(inside_out):
-        path += f"[{part}]" if isinstance(part, int) else (f".{part}" if path else part)
-    return NotCanonicalError(path, found)
+    return NotCanonicalError(render_path(reversed(inside_out)), found)
 
 
 def _located(value: object) -> tuple[str, list[str | int]] | None:

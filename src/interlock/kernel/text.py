@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Iterable
 
 TRUNCATION_MARKER = "\n\n[TRUNCATED]"
 """Appended, exactly in this form, to text that was cut to fit a budget."""
@@ -19,6 +20,14 @@ _UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
 def utf8_bytes(text: str) -> int:
     """Return the length in UTF-8 bytes, the unit of every text budget. Lone surrogates count three."""
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+
+
+def render_path(parts: Iterable[int | str]) -> str:
+    """Render the keys and positions that lead to a value in JSON: `steps[3].promptBlocks.goal`."""
+    path = ""
+    for part in parts:
+        path += f"[{part}]" if isinstance(part, int) else (f".{part}" if path else part)
+    return path
 
 
 def truncated(text: str, bytes_max: int, marker: str = TRUNCATION_MARKER) -> str:

@@ -8,7 +8,7 @@ from typing import TypeAlias, cast
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from interlock.define.faults import find_value, render_path
+from interlock.define.faults import find_value
 from interlock.kernel.budgets import (
     ARGUMENT_VALUES_MAX,
     ARTIFACT_DEPTH_MAX,
@@ -22,7 +22,7 @@ from interlock.kernel.canonical import Json
 from interlock.kernel.errors import Correction, ErrorCode, Refusal
 from interlock.kernel.frozen import replace
 from interlock.kernel.json_bounds import Excess, JsonBounds, find_excess
-from interlock.kernel.text import one_line
+from interlock.kernel.text import one_line, render_path
 from interlock.server.corrected import corrected_call, renamed, suggested_place
 from interlock.server.tools import TOOLS
 from interlock.server.tools.contract import Arguments, Caller, Fault, Tool

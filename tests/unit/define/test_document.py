@@ -6,7 +6,7 @@ import pytest
 
 from interlock.decide.condition import Always
 from interlock.define.document import AgentStep, PromptBlocks, WorkflowDocument, to_prose
-from interlock.define.faults import make_safe_id, render_path
+from interlock.define.faults import make_safe_id
 from interlock.define.front import parse_workflow
 from interlock.kernel.budgets.workflow import (
     DESCRIPTION_CHARS_MAX,
@@ -14,6 +14,7 @@ from interlock.kernel.budgets.workflow import (
     STEPS_MAX,
     TITLE_CHARS_MAX,
 )
+from interlock.kernel.text import render_path
 
 STEP = {"id": "a", "title": "A", "prompt": "Do a."}
 REFERENCE = {"id": "r", "title": "R", "source": "docs/r.md", "purpose": "Read it."}

@@ -6,7 +6,8 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, JsonValue, Tag, ValidationError
 
 from interlock.define.diagnostics import Diagnostic
-from interlock.define.faults import diagnose_validation_error, find_value, make_safe_id, render_path
+from interlock.define.faults import diagnose_validation_error, find_value, make_safe_id
+from interlock.kernel.text import render_path
 
 
 class Closed(BaseModel):

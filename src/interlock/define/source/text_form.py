@@ -19,6 +19,7 @@ from interlock.kernel.budgets.workflow import (
 from interlock.kernel.canonical import SAFE_INTEGER_MAX, Json, NotCanonicalError, canonical_bytes
 from interlock.kernel.frozen import replace
 from interlock.kernel.json_bounds import Excess, JsonBounds, find_excess
+from interlock.kernel.text import render_path
 
 TextFormat = Literal["json", "yaml"]
 
@@ -81,12 +82,15 @@ def _parse_object(data: bytes, text_format: TextFormat) -> dict[str, Json]:
             fix = "Write both halves of the character, such as `\\ud83d\\ude00`."
             raise _UnreadableTextError(
                 fault(
-                    _render_path(reversed_path), "not_utf8", f"Found {found}, which is only half of a character.", fix
+                    render_path(reversed(reversed_path)),
+                    "not_utf8",
+                    f"Found {found}, which is only half of a character.",
+                    fix,
                 )
             )
         raise _UnreadableTextError(
             fault(
-                _render_path(reversed_path),
+                render_path(reversed(reversed_path)),
                 "number_not_exact",
                 f"The number {found} cannot be stored exactly.",
                 "Write the number as text, in quotes.",
@@ -167,7 +171,9 @@ def _parse_json(text: str) -> object:
     repeated = _find_repeated_key(value) if repeats else None
     if repeated is not None:
         message = f"The key {repeated[0]!r} occurs twice."
-        raise _UnreadableTextError(fault(_render_path(repeated), "duplicate_key", message, "Remove one of the two."))
+        raise _UnreadableTextError(
+            fault(render_path(reversed(repeated)), "duplicate_key", message, "Remove one of the two.")
+        )
     return value
 
 
@@ -237,13 +243,6 @@ def _describe_inexact(scalar: object) -> str | None:
     return None
 
 
-def _render_path(reversed_path: Iterable[str | int]) -> str:
-    path = ""
-    for part in reversed(tuple(reversed_path)):
-        path = f"{path}[{part}]" if isinstance(part, int) else f"{path}.{part}" if path else part
-    return path
-
-
 def _refuse_constant(name: str) -> NoReturn:
     raise _ConstantError(name)
 
@@ -253,6 +252,6 @@ def _parse_yaml(text: str) -> object:
 
     result = load_yaml(text)
     if isinstance(result, YamlFault):
-        diagnostic = fault(_render_path(result.reversed_path), result.code, result.message, result.fix)
+        diagnostic = fault(render_path(reversed(result.reversed_path)), result.code, result.message, result.fix)
         raise _UnreadableTextError(replace(diagnostic, line=result.line, column=result.column))
     return result.value

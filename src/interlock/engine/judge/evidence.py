@@ -12,7 +12,6 @@ from interlock.decide.condition import iter_loop_controls
 from interlock.decide.criteria import find_unmet
 from interlock.decide.evaluate import ABSENT, value_at
 from interlock.define.declared import TypeMismatch
-from interlock.define.faults import render_path
 from interlock.define.parts import Assessment
 from interlock.engine.judge import reasons
 from interlock.engine.judge.own_words import is_copy, repeats_itself, text_in_two_fields
@@ -30,7 +29,7 @@ from interlock.kernel.budgets.workflow import (
 )
 from interlock.kernel.canonical import Json, JsonScalar
 from interlock.kernel.frozen import frozen
-from interlock.kernel.text import one_line
+from interlock.kernel.text import one_line, render_path
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.records import ASSESSMENT_CONTRACT, CAPABILITY_CONTRACT, LOOP_CONTROL_CONTRACT, PlanNode, Task
 from interlock.record.context import Context
@@ -223,7 +222,7 @@ def schema_errors(artifact: Mapping[str, Json], schema: Mapping[str, Json]) -> "
 def schema_fault(artifact: Mapping[str, Json], schema: Mapping[str, Json]) -> str | None:
     """Return where and how an artifact breaks its pinned schema; None if it is valid."""
     described = (
-        f"`{render_path(tuple(error.absolute_path)) or 'the artifact'}`: {in_words(error, schema)}"
+        f"`{render_path(error.absolute_path) or 'the artifact'}`: {in_words(error, schema)}"
         for error in schema_errors(artifact, schema)
     )
     # The library reports each missing field on its own; one fault names them all.
