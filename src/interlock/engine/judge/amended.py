@@ -1,11 +1,12 @@
 """What an artifact keeps of one that was refused: in the call that an answer shows, and when a part of it is sent."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from interlock.engine.judge.evidence import artifact_fault, artifact_outlines, is_rated, schema_errors
 from interlock.engine.judge.own_words import text_in_two_fields
 from interlock.engine.judge.schema_words import is_lack, missing_names, reasons_of
+from interlock.engine.judge.shape import properties_of
 from interlock.engine.request import sample_left
 from interlock.kernel.blanks import Blank, Outline
 from interlock.kernel.budgets import EVIDENCE_ECHO_BYTES_MAX
@@ -83,7 +84,7 @@ def _kept(
     artifact: Mapping[str, Json], schema: Mapping[str, Json], outline: Mapping[str, Outline]
 ) -> dict[str, Outline]:
     """Return an outline with the values that were sent in place of its blanks, and with optional fields."""
-    known = cast("Mapping[str, Json]", schema.get("properties", {}))
+    known = properties_of(schema)
     kept: dict[str, Outline] = {
         name: artifact[name] if isinstance(shown, Blank) and name in artifact else shown
         for name, shown in outline.items()

@@ -61,8 +61,8 @@ def reasons_of(error: "ValidationError", schema: Mapping[str, object]) -> Mappin
     path = list(error.absolute_schema_path)
     if path[:1] != ["allOf"] or path[2:3] != ["then"]:
         return {}
-    rule = cast("list[Mapping[str, Mapping[str, object]]]", schema["allOf"])[cast("int", path[1])]
-    return cast("Mapping[str, Mapping[str, object]]", rule["if"].get("properties", {}))
+    rule = cast("list[Mapping[str, Mapping[str, Json]]]", schema["allOf"])[cast("int", path[1])]
+    return properties_of(rule["if"])
 
 
 def is_lack(error: "ValidationError") -> bool:
@@ -81,7 +81,7 @@ def _render_known(value: Mapping[str, object]) -> str:
 
 
 def _render_contains(error: "ValidationError") -> str:
-    wanted = cast("Mapping[str, Mapping[str, Mapping[str, object]]]", error.validator_value).get("properties", {})
+    wanted = properties_of(cast("Mapping[str, Json]", error.validator_value))
     members = [f"`{name}` {' | '.join(map(_render_value, _allowed(value)))}" for name, value in wanted.items()]
     return f"no entry has {' and '.join(members) or 'what is required'}"
 

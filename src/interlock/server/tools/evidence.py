@@ -11,7 +11,7 @@ from interlock.engine.request import PreferenceDelta, is_sample
 from interlock.kernel.budgets import ARTIFACT_DEPTH_MAX, ARTIFACTS_MAX, NOTES_INPUT_BYTES_MAX
 from interlock.kernel.canonical import Json, NotCanonicalError, canonical_bytes, nests_deeper_than
 from interlock.kernel.errors import Correction
-from interlock.kernel.text import utf8_bytes
+from interlock.kernel.text import render_path, utf8_bytes
 from interlock.record.payloads import Work
 from interlock.server.tools.contract import Fault, ObjectArgument, too_large
 
@@ -90,7 +90,7 @@ def _work_faults(artifacts: list[dict[str, Json]], works: Sequence[Work]) -> Ite
         if isinstance(found, WorkFault):
             place = ("output", "artifacts", at, found.member)
             correction = Correction(wrong=(place,), choices=found.choices)
-            yield Fault(f"output.artifacts[{at}].{found.member}", found.found, found.fix, correction=correction)
+            yield Fault(render_path(place), found.found, found.fix, correction=correction)
     if len(records) > 1:
         path = f"output.artifacts[{records[1]}]"
         yield Fault(path, f"This is the second `{WORK_KIND}` of the call.", "Send one.")
