@@ -1,7 +1,6 @@
 """What one advance asks of the disk: rounds of syncs, bytes, and the size of its snapshot. Counted, not timed."""
 
 from dataclasses import dataclass
-from itertools import groupby
 from pathlib import Path
 from typing import Literal
 
@@ -18,11 +17,11 @@ from interlock.server.tools import tool_named
 from interlock.server.tools.contract import Caller
 from interlock.service.ports import Ports, ReadPorts
 from interlock.service.workflows.catalog import Catalog
-from interlock.store.local.files import OsFiles
+from interlock.store.local.files import Created, OsFiles
 from interlock.store.local.store import LocalStore
 from interlock.store.workflow_files import LocalWorkflowFiles
 
-ROUNDS_MAX = 3
+ROUNDS_MAX = 2
 GROWTH_MAX = 1.1
 """Flat: the indexes in the records grow by a digit or two, nothing else does."""
 SHORT, LONG = "bench.short", "bench.long"
@@ -35,13 +34,10 @@ class Cost:
     """What one call did."""
 
     syncs: tuple[SyncKind, ...]
+    rounds: int
+    """How many times it waits: syncs with no write between them are one round."""
     bytes_written: int
     snapshot_bytes: int
-
-    @property
-    def rounds(self) -> int:
-        """How many times it waits: syncs of one kind in a row depend on none of each other."""
-        return len(list(groupby(self.syncs)))
 
 
 class CountingFiles(OsFiles):
@@ -50,13 +46,20 @@ class CountingFiles(OsFiles):
     def __init__(self, root: Path) -> None:
         super().__init__(root)
         self._syncs: list[SyncKind] = []
+        self._rounds: set[int] = set()
+        self._writes = 0
         self._written: dict[str, int] = {}
         self._snapshot = 0
 
     def taken(self) -> Cost:
         """Return the cost since the last look, and begin anew."""
-        cost = Cost(syncs=tuple(self._syncs), bytes_written=sum(self._written.values()), snapshot_bytes=self._snapshot)
-        self._syncs, self._written = [], {}
+        cost = Cost(
+            syncs=tuple(self._syncs),
+            rounds=len(self._rounds),
+            bytes_written=sum(self._written.values()),
+            snapshot_bytes=self._snapshot,
+        )
+        self._syncs, self._rounds, self._written = [], set(), {}
         return cost
 
     def read(self, path: str, offset: int = 0) -> bytes:
@@ -65,24 +68,35 @@ class CountingFiles(OsFiles):
         self._note_snapshot(path, data)
         return data
 
-    def write(self, path: str, data: bytes) -> None:
-        """See `FileOps.write`."""
+    def create(self, path: str, data: bytes) -> Created:
+        """See `FileOps.create`."""
+        self._writes += 1
         self._written[path] = len(data)
         self._note_snapshot(path, data)
-        super().write(path, data)
+        return super().create(path, data)
 
     def append(self, path: str, data: bytes) -> None:
         """See `FileOps.append`."""
+        self._writes += 1
         self._written[path] = len(data)
         super().append(path, data)
 
-    def sync(self, path: str, *, full: bool = False) -> None:  # noqa: ARG002 — the seam's signature
+    def rename(self, source: str, target: str) -> None:
+        """See `FileOps.rename`."""
+        self._writes += 1
+        super().rename(source, target)
+
+    def sync(self, path: str, *, full: bool = False, created: Created | None = None) -> None:  # noqa: ARG002
         """See `FileOps.sync`."""
-        self._syncs.append("file")
+        self._note_sync("file")
 
     def sync_dir(self, path: str, *, full: bool = False) -> None:  # noqa: ARG002 — the seam's signature
         """See `FileOps.sync_dir`."""
-        self._syncs.append("directory")
+        self._note_sync("directory")
+
+    def _note_sync(self, kind: SyncKind) -> None:
+        self._syncs.append(kind)
+        self._rounds.add(self._writes)
 
     def _note_snapshot(self, path: str, data: bytes) -> None:
         if path.startswith("snapshots/"):

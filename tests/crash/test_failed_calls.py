@@ -31,7 +31,7 @@ pytestmark = pytest.mark.exhaustive
 
 DOCUMENT = linear_workflow("test.abc", "a", "b")
 ALTERING = frozenset(
-    {"make_dir", "write", "append", "write_at", "truncate", "sync", "sync_dir", "rename", "link", "unlink"}
+    {"make_dir", "write", "create", "append", "write_at", "truncate", "sync", "sync_dir", "rename", "link", "unlink"}
 )
 
 

@@ -5,14 +5,16 @@ acknowledged, or that anybody was answered from, is ever missing.
 """
 
 import errno
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 
 import pytest
 from tests.support.crash import KINDS, Case, apply, assert_readable, opened, prepared, session_id, start_plan
 from tests.support.shares import share_of
 
+from interlock.store.local import layout
 from interlock.store.ports.errors import FailureKind, StoreFailureError
-from interlock.testing.power_cut import CrashDisk, InjectedFault, PowerCutError
+from interlock.testing.power_cut import CrashDisk, DiskOperation, InjectedFault, PowerCutError
 
 CASES = {kind: prepared(kind) for kind in KINDS}
 
@@ -120,30 +122,42 @@ def test_an_append_after_a_torn_one_cuts_the_tail_off_first(kind: str) -> None:
             break
 
 
+def rounds_of(steps: Sequence[DiskOperation]) -> list[set[str]]:
+    """Return what each round of syncs makes durable: a round ends where something is written."""
+    rounds, is_open = list[set[str]](), False
+    for step in steps:
+        is_sync = step.name in {"sync", "sync_dir"}
+        if is_sync and not is_open:
+            rounds.append(set())
+        if is_sync:
+            rounds[-1].add(step.path)
+        is_open = is_sync
+    return rounds
+
+
 @pytest.mark.inv("APP-2", "APP-3")
 @pytest.mark.parametrize("kind", KINDS)
-def test_files_are_synced_then_directories_then_the_group(kind: str) -> None:
+def test_new_files_are_synced_with_their_directories_and_then_the_group(kind: str) -> None:
     case = CASES[kind]
     disk = case.disk.copy()
     apply(opened(disk), case.plan)
-    names = [step.name for step in disk.steps]
-    # What comes before the first file is written syncs what another process left.
-    names = names[names.index("write", names.index("rename") - 2 * names.count("rename")) :]
-    group = names.index("append")
-    syncs = [name for name in names if name in {"sync", "sync_dir", "append"}]
-    files, dirs = syncs.index("sync_dir"), syncs.index("append")
-    assert set(syncs[:files]) == {"sync"}
-    assert set(syncs[files:dirs]) == {"sync_dir"}
-    assert syncs[dirs:] == ["append", "sync"]
-    assert "rename" not in names[group:]
+    # What comes before the first file syncs what another process left.
+    steps = disk.steps[next(at for at, step in enumerate(disk.steps) if step.name == "create") :]
+    group = next(at for at, step in enumerate(steps) if step.name == "append")
     # The mark of this boot comes before its first group, and the mark of the group after its sync.
+    names = [step.name for step in steps]
     assert names[group:] == ["append", "sync", "write_at"]
     assert ("write_at" in names[:group]) == (case.old is None)
-    # All files are written, then synced, then renamed, each under a name of its own.
-    made = [name for name in names[: names.index("sync_dir")] if name in {"write", "sync", "rename"}]
-    assert made == [name for name in ("write", "sync", "rename") for _ in range(made.count("rename"))]
-    renamed = [step.path for step in disk.steps if step.name == "rename"]
-    assert len(renamed) == len(set(renamed))
+    created = {step.path for step in steps if step.name == "create" and step.bytes}
+    renamed = {step.path for step in steps if step.name == "rename"}
+    assert bool(renamed) == (kind == "start beside another")
+    assert any("/events/" in path for path in created)
+    *before, together, last = rounds_of(steps)
+    assert last == {layout.manifest(case.plan.session)}
+    assert created <= together
+    assert {layout.parent(path) for path in created | renamed} <= together
+    # Content that exists may be referred to: it is replaced by a file that is synced.
+    assert [{re.sub(r"\.[0-9a-f]{16}\.tmp$", "", path) for path in one} for one in before] == [renamed] * bool(renamed)
 
 
 @pytest.mark.inv("APP-7")

@@ -162,6 +162,8 @@ def test_the_manifest_gets_its_name_after_all_else_is_synced(kind: str) -> None:
     at = steps.index(("rename", manifest))
     synced = {path for name, path in steps[:at] if name == "sync_dir"}
     assert {f"sessions/{A}/events", f"sessions/{A}", "sessions", ""} <= synced
+    created = {step.path for step in disk.steps[:at] if step.name == "create" and step.bytes}
+    assert created <= {path for name, path in steps[:at] if name == "sync"}
     assert steps[at + 1 :] == [("sync_dir", f"sessions/{A}"), ("write_at", f"sessions/{A}/settled")]
 
 

@@ -24,6 +24,7 @@ Protocol = Literal[
     "cut and write again",
     "sync again",
     "no mark before the group",
+    "keep the segment",
 ]
 OTHER_BOOT: dict[Mark, Mark] = {"before": "other boot, before", "after": "other boot, after"}
 
@@ -212,10 +213,24 @@ def mark_before(state: State, number: int, protocol: Protocol) -> Iterator[State
         yield state.write(number, "segment", mark="before")
 
 
-def write_segment(state: State, number: int, protocol: Protocol) -> Iterator[State]:  # noqa: ARG001 — as all steps
-    """Under a temporary name, synced, then renamed: a new file each time."""
-    for is_synced, segment in Bytes().written(Extent.WHOLE).synced():
-        yield state.write(number, "group", segment=segment) if is_synced else state.write(number, "idle")
+def write_segment(state: State, number: int, protocol: Protocol) -> Iterator[State]:
+    """Under its own name, if there is none; else under a temporary name, synced, then renamed: a new file each time."""
+    if state.segment.cache is Extent.NOTHING:
+        yield state.write(number, "sync the segment", segment=state.segment.written(Extent.WHOLE))
+        yield state.write(number, "idle", segment=state.segment.written(Extent.TORN))
+    elif protocol == "keep the segment" and state.segment.cache is Extent.WHOLE:
+        yield state.write(number, "sync the segment")
+    else:
+        for is_synced, segment in Bytes().written(Extent.WHOLE).synced():
+            yield state.write(number, "group", segment=segment) if is_synced else state.write(number, "idle")
+
+
+def sync_segment(state: State, number: int, protocol: Protocol) -> Iterator[State]:  # noqa: ARG001 — as all steps
+    """Sync a segment that has its own name already. After a failure it is removed, if the disk permits it."""
+    for is_synced, segment in state.segment.synced():
+        yield state.write(number, "group" if is_synced else "idle", segment=segment)
+        if not is_synced:
+            yield state.write(number, "idle", segment=Bytes())
 
 
 def write_group(state: State, number: int, protocol: Protocol) -> Iterator[State]:  # noqa: ARG001 — as all steps
@@ -265,6 +280,7 @@ PROGRAM: dict[str, Callable[[State, int, Protocol], Iterator[State]]] = {
     "cut": cut,
     "mark": mark_before,
     "segment": write_segment,
+    "sync the segment": sync_segment,
     "group": write_group,
     "sync": sync_group,
     "failed": fail,
@@ -329,6 +345,7 @@ def test_with_the_settled_mark_no_answer_is_ever_taken_back() -> None:
         "read the mark first",
         "sync again",
         "no mark before the group",
+        "keep the segment",
     ],
 )
 def test_each_protocol_that_lost_takes_an_answer_back(protocol: Protocol) -> None:

@@ -21,7 +21,7 @@ from interlock.testing.power_cut import CrashDisk
 
 Processes: TypeAlias = Literal[1, 2]
 NEVER_FAIL = frozenset({"is_link", "boot_id"})
-WRITES_BYTES = frozenset({"write", "append", "write_at"})
+WRITES_BYTES = frozenset({"write", "create", "append", "write_at"})
 BLOCKED_AFTER_S = 0.3
 """The longest time that a trial waits for a reader in the process that hangs: the reader may wait for that call."""
 

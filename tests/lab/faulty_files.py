@@ -148,20 +148,26 @@ class FaultyFiles:
         self.happened = True
         if fault.phase == "before" and gate is not None:
             gate.wait()
-        if fault.phase == "after" or fault.error is None:
+        if fault.phase == "before" and fault.error is not None:
+            self._fail(fault, step, operation, arguments, options)
+            raise OSError(fault.error, "made to fail")
+        done, exists = None, None
+        try:
             done = operation(*arguments, **options)
-            if fault.phase == "after" and gate is not None:
-                gate.wait()
-            if fault.error is None:
-                return done
-        else:
-            self._fail(fault, step, operation, arguments)
-        raise OSError(fault.error, "made to fail")
+        except FileExistsError as error:
+            exists = error
+        if fault.phase == "after" and gate is not None:
+            gate.wait()
+        if fault.error is not None:
+            raise OSError(fault.error, "made to fail")
+        if exists is not None:
+            raise exists
+        return done
 
-    def _fail(self, fault: Fault, step: Operation, operation: Callable[..., Any], arguments: Any) -> None:
+    def _fail(self, fault: Fault, step: Operation, operation: Callable[..., Any], arguments: Any, options: Any) -> None:
         """Do what a failing operation leaves: a part of a write, or for a sync the loss of what it should have kept."""
         if fault.is_short:
             operation(*(one[:SHORT_BYTES] if isinstance(one, bytes) else one for one in arguments))
         is_sync = step.name == "sync" or (step.name == "sync_dir" and fault.drops_names)
         if is_sync and isinstance(self.inner, CrashDisk):
-            self.inner.drop_unsynced(*arguments)
+            self.inner.drop_unsynced(*arguments, created=options.get("created"))

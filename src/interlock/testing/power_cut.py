@@ -13,13 +13,13 @@ import random
 import stat
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TypeAlias, TypeVar
 
 from interlock.kernel.frozen import frozen, replace
 from interlock.kernel.ids import SessionId
-from interlock.store.local.files import FileStat
+from interlock.store.local.files import Created, FileStat
 
 T = TypeVar("T")
 
@@ -68,6 +68,16 @@ class _Renaming:
     directory: int
     gone: Entry | None = None
     given: tuple[Entry, int] | None = None
+
+
+@frozen
+class CreatedFile:
+    """A file that was created on this disk, by its number."""
+
+    number: int
+
+    def close(self) -> None:
+        """See `Created.close`. This disk counts no open files."""
 
 
 @frozen
@@ -156,14 +166,33 @@ class CrashDisk:
         if path in self.names_now:
             return False
         self._step("make_dir", path)
-        self._create(path, File(data=b"", durable=b"", is_dir=True, modified_s=self.now_s))
-        return True
+        is_missing = path not in self.names_now
+        if is_missing:
+            self._create(path, File(data=b"", durable=b"", is_dir=True, modified_s=self.now_s))
+        return is_missing
 
     def write(self, path: str, data: bytes) -> None:
         """See `FileOps.write`."""
+        self._write("write", path, data)
+
+    def create(self, path: str, data: bytes) -> CreatedFile:
+        """See `FileOps.create`."""
+        self._write("create", path, data)
+        return CreatedFile(number=self.names_now[path])
+
+    def _write(self, name: str, path: str, data: bytes) -> None:
+        exists = FileExistsError(errno.EEXIST, "exists")
         if path in self.names_now:
-            raise FileExistsError(errno.EEXIST, "exists")
-        self._step("write", path, data, lambda kept: self._create(path, self._file_of(kept)))
+            self._step(name, path)
+            raise exists
+
+        def write(kept: bytes) -> None:
+            # Another process may have been faster: the disk decides at the operation itself.
+            if path in self.names_now:
+                raise exists
+            self._create(path, self._file_of(kept))
+
+        self._step(name, path, data, write)
 
     def append(self, path: str, data: bytes) -> None:
         """See `FileOps.append`."""
@@ -192,16 +221,22 @@ class CrashDisk:
         old = self._file(path)
         self._put(path, self._file_of(old.data[:size], old, None if old.dropped is None else old.dropped[:size]))
 
-    def sync(self, path: str, *, full: bool = False) -> None:  # noqa: ARG002 — this disk has no cache of its own
+    def sync(self, path: str, *, full: bool = False, created: Created | None = None) -> None:  # noqa: ARG002 — no cache
         """See `FileOps.sync`."""
-        self._step("sync", path)
-        self._put(path, replace(self._file(path), durable=self._file(path).synced))
+        try:
+            self._step("sync", path)
+        except OSError:
+            with suppress(FileNotFoundError):
+                self.drop_unsynced(path, created)
+            raise
+        number = self._number_of(path, created)
+        self.files[number] = replace(self.files[number], durable=self.files[number].synced)
 
-    def drop_unsynced(self, path: str) -> None:
+    def drop_unsynced(self, path: str, created: Created | None = None) -> None:
         """Have the effect of a failed sync of a file or a directory: what is not on the disk yet will not reach it."""
-        file = self._file(path)
-        self._put(path, replace(file, dropped=file.durable))
-        self.pending = [change for change in self.pending if change.directory != self.names_now[path]]
+        number = self._number_of(path, created)
+        self.files[number] = replace(self.files[number], dropped=self.files[number].durable)
+        self.pending = [change for change in self.pending if change.directory != number]
 
     def sync_dir(self, path: str, *, full: bool = False) -> None:  # noqa: ARG002 — see sync
         """See `FileOps.sync_dir`."""
@@ -278,13 +313,17 @@ class CrashDisk:
     # -- inside -------------------------------------------------------------------------------------------------
 
     def _file(self, path: str) -> File:
+        return self.files[self._number_of(path)]
+
+    def _number_of(self, path: str, created: Created | None = None) -> int:
+        if isinstance(created, CreatedFile):
+            return created.number
         if path not in self.names_now:
             raise FileNotFoundError(errno.ENOENT, "no such file")
-        return self.files[self.names_now[path]]
+        return self.names_now[path]
 
     def _put(self, path: str, file: File) -> None:
-        self._file(path)
-        self.files[self.names_now[path]] = file
+        self.files[self._number_of(path)] = file
 
     def _file_of(self, data: bytes, old: File | None = None, dropped: bytes | None = None) -> File:
         """Return a file that was written now; the durable bytes of the old one remain."""
@@ -330,8 +369,6 @@ class CrashDisk:
             write(data[: fault.keep_bytes])
         if fault.error is None:
             raise PowerCutError
-        if name == "sync" and path in self.names_now:
-            self.drop_unsynced(path)
         raise OSError(fault.error, "made to fail")
 
 

@@ -17,7 +17,7 @@ from interlock.server.calls import refusal_text
 from interlock.service.failures import EXPECTED_ERRORS, refusal_of
 from interlock.service.unanswered import UnansweredError
 from interlock.store.local import layout
-from interlock.store.local.files import OsFiles, UnreadableError, store_failure
+from interlock.store.local.files import Created, OsFiles, UnreadableError, store_failure
 from interlock.store.local.store import LocalStore
 from interlock.store.ports.errors import (
     ContentDamagedError,
@@ -131,17 +131,17 @@ class FailingFiles(OsFiles):
         if effect in self.failing:
             raise OSError(self.failing[effect], "as told")
 
-    def write(self, path: str, data: bytes) -> None:
+    def create(self, path: str, data: bytes) -> Created:
         self._meet("write")
-        super().write(path, data)
+        return super().create(path, data)
 
     def append(self, path: str, data: bytes) -> None:
         self._meet("append")
         super().append(path, data)
 
-    def sync(self, path: str, *, full: bool = False) -> None:
+    def sync(self, path: str, *, full: bool = False, created: Created | None = None) -> None:
         self._meet("sync")
-        super().sync(path, full=full)
+        super().sync(path, full=full, created=created)
 
     def read(self, path: str, offset: int = 0) -> bytes:
         self._meet("read")

@@ -10,7 +10,7 @@ from tests.support.crash import apply, assert_readable, opened, prepared, sessio
 
 from interlock.kernel.ids import SessionId
 from interlock.store.local import layout
-from interlock.store.local.files import OsFiles
+from interlock.store.local.files import Created, OsFiles
 from interlock.store.local.locks import OsLocks
 from interlock.store.local.store import LocalStore
 from interlock.store.ports.errors import SessionBusyError, StoreFailureError
@@ -22,10 +22,12 @@ A, B = session_id("a"), session_id("b")
 class FullDisk(OsFiles):
     """A disk with room for names, and for no byte in any file."""
 
-    def write(self, path: str, data: bytes) -> None:
-        super().write(path, b"")
+    def create(self, path: str, data: bytes) -> Created:
+        created = super().create(path, b"")
         if data:
+            created.close()
             raise OSError(errno.ENOSPC, "made to fail")
+        return created
 
 
 class Interrupted(OsLocks):

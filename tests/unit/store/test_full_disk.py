@@ -33,7 +33,7 @@ class Full(CrashDisk):
     removals: int = ANY
 
     def _step(self, name: str, path: str, data: bytes = b"", write: Callable[[bytes], None] = lambda _: None) -> None:
-        if name in {"make_dir", "write", "append"} and self.removals > 0:
+        if name in {"make_dir", "write", "create", "append"} and self.removals > 0:
             raise OSError(errno.ENOSPC, "made to fail")
         self.removals -= name == "unlink"
         CrashDisk._step(self, name, path, data, write)

@@ -292,6 +292,8 @@ DERIVED_IDS_KEPT_MAX = 4096
 """Derived ids that are remembered: one call derives the ids of its node several times."""
 SYNC_THREADS_MAX = 8
 """Threads that wait for the disk: an append has at most a few syncs in one round, and a few appends run at once."""
+CREATED_OPEN_MAX = 64
+"""New files of one append that are open at once: each is open from when it is created until it is synced."""
 SLOW_SYNC_S = 0.002
 """From this on, the syncs of one round are made at the same time: handing one to a thread costs 0.1 to 0.3 ms."""
 SUMMARY_DELAY_S = 0.5

@@ -7,11 +7,11 @@ import secrets
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, suppress
 from functools import partial
 
-from interlock.kernel.budgets import RENEW_AFTER_S, SYNCED_KEPT_MAX
+from interlock.kernel.budgets import CREATED_OPEN_MAX, RENEW_AFTER_S, SYNCED_KEPT_MAX
 from interlock.kernel.canonical import digest_of_bytes
 from interlock.kernel.ids import Digest
 from interlock.store.local import layout
@@ -37,17 +37,17 @@ class ContentFiles:
             ContentDamagedError: It is missing, or its bytes do not match the digest.
             StoreFailureError: The disk failed.
         """
+        found = "missing"
         try:
-            data = self._found(path)
+            for data in self._copies(path):
+                if digest_of_bytes(data) == digest:
+                    return data
+                found = "wrong bytes"
         except NotRegularFileError:
             raise ContentDamagedError(what=what, digest=digest, found="not a regular file") from None
         except OSError as error:
             raise store_failure(error) from error
-        if data is None:
-            raise ContentDamagedError(what=what, digest=digest, found="missing")
-        if digest_of_bytes(data) != digest:
-            raise ContentDamagedError(what=what, digest=digest, found="wrong bytes")
-        return data
+        raise ContentDamagedError(what=what, digest=digest, found=found)
 
     def is_stored(self, path: str, digest: Digest, data: bytes) -> bool:
         """Return whether a file need not be written: this process made it durable, and it still holds these bytes.
@@ -88,17 +88,15 @@ class ContentFiles:
             if len(self._synced) > SYNCED_KEPT_MAX:
                 self._synced.popitem(last=False)
 
-    def _found(self, path: str) -> bytes | None:
-        """Read a file, from the trash if necessary; None if it is missing (GC-3).
+    def _copies(self, path: str) -> Iterator[bytes]:
+        """Yield what a file holds, then what its copy in the trash holds (GC-3).
 
-        After the trash its own place is read again: a sweep may have moved the file back between the two reads.
+        Content in the trash may be written anew, so the file may be incomplete while the copy is whole. After the trash
+        the file is read again: a sweep may have moved it back, or its writer finished it, between the two reads.
         """
         for place in (path, layout.trashed(path), path):
-            try:
-                return self._files.read(place)
-            except FileNotFoundError:
-                continue
-        return None
+            with suppress(FileNotFoundError):
+                yield self._files.read(place)
 
 
 def write_durably(files: FileOps, path: str, data: bytes) -> None:
@@ -108,6 +106,45 @@ def write_durably(files: FileOps, path: str, data: bytes) -> None:
         OSError: The disk failed; the name still refers to the previous file, if any.
     """
     write_together(files, [(path, data)], in_order)
+
+
+def write_new(files: FileOps, wanted: Sequence[tuple[str, bytes]], dirs: Iterable[str], sync_round: Round) -> None:
+    """Write files that are new, or that hold these bytes already, and make them and the directories durable.
+
+    A new file is written under its own name, because nothing refers to it yet, and synced in one round with the
+    directories. Meanwhile, another process may put a file with the same content in its place. The file that was created
+    is synced, and the other one was synced before it got the name: a power loss leaves one of them, and it is whole.
+    Something may refer to a file that exists, so it is replaced as a whole (`write_together`).
+
+    The directories are synced in the last round, if there are so many files that they take several.
+
+    Raises:
+        OSError: The disk failed. New files may exist, and may be incomplete.
+    """
+    last = [partial(files.sync_dir, path, full=True) for path in sorted(dirs)]
+    for begin in range(0, len(wanted), CREATED_OPEN_MAX):
+        end = begin + CREATED_OPEN_MAX
+        _write_some(files, wanted[begin:end], last if end >= len(wanted) else [], sync_round)
+
+
+def _write_some(
+    files: FileOps, wanted: Sequence[tuple[str, bytes]], others: Sequence[Callable[[], None]], sync_round: Round
+) -> None:
+    """Write files as `write_new` does, and sync them in one round with others."""
+    existing = list[tuple[str, bytes]]()
+    with ExitStack() as opened:
+        syncs = list[Callable[[], None]]()
+        for path, data in wanted:
+            try:
+                created = files.create(path, data)
+            except FileExistsError:
+                existing.append((path, data))
+                continue
+            opened.callback(created.close)
+            syncs.append(partial(files.sync, path, full=True, created=created))
+        if existing:
+            write_together(files, existing, sync_round)
+        sync_round([*syncs, *others])
 
 
 def write_together(files: FileOps, wanted: Sequence[tuple[str, bytes]], sync_round: Round) -> None:

@@ -44,6 +44,14 @@ class UnreadableError(OSError):
     """Something exists under the name, but the operating system does not permit reading it."""
 
 
+class Created(Protocol):
+    """A file that was created and is still open: it is the same file even if another takes its name."""
+
+    def close(self) -> None:
+        """Close it, if it is open."""
+        ...
+
+
 class FileOps(Protocol):
     """The disk operations of the stores. Failures are `OSError`."""
 
@@ -107,6 +115,15 @@ class FileOps(Protocol):
         """Create a file that did not exist, with these bytes. Not yet durable."""
         ...
 
+    def create(self, path: str, data: bytes) -> Created:
+        """Create a file as `write` does, and keep it open so that `sync` reaches it. The caller closes it.
+
+        Raises:
+            FileExistsError: Something has this name.
+            OSError: The disk failed. A part of the file may exist.
+        """
+        ...
+
     def append(self, path: str, data: bytes) -> None:
         """Add bytes at the end of a file with one write. Not yet durable."""
         ...
@@ -119,8 +136,11 @@ class FileOps(Protocol):
         """Cut a file to its first `size` bytes. Not yet durable."""
         ...
 
-    def sync(self, path: str, *, full: bool = False) -> None:
-        """Make a file's bytes durable; `full` also through the drive's own cache."""
+    def sync(self, path: str, *, full: bool = False, created: Created | None = None) -> None:
+        """Make a file's bytes durable; `full` also through the drive's own cache.
+
+        `created` is the file that was created under the path: it is synced even if another has its name by now.
+        """
         ...
 
     def sync_dir(self, path: str, *, full: bool = False) -> None:
@@ -146,6 +166,19 @@ class FileOps(Protocol):
     def boot_id(self) -> str:
         """Return the identifier of this boot of the operating system; "" if the platform has none."""
         ...
+
+
+class _OpenFile:
+    """A created file of the real disk, by its open descriptor."""
+
+    def __init__(self, handle: int) -> None:
+        self.handle = handle
+
+    def close(self) -> None:
+        """See `Created.close`."""
+        if self.handle >= 0:
+            os.close(self.handle)
+            self.handle = -1
 
 
 class OsFiles:
@@ -234,11 +267,17 @@ class OsFiles:
 
     def write(self, path: str, data: bytes) -> None:
         """See `FileOps.write`."""
-        handle = os.open(self._at(path), os.O_WRONLY | os.O_CREAT | os.O_EXCL, _FILE_MODE)
+        self.create(path, data).close()
+
+    def create(self, path: str, data: bytes) -> Created:
+        """See `FileOps.create`."""
+        created = _OpenFile(os.open(self._at(path), os.O_WRONLY | os.O_CREAT | os.O_EXCL, _FILE_MODE))
         try:
-            _write_whole(handle, data)
-        finally:
-            os.close(handle)
+            _write_whole(created.handle, data)
+        except BaseException:
+            created.close()
+            raise
+        return created
 
     def append(self, path: str, data: bytes) -> None:
         """See `FileOps.append`."""
@@ -261,8 +300,12 @@ class OsFiles:
         """See `FileOps.truncate`."""
         os.truncate(self._at(path), size)
 
-    def sync(self, path: str, *, full: bool = False) -> None:
+    def sync(self, path: str, *, full: bool = False, created: Created | None = None) -> None:
         """See `FileOps.sync`."""
+        if created is not None:
+            assert isinstance(created, _OpenFile), "a file that this disk created"
+            _sync(created.handle, full=full)
+            return
         handle = os.open(self._at(path), READ_FLAGS)
         try:
             _sync(handle, full=full)

@@ -2,8 +2,9 @@
 
 One append is one segment and one manifest group. In this order:
 
-1. write the content-addressed files and the segment under temporary names, sync them in one round, rename them;
-2. sync the directories that got a new name in one round (for a new session also its own, with its empty manifest);
+1. write the content-addressed files and the segment; a file that exists is replaced, by a synced temporary one;
+2. sync the new files and the directories that got a new name, in one round (for a new session also its own directory,
+   with its empty manifest);
 3. append the group to the manifest with one write, and sync it;
 4. write the settled mark of the group's end (`settled`), without a sync;
 5. return to the caller.
@@ -11,12 +12,13 @@ One append is one segment and one manifest group. In this order:
 The first append of a boot marks the existing groups before it writes its own, so that every group of this boot has a
 mark before it.
 
-A crash before the group leaves files that no manifest names; they do not count. A crash inside the group leaves a
-proper prefix of it, a torn tail: readers stop before it, and the next append, under the lock, cuts it off and syncs
-before it writes. A crash after the whole group and before the mark leaves a group that may or may not be on the disk.
-Readers ignore it, and they cannot make it durable: after a failed sync, the next one succeeds without writing anything.
-The next holder of the lock settles it: it writes the segment, its content and the group again, syncs each, and marks
-the group's end. It never cuts off a whole group: if the mark itself was damaged, that group may have been acknowledged.
+A crash before the group leaves files that no manifest names, or parts of them; they do not count, and whoever needs one
+writes it again. A crash inside the group leaves a proper prefix of it, a torn tail: readers stop before it, and the
+next append, under the lock, cuts it off and syncs before it writes. A crash after the whole group and before the mark
+leaves a group that may or may not be on the disk. Readers ignore it, and they cannot make it durable: after a failed
+sync, the next one succeeds without writing anything. The next holder of the lock settles it: it writes the segment, its
+content and the group again, syncs each, and marks the group's end. It never cuts off a whole group: if the mark itself
+was damaged, that group may have been acknowledged.
 
 A whole session is restored in the same order: its manifest is empty until everything else is durable. Then one rename
 replaces it by the manifest with all groups. Until it is marked, no reader sees the session.
@@ -39,7 +41,7 @@ from interlock.record.content import Contents
 from interlock.record.events import Event, is_key_event
 from interlock.record.manifest import attest_history, build_group
 from interlock.store.local import layout
-from interlock.store.local.content import ContentFiles, write_durably, write_together
+from interlock.store.local.content import ContentFiles, discard, write_durably, write_new
 from interlock.store.local.files import FileOps, store_failure
 from interlock.store.local.locks import Locks, hold_if_made
 from interlock.store.local.rounds import Round, in_order
@@ -162,7 +164,7 @@ class SessionLog:
         with port_errors(known.session):
             cut_torn_tail(self._files, known.session, known.manifest_bytes)
             content = _content_of(plan)
-            self._put(known, content, [_placed(plan.session, segment.events, segment.data)])
+            self._put_new(known, content, [_placed(plan.session, segment.events, segment.data)])
             self._mark_before(known)
         with self._perhaps_recorded(after):
             path = layout.manifest(known.session)
@@ -190,7 +192,7 @@ class SessionLog:
         content += [(layout.pinned_workflow(one), one, data) for one, data in contents.workflows.items()]
         content += [(layout.artifact(digest), digest, data) for digest, data in contents.artifacts.items()]
         with port_errors(known.session):
-            self._put(known, content, segments)
+            self._put_new(known, content, segments)
             self._mark_before(known)
         with self._perhaps_recorded(after):
             write_durably(self._files, layout.manifest(known.session), b"".join(manifest))
@@ -234,14 +236,25 @@ class SessionLog:
         if not known.is_marked:
             write_mark(self._files, known.session, known.manifest_bytes)
 
+    def _put_new(self, known: Verified, content: Sequence[_Content], segments: Sequence[_Placed]) -> None:
+        """Write content, and segments that no group names; after a failure the segments are removed.
+
+        Content stays for a sweep: another process may have written it, too, and refer to it.
+        """
+        try:
+            self._put(known, content, segments)
+        except OSError:
+            for path, _ in segments:
+                discard(self._files, path)
+            raise
+
     def _put(self, known: Verified, content: Sequence[_Content], segments: Sequence[_Placed]) -> None:
-        """Write content and segments, then sync every directory that got a new name."""
+        """Write content and segments, and make them and their names durable."""
         wanted = [(path, data) for path, digest, data in content if not self._content.is_stored(path, digest, data)]
         dirs = {layout.parent(path) for path, _ in wanted} | {layout.events_dir(known.session)}
-        write_together(self._files, [*wanted, *segments], self._round)
         if not known.manifest_lines:
             dirs |= {layout.session_dir(known.session), layout.SESSIONS, layout.WORKFLOWS, ""}
-        self._round([partial(self._files.sync_dir, path, full=True) for path in sorted(dirs)])
+        write_new(self._files, [*wanted, *segments], dirs, self._round)
 
     @contextmanager
     def _perhaps_recorded(self, after: Verified) -> Generator[None]:
