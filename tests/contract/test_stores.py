@@ -18,7 +18,7 @@ from tests.support.sweep import OneHolder
 
 from interlock.engine.request import Request
 from interlock.engine.start import root_node
-from interlock.kernel.budgets import RENEW_AFTER_S, SESSIONS_KEPT_MAX
+from interlock.kernel.budgets import REWRITE_AFTER_S, SESSIONS_KEPT_MAX
 from interlock.record.append_plan import AppendPlan, Stamps
 from interlock.store.local import layout
 from interlock.store.local.locks import OsLocks
@@ -254,7 +254,7 @@ def test_the_ring_is_durable_before_it_is_handed_out() -> None:
 
 
 @pytest.mark.inv("APP-5")
-def test_content_that_exists_is_verified_replaced_if_damaged_and_renewed_if_old(tmp_path: Path) -> None:
+def test_content_that_exists_is_replaced_if_damaged_and_written_again_if_old(tmp_path: Path) -> None:
     apply(LocalStore(tmp_path), start_plan())
     (snapshot,) = (tmp_path / layout.SNAPSHOTS).iterdir()
     (workflow,) = (tmp_path / layout.PINNED).iterdir()
@@ -263,7 +263,7 @@ def test_content_that_exists_is_verified_replaced_if_damaged_and_renewed_if_old(
     os.utime(workflow, (1, 1))
     apply(LocalStore(tmp_path), start_plan("b"))
     assert snapshot.read_bytes() == good
-    assert workflow.stat().st_mtime > RENEW_AFTER_S
+    assert workflow.stat().st_mtime > REWRITE_AFTER_S
 
 
 def test_a_data_directory_that_cannot_be_made_is_a_failure_of_the_store(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from tests.support.crash import (
     start_plan,
 )
 from tests.support.shares import share_of
-from tests.support.sweep import interrupted, paths, settle, swept, write
+from tests.support.sweep import DAY_S, interrupted, paths, settle, swept, write
 
 from interlock.engine.request import Request
 from interlock.record.append_plan import AppendPlan
@@ -69,9 +69,12 @@ def reporting() -> Pair:
 PAIRS = {"two starts": starting(), "two reports with one artifact": reporting()}
 
 
-def append(disk: CrashDisk, plan: AppendPlan, sync_round: Round = in_order) -> Session:
-    """Append a plan as a process does that remembers nothing."""
-    log = SessionLog(disk, ThreadLocks(), ContentFiles(disk, lambda: disk.now_s), sync_round)
+def append(
+    disk: CrashDisk, plan: AppendPlan, sync_round: Round = in_order, content: ContentFiles | None = None
+) -> Session:
+    """Append a plan as a process does that remembers nothing but the given content."""
+    content = content or ContentFiles(disk, lambda: disk.now_s)
+    log = SessionLog(disk, ThreadLocks(), content, sync_round)
     with log.hold(plan.session) as lock:
         return log.append(lock, plan, stamps())
 
@@ -140,6 +143,33 @@ def test_a_failure_takes_nothing_from_another_process_that_writes_the_same_conte
             disk, acknowledged = both(pair, at, InjectedFault(at=fails, keep_bytes=0, error=errno.EIO))
             assert acknowledged, "one failure stops one of them"
             assert_kept(disk, acknowledged)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.inv("APP-5", "GC-4")
+@pytest.mark.parametrize("kind", PAIRS)
+def test_a_process_that_wrote_content_long_ago_does_not_rely_on_a_file_of_its_name(kind: str) -> None:
+    pair = PAIRS[kind]
+    probe = pair.disk.copy()
+    append(probe, pair.second)
+    wrote = [path for directory in layout.CONTENT_DIRS for path in paths(probe, directory)]
+    for at in range(operations(pair.disk, pair.first)):
+        acknowledged = list[Session]()
+
+        def second(disk: CrashDisk, acknowledged: list[Session] = acknowledged) -> None:
+            content = ContentFiles(disk, lambda: disk.now_s)
+            for path in wrote:
+                content.mark_written(path)
+            # Sweeps remove all of it; then another process writes it again, and has not synced it yet.
+            disk.now_s += 91 * DAY_S
+            acknowledged.append(append(disk, pair.second, content=content))
+            disk.fault = InjectedFault(at=len(disk.steps))
+
+        disk = interrupted(pair.disk, at, second)
+        with suppress(PowerCutError):
+            append(disk, pair.first)
+        disk.fault = None
+        assert_kept(disk, acknowledged)
 
 
 def in_the_trash(plan: AppendPlan) -> CrashDisk:

@@ -63,7 +63,7 @@ def test_an_expired_session_goes_with_what_it_alone_refers_to_and_a_younger_one_
     young = started(disk, "b", artifact="b")
     disk.now_s += 40 * DAY_S
     before = paths(disk)
-    # What `a` shares with `b`, its start did not write again but renew.
+    # What `a` shares with `b`, its start wrote again.
     assert kinds(disk) == {Kind.SESSION: 1, Kind.ARTIFACT: 1}
     assert opened(disk).sessions() == (B,)
     assert_whole(disk, [young])
@@ -512,7 +512,7 @@ def test_a_dry_run_tells_what_a_sweep_then_takes_and_does_no_operation() -> None
 
 
 @pytest.mark.inv("GC-4", "APP-5")
-def test_what_a_writer_reuses_is_renewed_before_a_sweep_may_take_it() -> None:
+def test_what_a_writer_reuses_is_written_again_before_a_sweep_may_take_it() -> None:
     disk = filled("a")
     shared = paths(disk, "snapshots") | paths(disk, "workflows")
     disk.now_s += 13 * HOUR_S

@@ -127,9 +127,9 @@ WORKFLOWS_KEPT_MAX = 32
 UNANSWERED_STARTS_MAX = 64
 """Starts that one process may have recorded without an answer, and recognises if they are repeated."""
 SYNCED_KEPT_MAX = 8_192
-"""Content-addressed files that a process remembers to have synced."""
-RENEW_AFTER_S = DAY_S // 2
-"""Age from which a reused content-addressed file is renewed, so that no sweep removes it (APP-5)."""
+"""Content-addressed files that a process remembers to have written."""
+REWRITE_AFTER_S = DAY_S // 2
+"""Age from which a reused content-addressed file is written again, so that no sweep removes it (APP-5)."""
 RETENTION_DAYS = 90
 """Days after its last event from which a session may be collected, if the configuration does not set them (GC-1)."""
 RETENTION_DAYS_MAX = 36_500
@@ -137,7 +137,7 @@ RETENTION_DAYS_MAX = 36_500
 RETENTION_PINS_MAX = 10_000
 """Pinned sessions: pins are exceptions, and their file is read as a whole."""
 SWEEP_AFTER_S = DAY_S
-"""Age from which a sweep removes unreferenced content: a writer renews what it reuses at half of this age (GC-4)."""
+"""Age from which a sweep removes unreferenced content: writers write what they reuse at half of this age (GC-4)."""
 SWEEP_LOCK_WAIT_MS_MAX = 50
 """How long a sweep waits for a session's lock before it leaves the session to the next sweep: writers have priority."""
 FREE_BYTES_MIN = 100_000_000

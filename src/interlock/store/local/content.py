@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
 
-from interlock.kernel.budgets import CREATED_OPEN_MAX, RENEW_AFTER_S, SYNCED_KEPT_MAX
+from interlock.kernel.budgets import CREATED_OPEN_MAX, REWRITE_AFTER_S, SYNCED_KEPT_MAX
 from interlock.kernel.canonical import digest_of_bytes
 from interlock.kernel.ids import Digest
 from interlock.store.local import layout
@@ -27,7 +27,7 @@ class ContentFiles:
     def __init__(self, files: FileOps, now_s: Callable[[], float] = time.time) -> None:
         self._files = files
         self._now_s = now_s
-        self._synced: OrderedDict[str, None] = OrderedDict()
+        self._written_s: OrderedDict[str, float] = OrderedDict()
         self._mutex = threading.Lock()
 
     def read(self, path: str, digest: Digest, what: str) -> bytes:
@@ -50,43 +50,31 @@ class ContentFiles:
         raise ContentDamagedError(what=what, digest=digest, found=found)
 
     def is_stored(self, path: str, digest: Digest, data: bytes) -> bool:
-        """Return whether a file need not be written: this process made it durable, and it still holds these bytes.
+        """Return whether a file need not be written: this process wrote it lately, and it still holds these bytes.
 
-        An existing file that is reused is renewed, so that no sweep removes it. Any other is written again: its writer
-        may have failed to sync it, and after a failed sync the next one succeeds without writing anything (APP-5).
+        Lately means that no sweep removes it yet. Any other file is written again, which also renews it for sweeps: its
+        writer may have failed to sync it, and after a failed sync the next one succeeds without writing anything
+        (APP-5); or a sweep removed it since, and the one of this name now is not durable yet.
 
         Raises:
             OSError: The disk failed; nothing refers to the file yet.
         """
-        with suppress(FileNotFoundError):
-            if self._is_durable(path, data):
-                return True
+        with self._mutex:
+            written_s = self._written_s.get(path)
+        if written_s is not None and self._now_s() - written_s < REWRITE_AFTER_S:
+            with suppress(FileNotFoundError):
+                if self._files.read(path) == data:
+                    return True
         assert digest_of_bytes(data) == digest, "content is filed under its own digest"
         return False
 
-    def _is_durable(self, path: str, data: bytes) -> bool:
-        """Return whether this process made these bytes durable under this name; if so, renew the file for sweeps.
-
-        Raises:
-            FileNotFoundError: A sweep is moving the file to the trash.
-            OSError: The disk failed.
-        """
+    def mark_written(self, path: str) -> None:
+        """Remember that this process wrote the file just now, and made it and its name durable."""
         with self._mutex:
-            is_synced = path in self._synced
-        if not is_synced or self._files.read(path) != data:
-            return False
-        found = self._files.stat(path)
-        if found is None or self._now_s() - found.modified_s > RENEW_AFTER_S:
-            self._files.renew(path)
-        return True
-
-    def mark_synced(self, path: str) -> None:
-        """Remember that this process made the file and its name durable."""
-        with self._mutex:
-            self._synced[path] = None
-            self._synced.move_to_end(path)
-            if len(self._synced) > SYNCED_KEPT_MAX:
-                self._synced.popitem(last=False)
+            self._written_s[path] = self._now_s()
+            self._written_s.move_to_end(path)
+            if len(self._written_s) > SYNCED_KEPT_MAX:
+                self._written_s.popitem(last=False)
 
     def _copies(self, path: str) -> Iterator[bytes]:
         """Yield what a file holds, then what its copy in the trash holds (GC-3).

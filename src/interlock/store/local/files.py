@@ -159,10 +159,6 @@ class FileOps(Protocol):
         """Remove an empty directory."""
         ...
 
-    def renew(self, path: str) -> None:
-        """Set the file's modification time to now, so that no sweep considers it old."""
-        ...
-
     def boot_id(self) -> str:
         """Return the identifier of this boot of the operating system; "" if the platform has none."""
         ...
@@ -329,10 +325,6 @@ class OsFiles:
     def remove_dir(self, path: str) -> None:
         """See `FileOps.remove_dir`."""
         os.rmdir(self._at(path))  # noqa: PTH106
-
-    def renew(self, path: str) -> None:
-        """See `FileOps.renew`."""
-        os.utime(self._at(path))
 
     def boot_id(self) -> str:
         """See `FileOps.boot_id`."""

@@ -8,8 +8,8 @@ Other processes write meanwhile, so each thing is checked again before it is rem
 3. Debris in a session that stays is removed under that session's lock, after its torn tail is cut.
 4. Both are durable before any content is removed. Content that was in the trash before is deleted, or moved back if a
    session refers to it: an interrupted sweep may have left it there.
-5. A content file is moved to the trash by a rename. If it was renewed, a writer is about to refer to it, and it is
-   moved back. Meanwhile, readers find it in the trash.
+5. A content file is moved to the trash by a rename. If it is young, a writer wrote it again and is about to refer to
+   it, so it is moved back. Meanwhile, readers find it in the trash.
 
 After an interruption at any point, the next sweep can continue.
 """
@@ -227,7 +227,7 @@ class _Sweeping:
         self.files.rename(path, target)
 
     def _is_old(self, path: str) -> bool:
-        """Return whether a file exists and is still old: a writer may have renewed it since it was marked."""
+        """Return whether a file exists and is still old: a writer may have written it again since it was marked."""
         stat = self.files.stat(path)
         return stat is not None and self.retention.is_old(stat.modified_s)
 

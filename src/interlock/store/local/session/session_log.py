@@ -163,15 +163,14 @@ class SessionLog:
         after = add_group(known, StoredSegment(data=segment.data, events=segment.events, group=group))
         with port_errors(known.session):
             cut_torn_tail(self._files, known.session, known.manifest_bytes)
-            content = _content_of(plan)
-            self._put_new(known, content, [_placed(plan.session, segment.events, segment.data)])
+            written = self._put_new(known, _content_of(plan), [_placed(plan.session, segment.events, segment.data)])
             self._mark_before(known)
         with self._perhaps_recorded(after):
             path = layout.manifest(known.session)
             self._files.append(path, group.data)
             self._files.sync(path, full=True)
             write_mark(self._files, known.session, after.manifest_bytes)
-        return self._finish(lock, after, content)
+        return self._finish(lock, after, written)
 
     def restore(self, lock: SessionLock, history: Sequence[Sequence[Event]], contents: Contents) -> Session:
         """See `SessionWriter.restore`.
@@ -192,13 +191,13 @@ class SessionLog:
         content += [(layout.pinned_workflow(one), one, data) for one, data in contents.workflows.items()]
         content += [(layout.artifact(digest), digest, data) for digest, data in contents.artifacts.items()]
         with port_errors(known.session):
-            self._put_new(known, content, segments)
+            written = self._put_new(known, content, segments)
             self._mark_before(known)
         with self._perhaps_recorded(after):
             write_durably(self._files, layout.manifest(known.session), b"".join(manifest))
             self._files.sync_dir(layout.session_dir(known.session), full=True)
             write_mark(self._files, known.session, after.manifest_bytes)
-        return self._finish(lock, after, content)
+        return self._finish(lock, after, written)
 
     def _settled(self, followed: Followed) -> Verified:
         """Settle the groups that another writer left unsettled: write, sync and mark them. Only under the lock.
@@ -217,7 +216,7 @@ class SessionLog:
                 path, *refers = content_paths(known.session, segment)
                 segments.append((path, segment.data))
                 content += [(name, layout.digest_in(name), self._read_again(name)) for name in refers]
-            self._put(known, content, segments)
+            written = self._put(known, content, segments)
             self._mark_before(known)
             data = b"".join(segment.group.data for _, segment in groups)
             path = layout.manifest(known.session)
@@ -226,7 +225,7 @@ class SessionLog:
             write_mark(self._files, known.session, after.manifest_bytes)
         except OSError as error:
             raise store_failure(error, may_be_recorded=True) from error
-        return self._known_durable(after, content)
+        return self._known_durable(after, written)
 
     def _read_again(self, path: str) -> bytes:
         return self._content.read(path, layout.digest_in(path), "content")
@@ -236,25 +235,26 @@ class SessionLog:
         if not known.is_marked:
             write_mark(self._files, known.session, known.manifest_bytes)
 
-    def _put_new(self, known: Verified, content: Sequence[_Content], segments: Sequence[_Placed]) -> None:
+    def _put_new(self, known: Verified, content: Sequence[_Content], segments: Sequence[_Placed]) -> list[str]:
         """Write content, and segments that no group names; after a failure the segments are removed.
 
         Content stays for a sweep: another process may have written it, too, and refer to it.
         """
         try:
-            self._put(known, content, segments)
+            return self._put(known, content, segments)
         except OSError:
             for path, _ in segments:
                 discard(self._files, path)
             raise
 
-    def _put(self, known: Verified, content: Sequence[_Content], segments: Sequence[_Placed]) -> None:
-        """Write content and segments, and make them and their names durable."""
+    def _put(self, known: Verified, content: Sequence[_Content], segments: Sequence[_Placed]) -> list[str]:
+        """Write content and segments, and make them and their names durable. Return the content that was written."""
         wanted = [(path, data) for path, digest, data in content if not self._content.is_stored(path, digest, data)]
         dirs = {layout.parent(path) for path, _ in wanted} | {layout.events_dir(known.session)}
         if not known.manifest_lines:
             dirs |= {layout.session_dir(known.session), layout.SESSIONS, layout.WORKFLOWS, ""}
         write_new(self._files, [*wanted, *segments], dirs, self._round)
+        return [path for path, _ in wanted]
 
     @contextmanager
     def _perhaps_recorded(self, after: Verified) -> Generator[None]:
@@ -269,15 +269,15 @@ class SessionLog:
                 is_short = False
             raise store_failure(error, may_be_recorded=not is_short) from error
 
-    def _finish(self, lock: LocalSessionLock, after: Verified, content: Sequence[_Content]) -> Session:
+    def _finish(self, lock: LocalSessionLock, after: Verified, written: Sequence[str]) -> Session:
         """Remember the new state after an append."""
-        after = self._known_durable(after, content)
+        after = self._known_durable(after, written)
         lock.advance(after)
         return after.fold
 
-    def _known_durable(self, after: Verified, content: Sequence[_Content]) -> Verified:
-        for path, _, _ in content:
-            self._content.mark_synced(path)
+    def _known_durable(self, after: Verified, written: Sequence[str]) -> Verified:
+        for path in written:
+            self._content.mark_written(path)
         after = replace(after, is_marked=True)
         self._remember(after)
         return after
