@@ -177,6 +177,8 @@ def _fault_of_unknown(tool: Tool, cleaned: Mapping[str, Json], loc: _Location, o
     place = _token_argument(tool, cleaned, loc) or suggested_place(tool, loc)
     key = one_line(str(loc[-1]), ECHO_BYTES_MAX)
     name = None if place is None else place.rpartition(".")[2]
+    if place is not None and name != key and not _accepts(tool, place, cast("Json", find_value(cleaned, loc))):
+        place = name = None
     if place is None:
         without = _without_unknown(tool, cleaned, loc)
         correction = replace(without, wrong=(*without.wrong, *others))
@@ -189,6 +191,19 @@ def _fault_of_unknown(tool: Tool, cleaned: Mapping[str, Json], loc: _Location, o
     return Fault(
         render_path(loc), "This argument does not exist.", fix, details={"didYouMean": name}, correction=correction
     )
+
+
+def _accepts(tool: Tool, place: str, value: Json) -> bool:
+    """Say whether an argument, or a member of one, takes a value, apart from faults inside the value."""
+    name, _, member = place.partition(".")
+    cleaned = _clean(tool, {name: {member: value} if member else value})
+    if isinstance(cleaned, Fault):
+        return False
+    try:
+        tool.arguments.model_validate(cleaned)
+    except ValidationError as error:
+        return all(render_path(_published_location(one["loc"])) != place for one in error.errors(include_url=False))
+    return True
 
 
 def _without_unknown(tool: Tool, cleaned: Mapping[str, Json], loc: tuple[int | str, ...]) -> Correction:

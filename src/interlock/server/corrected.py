@@ -24,6 +24,8 @@ from interlock.server.tools.contract import ObjectArgument, Tool
 from interlock.server.tools.evidence import NESTED
 
 _KIND_BLANK = Blank(what="the kind of the artifact")
+_OTHER_NAMES = {"inputs": "context", "variables": "context"}
+"""Other names of arguments that no letters show: workflows declare `inputs`, and `context` carries their values."""
 _BLANKS: Mapping[str, Outline] = {
     "workflowId": WORKFLOW_BLANK,
     "ackToken": Blank(what="the ackToken of the last answer"),
@@ -95,7 +97,7 @@ def renamed(arguments: Mapping[str, Json], loc: tuple[int | str, ...], target: s
 
 def suggested_place(tool: Tool, loc: tuple[int | str, ...]) -> str | None:
     """Return the known argument that is most similar to an unknown one: at the same level, or a member of an object."""
-    wrong = str(loc[-1])
+    wrong = _OTHER_NAMES.get(str(loc[-1]), str(loc[-1]))
     if len(loc) > 1:
         holder = str(loc[0])
         guess = suggest_name(wrong, _members(NESTED[holder])) if holder in NESTED else None

@@ -118,6 +118,8 @@ TYPOS: list[tuple[str, str, str, object]] = [
     (CONTINUE, "contxt", "context", {}),
     (START, "workflow_id", "workflowId", "test.abc"),
     (START, "gaol", "goal", "x"),
+    (START, "inputs", "context", {"depth": "quick"}),
+    (CONTINUE, "variables", "context", {"depth": "quick"}),
     (START, "workspace", "workspacePath", "/x"),
     ("list_workflows", "queries", "query", "x"),
     ("inspect_workflow", "details", "detail", "plan"),
@@ -166,6 +168,20 @@ def test_an_unknown_argument_that_resembles_nothing_is_to_be_left_out(memory: Ha
     assert refused["details"]["path"] == "zzz"
     assert "Leave `zzz` out" in refused["suggestion"]
     assert "zzz" not in with_samples(refused["details"]["correctedCall"])["arguments"]
+
+
+@pytest.mark.inv("ANS-12")
+@pytest.mark.parametrize(
+    ("wrong", "value"),
+    [("intent", "advance"), ("content", "x"), ("text", ["x"]), ("outputs", "done"), ("notes", ["x"])],
+)
+def test_an_argument_that_cannot_take_the_value_is_not_suggested(memory: Harness, wrong: str, value: object) -> None:
+    refused = memory.call(CONTINUE, {"ackToken": memory.start("test.abc").ack, wrong: value})
+    assert refused.code is ErrorCode.VALIDATION_ERROR
+    assert f"Leave `{wrong}` out" in refused["suggestion"]
+    assert "didYouMean" not in refused["details"] or refused["details"]["didYouMean"] is None
+    corrected = with_samples(refused["details"]["correctedCall"])
+    assert corrected["arguments"].keys() == {"ackToken", "output"}
 
 
 @pytest.mark.inv("ANS-12")
