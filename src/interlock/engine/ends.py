@@ -6,7 +6,8 @@ from typing import TypeAlias, cast, get_args
 from pydantic import ValidationError
 
 from interlock.engine.gates import NO_APPROVAL, Answered, Question, QuestionItem, Reply
-from interlock.engine.request import Request
+from interlock.engine.request import MemberFault, Request
+from interlock.kernel.blanks import Blank
 from interlock.kernel.budgets import AUTHORED_SHARE_BYTES_MAX, WORK_NOTE_BYTES_MAX, WORK_REF_BYTES_MAX, WORK_REFS_MAX
 from interlock.kernel.canonical import Json, digest_of_bytes
 from interlock.kernel.frozen import frozen, replace
@@ -23,33 +24,23 @@ STEP_WORKS: tuple[Work, ...] = ("released", "failed")
 _MEMBERS = ("work", "reason", "note", "refs")
 
 
-@frozen
-class WorkFault:
-    """Why an artifact is no record of how work ended: the member, what was found, what to send, and the choices."""
-
-    member: str
-    found: str
-    fix: str
-    choices: tuple[str, ...] = ()
-
-
-def parse_work(artifact: Mapping[str, Json], allowed: Sequence[Work]) -> WorkRecorded | WorkFault:
+def parse_work(artifact: Mapping[str, Json], allowed: Sequence[Work]) -> WorkRecorded | MemberFault:
     """Parse the artifact `wr.work_record`, in which `work` is one of these."""
     unknown = next((name for name in artifact if name not in ("kind", *_MEMBERS)), None)
     if unknown is not None:
-        return WorkFault(member=unknown, found="It is no member of `wr.work_record`.", fix="Leave it out.")
+        return MemberFault(member=unknown, found="It is no member of `wr.work_record`.", fix="Leave it out.")
     for member, choices in (("work", allowed), ("reason", get_args(WorkReason))):
         if artifact.get(member) not in choices:
             listed = ", ".join(f"`{choice}`" for choice in choices)
             found = f"`{member}` must be one of: {listed}."
-            return WorkFault(member=member, found=found, fix=_WHERE, choices=tuple(choices))
+            return MemberFault(member=member, found=found, fix=_WHERE, blank=Blank(choices=tuple(choices)))
     if "note" in artifact and artifact["note"] in (None, ""):
-        return WorkFault(member="note", found="The note is empty.", fix="Write why, or leave it out.")
+        return MemberFault(member="note", found="The note is empty.", fix="Write why, or leave it out.")
     try:
         return WorkRecorded.model_validate({name: artifact[name] for name in _MEMBERS if name in artifact})
     except ValidationError as error:
-        place = error.errors(include_url=False)[0]["loc"]
-        return WorkFault(member=str(place[0]) if place else "note", found="It is too long or no text.", fix=_BUDGETS)
+        member = str(error.errors(include_url=False)[0]["loc"][0])
+        return MemberFault(member=member, found="It is too long or no text.", fix=_BUDGETS)
 
 
 _WHERE = (

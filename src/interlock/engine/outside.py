@@ -9,7 +9,8 @@ from pydantic import ValidationError
 from interlock.decide.evaluate import describe_kind
 from interlock.decide.value import INTENT_FIELD, describe_unsendable
 from interlock.define.diagnostics import suggest_name
-from interlock.engine.request import Request
+from interlock.engine.request import MemberFault, Request
+from interlock.kernel.blanks import Blank
 from interlock.kernel.budgets import ECHO_BYTES_MAX, EVENT_FIELDS_BYTES_MAX, EVENT_TEXT_CHARS_MAX
 from interlock.kernel.canonical import Json, canonical_bytes
 from interlock.kernel.frozen import frozen
@@ -51,21 +52,13 @@ class SourceKey:
     kinds: tuple[str, ...] = ()
 
 
-@frozen
-class EventFault:
-    """Why an event cannot be taken: the member, what was found, and what to send."""
-
-    member: str
-    found: str
-    fix: str
-
-
-def parse_event_artifact(artifact: Mapping[str, Json]) -> SentEvent | EventFault:
+def parse_event_artifact(artifact: Mapping[str, Json]) -> SentEvent | MemberFault:
     """Parse the artifact `wr.event`; its `fields` may be left out if there are none."""
     members = {"fields": {}, **{name: value for name, value in artifact.items() if name != "kind"}}
     event = members.get("event")
     if isinstance(event, str) and event.startswith(RESERVED):
-        return EventFault(member="event", found=f"`{one_line(event, EVENT_TEXT_CHARS_MAX)}` cannot be sent.", fix=_OWN)
+        found = f"`{one_line(event, EVENT_TEXT_CHARS_MAX)}` cannot be sent."
+        return MemberFault(member="event", found=found, fix=_OWN, blank=_BLANKS["event"])
     try:
         return SentEvent.model_validate(members)
     except ValidationError as error:
@@ -73,34 +66,40 @@ def parse_event_artifact(artifact: Mapping[str, Json]) -> SentEvent | EventFault
         return _fault(members, first["type"], [str(part) for part in first["loc"]])
 
 
-def _fault(members: Mapping[str, Json], kind: str, place: list[str]) -> EventFault:
+def _fault(members: Mapping[str, Json], kind: str, place: list[str]) -> MemberFault:
     """Say what is wrong at the first faulty place of an event, in words of its sender."""
     member, here = place[0], members.get(place[0])
     if kind == "missing":
-        return EventFault(member=".".join(place), found="The member is missing.", fix=_FIXES[member])
+        return MemberFault(
+            member=".".join(place), found="The member is missing.", fix=_FIXES[member], blank=_BLANKS.get(member)
+        )
     if kind == "extra_forbidden":
         known = SentEvent.model_fields if len(place) == 1 else SentSignature.model_fields
         guess = suggest_name(place[-1], known)
         fix = f"Did you mean `{guess}`?" if guess else f"Remove it. Known are {', '.join(f'`{one}`' for one in known)}."
-        return EventFault(member=_short(".".join(place)), found="There is no such member.", fix=fix)
+        return MemberFault(member=_short(".".join(place)), found="There is no such member.", fix=fix)
     if member == "fields" and isinstance(here, dict):
         return _field_fault(here, place[1:])
     if member == "signed" and isinstance(here, dict):
         here, member = here.get(place[-1]), ".".join(place)
     found = f"Found {_echo(here) if isinstance(here, str) else describe_kind(here)}."
-    return EventFault(member=member, found=found, fix=_FIXES[place[0]])
+    return MemberFault(member=member, found=found, fix=_FIXES[place[0]], blank=_BLANKS.get(place[0]))
 
 
-def _field_fault(fields: Mapping[str, Json], place: list[str]) -> EventFault:
+def _field_fault(fields: Mapping[str, Json], place: list[str]) -> MemberFault:
     """Say which field cannot be taken: its name, its value, or the size of all."""
     if not place:
         name, found = next(((name, found) for name, one in fields.items() if (found := _unfit(one))), ("", None))
         found = f"Found {found}." if found else f"The fields have more than {EVENT_FIELDS_BYTES_MAX} bytes."
-        return EventFault(member=_short(f"fields.{name}".rstrip(".")), found=found, fix=_FIXES["fields"])
+        return _fault_of_fields(f"fields.{name}".rstrip("."), found)
     [name, *_] = place
     is_name = place[-1] == "[key]"
     found = f"{_echo(name)} is no name of a field." if is_name else f"Found {_unfit(fields[name]) or 'no such value'}."
-    return EventFault(member=_short(f"fields.{name}"), found=found, fix=_FIXES["fields"])
+    return _fault_of_fields(f"fields.{name}", found)
+
+
+def _fault_of_fields(member: str, found: str) -> MemberFault:
+    return MemberFault(member=_short(member), found=found, fix=_FIXES["fields"], blank=_BLANKS["fields"])
 
 
 def _unfit(value: Json) -> str | None:
@@ -127,6 +126,12 @@ _FIXES: Mapping[str, str] = {
     "signed": "Send the event as `interlock event sign` printed it, with `signed.source` and `signed.signature`.",
 }
 """What to write for each member of an event."""
+_BLANKS: Mapping[str, Blank] = {
+    "event": Blank(what="the kind of event that the step waits for"),
+    "id": Blank(what="an id of your own for this event"),
+    "fields": Blank(what="an object with the fields of the event"),
+}
+"""The members that an event cannot do without."""
 
 
 def events_in(request: Request) -> tuple[tuple[SentEvent, ...], Request]:
@@ -139,7 +144,7 @@ def events_in(request: Request) -> tuple[tuple[SentEvent, ...], Request]:
     return cast("tuple[SentEvent, ...]", events), request.without(EVENT_KIND)
 
 
-def declared_fault(workflow: CompiledWorkflow, sent: SentEvent) -> EventFault | None:
+def declared_fault(workflow: CompiledWorkflow, sent: SentEvent) -> MemberFault | None:
     """Return why no step of a plan can wait for an event; None if one does.
 
     A step waits for an event with exactly its declared fields, each of the declared type.
@@ -153,22 +158,22 @@ def declared_fault(workflow: CompiledWorkflow, sent: SentEvent) -> EventFault | 
         guess = suggest_name(sent.event, kinds)
         named = ", ".join(f"`{one}`" for one in kinds)
         fix = f"Did you mean `{guess}`?" if guess else f"It waits for {named or 'no event'}."
-        return EventFault(member="event", found=f"No step of the run waits for `{sent.event}`.", fix=fix)
+        return MemberFault(member="event", found=f"No step of the run waits for `{sent.event}`.", fix=fix)
     faults = [_fields_fault(fields, sent.fields) for fields in declared]
     return None if None in faults else faults[0]
 
 
-def _fields_fault(declared: Mapping[str, str], fields: Mapping[str, object]) -> EventFault | None:
+def _fields_fault(declared: Mapping[str, str], fields: Mapping[str, object]) -> MemberFault | None:
     shown = ", ".join(f"`{name}` ({kind})" for name, kind in sorted(declared.items())) or "no fields"
     fix = f"The event has {shown}."
     for name in sorted({*declared, *fields}):
         if name not in fields:
-            return EventFault(member=f"fields.{name}", found="The field is missing.", fix=fix)
+            return MemberFault(member=f"fields.{name}", found="The field is missing.", fix=fix)
         if name not in declared:
-            return EventFault(member=f"fields.{name}", found="The event has no such field.", fix=fix)
+            return MemberFault(member=f"fields.{name}", found="The event has no such field.", fix=fix)
         if _type_of(fields[name]) != declared[name]:
             found = f"Found a {_type_of(fields[name])}, expected a {declared[name]}."
-            return EventFault(member=f"fields.{name}", found=found, fix=fix)
+            return MemberFault(member=f"fields.{name}", found=found, fix=fix)
     return None
 
 

@@ -153,6 +153,19 @@ class Request:
         return tuple(stored[digest] for digest in sorted(stored))
 
 
+@frozen
+class MemberFault:
+    """Why an artifact of a kind of Interlock's own cannot be taken: the member, what was found, and what to send.
+
+    `blank` is what the member has to hold; without one, it is to be left out.
+    """
+
+    member: str
+    found: str
+    fix: str
+    blank: Blank | None = None
+
+
 def _content_type(artifact: Mapping[str, Json]) -> str:
     return TURN_CONTENT_TYPE if artifact.get("kind") == TURN_KIND else ARTIFACT_CONTENT_TYPE
 

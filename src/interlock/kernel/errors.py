@@ -9,7 +9,7 @@ from dataclasses import field
 from enum import StrEnum
 from types import MappingProxyType
 
-from interlock.kernel.blanks import Outline
+from interlock.kernel.blanks import Blank, Outline
 from interlock.kernel.budgets import LOCK_RETRY_AFTER_MS
 from interlock.kernel.canonical import Json
 from interlock.kernel.frozen import frozen
@@ -127,14 +127,14 @@ class Correction:
     """How to correct a refused call: the same call with changes, or a call of another `tool`.
 
     `instead` holds arguments with the value to send; None leaves the argument out. `wrong` holds the paths of arguments
-    whose value only the caller knows: a blank replaces each, or it is left out. `choices` are those of a member of an
-    artifact among them. `understood` holds the arguments that the changes apply to, if they are not those that were
-    sent.
+    whose value only the caller knows: a blank replaces each, or it is left out. `blank` is that of a member of an
+    artifact among them; without one, the member is left out. `understood` holds the arguments that the changes apply
+    to, if they are not those that were sent.
     """
 
     instead: Mapping[str, Outline] = field(default_factory=dict[str, Outline])
     wrong: tuple[tuple[int | str, ...], ...] = ()
-    choices: tuple[str, ...] = ()
+    blank: Blank | None = None
     understood: Mapping[str, Json] | None = None
     tool: str | None = None
 

@@ -3,10 +3,11 @@
 import re
 from typing import Annotated, Literal, NewType
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 from pydantic_core import ErrorDetails
 
+from interlock.kernel.budgets import WORK_NOTE_BYTES_MAX
 from interlock.kernel.canonical import Json, canonical_bytes
 from interlock.kernel.ids import (
     ID_BODY_PATTERN,
@@ -27,6 +28,7 @@ from interlock.kernel.ids import (
     TraceId,
     WorkflowHash,
 )
+from interlock.kernel.text import utf8_bytes
 from interlock.kernel.uuids import UUID_PATTERN, Uuid
 from interlock.record.errors import MalformedRecordError, UnknownVersionError
 
@@ -71,6 +73,21 @@ RiskPolicy = Literal["conservative", "balanced", "aggressive"]
 TokenFormat = Literal[1, 2]
 """The format in which tokens are minted. Tokens of both formats stay valid (TOK-1, TOK-8)."""
 SHORT: TokenFormat = 2
+
+
+def at_most_bytes(bytes_max: int) -> AfterValidator:
+    """Return the limit of a text in bytes of UTF-8."""
+
+    def check(text: str) -> str:
+        if utf8_bytes(text) > bytes_max:
+            raise ValueError(f"a text of more than {bytes_max} bytes")
+        return text
+
+    return AfterValidator(check)
+
+
+WorkNote = Annotated[str, Field(min_length=1), at_most_bytes(WORK_NOTE_BYTES_MAX)]
+"""Why work ended, or why an intent was not delivered."""
 
 
 class Record(BaseModel):

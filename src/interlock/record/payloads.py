@@ -7,7 +7,6 @@ from pydantic import Field, model_validator
 from interlock.kernel.budgets import (
     PATH_CHARS_MAX,
     SHORT_STRING_CHARS_MAX,
-    WORK_NOTE_BYTES_MAX,
     WORK_REF_BYTES_MAX,
     WORK_REFS_MAX,
 )
@@ -35,6 +34,8 @@ from interlock.record.base import (
     TraceIdField,
     UuidField,
     WorkflowHashField,
+    WorkNote,
+    at_most_bytes,
 )
 from interlock.record.outcome import AdvanceOutcome, Capability
 from interlock.record.world import PinnedCheck, PinnedProofs
@@ -474,9 +475,8 @@ WorkReason = Literal[
 ]
 
 
-_WorkRefs = Annotated[
-    tuple[Annotated[str, Field(min_length=1)], ...], Field(min_length=1, max_length=WORK_REFS_MAX, strict=False)
-]
+_WorkRef = Annotated[str, Field(min_length=1), at_most_bytes(WORK_REF_BYTES_MAX)]
+_WorkRefs = Annotated[tuple[_WorkRef, ...], Field(min_length=1, max_length=WORK_REFS_MAX, strict=False)]
 
 
 class WorkRecorded(Record):
@@ -487,14 +487,6 @@ class WorkRecorded(Record):
 
     work: Work
     reason: WorkReason
-    note: Annotated[str, Field(min_length=1)] | None = None
+    note: WorkNote | None = None
     refs: _WorkRefs | None = None
     answer_ref: DigestField | None = None
-
-    @model_validator(mode="after")
-    def _check_budgets(self) -> "WorkRecorded":
-        if len((self.note or "").encode("utf-8", "surrogatepass")) > WORK_NOTE_BYTES_MAX:
-            raise ValueError(f"a note of more than {WORK_NOTE_BYTES_MAX} bytes")
-        if any(len(ref.encode("utf-8", "surrogatepass")) > WORK_REF_BYTES_MAX for ref in self.refs or ()):
-            raise ValueError(f"a reference of more than {WORK_REF_BYTES_MAX} bytes")
-        return self

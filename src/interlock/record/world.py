@@ -4,9 +4,9 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from interlock.kernel.budgets import EVENT_FIELDS_BYTES_MAX, EVENT_TEXT_CHARS_MAX, WORK_NOTE_BYTES_MAX
+from interlock.kernel.budgets import EVENT_FIELDS_BYTES_MAX, EVENT_TEXT_CHARS_MAX
 from interlock.kernel.canonical import canonical_bytes
-from interlock.record.base import DigestField, IntentIdField, Record
+from interlock.record.base import DigestField, IntentIdField, Record, WorkNote
 
 Assurance = Literal["claimed", "observed", "signed", "executed"]
 """How well a fact from outside is known, the weakest first: an agent says so, a command saw it, a source signed it, or
@@ -116,12 +116,10 @@ class IntentSettled(Record):
     state: IntentState
     channel: OutsideName | None = None
     owner: OutsideName | None = None
-    note: Annotated[str, Field(min_length=1)] | None = None
+    note: WorkNote | None = None
 
     @model_validator(mode="after")
     def _check_claim(self) -> "IntentSettled":
         if (self.state == "dispatched") != (self.owner is not None):
             raise ValueError("a claim names its process, and nothing else does")
-        if len((self.note or "").encode("utf-8", "surrogatepass")) > WORK_NOTE_BYTES_MAX:
-            raise ValueError(f"a note of more than {WORK_NOTE_BYTES_MAX} bytes")
         return self

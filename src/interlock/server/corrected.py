@@ -59,6 +59,8 @@ def corrected_call(tool: Tool, sent: Mapping[str, Json], correction: Correction)
         return _call(correction.tool, instead)
     known, understood = tool.argument_names, sent if correction.understood is None else correction.understood
     arguments = {name: one for name, one in understood.items() if name in known and name not in correction.instead}
+    for path in correction.wrong:
+        arguments = _without_member(arguments, path)
     shown: dict[str, Outline] = _shorten(arguments, ECHO_BYTES_MAX)
     for name, *inner in correction.wrong:
         holder, sent_holder = shown.get(str(name)), arguments.get(str(name))
@@ -66,7 +68,7 @@ def corrected_call(tool: Tool, sent: Mapping[str, Json], correction: Correction)
             continue
         if inner and name in NESTED and isinstance(holder, dict):
             members = _members(NESTED[str(name)])
-            shown[str(name)] = _with_inner_blank(holder, inner, correction.choices, members)
+            shown[str(name)] = _with_inner_blank(holder, inner, correction.blank, members)
         else:
             shown = _with_blank(shown, str(name), known)
     return _call(tool.name, instead | shown)
@@ -124,18 +126,41 @@ def _with_blank(arguments: Mapping[str, Outline], name: str, known: Collection[s
 
 
 def _with_inner_blank(
-    holder: Mapping[str, Outline], inner: Sequence[int | str], choices: Sequence[str], known: Collection[str]
+    holder: Mapping[str, Outline], inner: Sequence[int | str], blank: Blank | None, known: Collection[str]
 ) -> dict[str, Outline]:
-    """Replace a member of an argument by its blank; in an artifact, only its kind or the member with these choices."""
-    listed, member = holder.get("artifacts"), str(inner[-1])
-    if not (choices or inner[2:] == ["kind"]) or not isinstance(listed, list):
+    """Replace a member of an argument by its blank. Of an artifact, only its member, which was taken out before."""
+    listed, place = holder.get("artifacts"), _place_in_artifact(inner)
+    if place is None or not isinstance(listed, list):
         return _with_blank(holder, str(inner[0]), known)
-    at = int(inner[1])
-    wrong = listed[at]
-    assert isinstance(wrong, Mapping), "only an object has such a fault"
-    others = {name: value for name, value in wrong.items() if name != member}
-    blank = Blank(choices=tuple(choices)) if choices else _KIND_BLANK
-    return {**holder, "artifacts": [*listed[:at], {member: blank, **others}, *listed[at + 1 :]]}
+    at, member = place
+    filled = _KIND_BLANK if member == "kind" else blank
+    artifact = listed[at]
+    assert isinstance(artifact, Mapping), "only an object has such a fault"
+    with_member = artifact if filled is None else {member: filled, **artifact}
+    return {**holder, "artifacts": [*listed[:at], with_member, *listed[at + 1 :]]}
+
+
+def _without_member(arguments: dict[str, Json], path: Sequence[int | str]) -> dict[str, Json]:
+    """Take the wrong member out of an artifact, however long it is, so that the rest can be shown. Returns a copy."""
+    name, *inner = path
+    holder, place = arguments.get(str(name)), _place_in_artifact(inner)
+    listed = holder.get("artifacts") if isinstance(holder, dict) else None
+    if place is None or not isinstance(holder, dict) or not isinstance(listed, list):
+        return arguments
+    at, member = place
+    artifact = listed[at]
+    assert isinstance(artifact, dict), "only an object has such a fault"
+    others = {key: value for key, value in artifact.items() if key != member}
+    return {**arguments, str(name): {**holder, "artifacts": [*listed[:at], others, *listed[at + 1 :]]}}
+
+
+def _place_in_artifact(inner: Sequence[int | str]) -> tuple[int, str] | None:
+    """Return the position of the artifact and the member that a path leads to; None if it leads elsewhere."""
+    match inner:
+        case ["artifacts", at, member, *_]:
+            return int(at), str(member)
+        case _:
+            return None
 
 
 def _shorten(arguments: Mapping[str, Json], bytes_max: int) -> dict[str, Outline]:

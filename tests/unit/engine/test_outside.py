@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from interlock.engine.outside import EventFault, SentEvent, parse_event_artifact
+from interlock.engine.outside import SentEvent, parse_event_artifact
+from interlock.engine.request import MemberFault
 
 GOOD: dict[str, Any] = {"kind": "wr.event", "event": "ci.finished", "id": "1", "fields": {"a": 1}}
 FAULTS: dict[str, tuple[dict[str, Any], str, str]] = {
@@ -35,7 +36,7 @@ FAULTS: dict[str, tuple[dict[str, Any], str, str]] = {
 def test_a_malformed_event_is_refused_with_what_was_found_where_and_what_to_send(fault: str) -> None:
     changes, member, found = FAULTS[fault]
     refused = parse_event_artifact({**GOOD, **changes})
-    assert isinstance(refused, EventFault)
+    assert isinstance(refused, MemberFault)
     assert refused.member == member
     assert refused.found.startswith(found)
     assert refused.fix
@@ -45,6 +46,6 @@ def test_a_malformed_event_is_refused_with_what_was_found_where_and_what_to_send
 
 def test_a_member_that_is_missing_is_named() -> None:
     refused = parse_event_artifact({"kind": "wr.event", "event": "ci.finished"})
-    assert isinstance(refused, EventFault)
+    assert isinstance(refused, MemberFault)
     assert (refused.member, refused.found) == ("id", "The member is missing.")
     assert isinstance(parse_event_artifact({"kind": "wr.event", "event": "ci.finished", "id": "1"}), SentEvent)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.bundles import exported, imported
+from tests.support.calls import with_samples
 from tests.support.ends import CANCELLED, ended_by_command, work_record
 from tests.support.flow import Document, document, step
 from tests.support.history import appended
@@ -280,7 +281,7 @@ WRONG = [
     ({"note": 5}, "note"),
     ({"note": "x" * (WORK_NOTE_BYTES_MAX + 1)}, "note"),
     ({"refs": ["x"] * 17}, "refs"),
-    ({"refs": ["x" * 513]}, "note"),
+    ({"refs": ["x" * 513]}, "refs"),
     ({"refs": "x"}, "refs"),
     ({"answerRef": "sha256:" + "0" * 64}, "answerRef"),
 ]
@@ -297,6 +298,20 @@ def test_a_work_record_with_a_fault_is_refused_with_its_member(harness: Harness,
         f"output.artifacts[0].{member}",
     )
     assert ends_of(harness, first) == []
+
+
+@pytest.mark.inv("ANS-12")
+@pytest.mark.parametrize(("change", "member"), WRONG)
+def test_the_corrected_call_of_a_work_record_changes_only_the_wrong_member(
+    harness: Harness, change: Document, member: str
+) -> None:
+    first = harness.start("test.flow")
+    right = work_record()["artifacts"][0]
+    refused = answering(harness).advance(first, None, output={"artifacts": [{**right, **change}]})
+    corrected = with_samples(refused["details"]["correctedCall"])
+    (filled,) = corrected["arguments"]["output"]["artifacts"]
+    assert filled.keys() == right.keys()
+    assert {name for name in right if filled[name] != right[name]} <= {member}
 
 
 def test_two_work_records_in_one_call_are_refused(harness: Harness) -> None:

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import pytest
 from tests.support.bundles import exported, imported
+from tests.support.calls import with_samples
 from tests.support.ends import ended_by_command
 from tests.support.flow import Document, declared, document, step
 from tests.support.modes import NEVER_STOPS, events_of, files_below, gaps_in, session_of, status_of
@@ -273,6 +274,29 @@ def test_a_run_holds_a_bounded_number_of_events_that_nobody_took() -> None:
     refusal = sent(harness, first, "one more")
     assert isinstance(refusal, Refusal)
     assert str(EVENTS_WAITING_MAX) in refusal.message
+
+
+@pytest.mark.inv("ANS-12", "WORLD-3")
+@pytest.mark.parametrize(
+    ("change", "asked"),
+    [
+        ({"id": 5}, {"id"}),
+        ({"id": None}, {"id"}),
+        ({"fields": {"status": None}}, {"fields"}),
+        ({"event": "CI finished"}, {"event"}),
+        ({"source": "ci"}, set[str]()),
+    ],
+)
+def test_the_corrected_call_of_an_event_changes_only_the_wrong_member(change: Document, asked: set[str]) -> None:
+    harness = Harness.in_memory(WAITING)
+    _, waiting = at_the_wait(harness)
+    report = {"kind": "report", "rows": [1]}
+    refused = harness.advance(waiting, None, output={"artifacts": [report, {**artifact(), **change}]})
+    assert refused.code is ErrorCode.VALIDATION_ERROR
+    call = with_samples(refused["details"]["correctedCall"])
+    first, second = call["arguments"]["output"]["artifacts"]
+    assert first == report
+    assert {name for name in {**artifact(), **second} if second.get(name) != artifact().get(name)} == asked
 
 
 @pytest.mark.inv("WORLD-4")

@@ -10,7 +10,8 @@ from interlock.cli.outside.writing import command_ports, finish_sending
 from interlock.cli.screen import RefusedError, StopError, say, say_json
 from interlock.cli.session.chosen import chosen_run
 from interlock.cli.store import answered_by_store, open_chosen_reader
-from interlock.engine.outside import EventFault, SentEvent, parse_event_artifact
+from interlock.engine.outside import SentEvent, parse_event_artifact
+from interlock.engine.request import MemberFault
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import Refusal
 from interlock.kernel.ids import RunId
@@ -85,7 +86,7 @@ def _sent(options: argparse.Namespace, run: RunId) -> SentEvent:
                 raise StopError(f"{options.signed} holds an event with another `{name}`.", fix, exit_code=2)
         given = signed
     found = parse_event_artifact(given)
-    if isinstance(found, EventFault):
+    if isinstance(found, MemberFault):
         raise StopError(f"{found.member}: {found.found}", found.fix, exit_code=2)
     if options.sign is None:
         return found

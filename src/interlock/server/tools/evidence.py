@@ -5,9 +5,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue, WithJsonSchema
 
-from interlock.engine.ends import WORK_KIND, WorkFault, parse_work
-from interlock.engine.outside import EVENT_KIND, EventFault, parse_event_artifact
-from interlock.engine.request import PreferenceDelta, is_sample
+from interlock.engine.ends import WORK_KIND, parse_work
+from interlock.engine.outside import EVENT_KIND, parse_event_artifact
+from interlock.engine.request import MemberFault, PreferenceDelta, is_sample
 from interlock.kernel.budgets import ARTIFACT_DEPTH_MAX, ARTIFACTS_MAX, NOTES_INPUT_BYTES_MAX
 from interlock.kernel.canonical import Json, NotCanonicalError, canonical_bytes, nests_deeper_than
 from interlock.kernel.errors import Correction
@@ -87,10 +87,8 @@ def _work_faults(artifacts: list[dict[str, Json]], works: Sequence[Work]) -> Ite
     records = [at for at, artifact in enumerate(artifacts) if artifact.get("kind") == WORK_KIND]
     for at in records:
         found = parse_work(artifacts[at], works)
-        if isinstance(found, WorkFault):
-            place = ("output", "artifacts", at, found.member)
-            correction = Correction(wrong=(place,), choices=found.choices)
-            yield Fault(render_path(place), found.found, found.fix, correction=correction)
+        if isinstance(found, MemberFault):
+            yield _fault_of_member(at, found)
     if len(records) > 1:
         path = f"output.artifacts[{records[1]}]"
         yield Fault(path, f"This is the second `{WORK_KIND}` of the call.", "Send one.")
@@ -105,8 +103,13 @@ def _event_faults(artifacts: list[dict[str, Json]], *, takes_events: bool) -> It
             yield Fault(f"output.artifacts[{at}]", f"A checkpoint records no `{EVENT_KIND}`.", fix)
             continue
         found = parse_event_artifact(artifact)
-        if isinstance(found, EventFault):
-            yield Fault(f"output.artifacts[{at}].{found.member}", found.found, found.fix)
+        if isinstance(found, MemberFault):
+            yield _fault_of_member(at, found)
+
+
+def _fault_of_member(at: int, found: MemberFault) -> Fault:
+    place = ("output", "artifacts", at, *found.member.split("."))
+    return Fault(render_path(place), found.found, found.fix, correction=Correction(wrong=(place,), blank=found.blank))
 
 
 def _artifact_faults(path: str, artifact: dict[str, Json], bytes_max: int) -> Iterator[Fault]:

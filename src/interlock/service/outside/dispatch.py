@@ -16,7 +16,8 @@ from typing import TypeVar
 from interlock.channels.channel import ChannelConfig, ChannelSource, Message, Result, owner_of
 from interlock.channels.child import end_children
 from interlock.channels.opening import open_channel
-from interlock.engine.outside import EVENT_KIND, EventFault, SentEvent, parse_event_artifact
+from interlock.engine.outside import EVENT_KIND, SentEvent, parse_event_artifact
+from interlock.engine.request import MemberFault
 from interlock.kernel.budgets import (
     CHANNEL_NOTE_BYTES_MAX,
     CLOSE_WAIT_S,
@@ -86,7 +87,7 @@ class Sender:
         event = event_in(result)
         if event is None or self.on_event is None:
             return None
-        if isinstance(event, EventFault):
+        if isinstance(event, MemberFault):
             return f"The event of the answer is not recorded: {event.member}: {event.found}"
         receive = self.on_event
         try:
@@ -194,7 +195,7 @@ def message_of(session: Session, intent: Intent, attempt: int) -> Message:
     return Message(intent_id=intent.intent_id, body=body)
 
 
-def event_in(result: Result) -> SentEvent | EventFault | None:
+def event_in(result: Result) -> SentEvent | MemberFault | None:
     """Return the event that a channel answered with: a `wr.event` artifact; None if the answer is none."""
     if result.reply is None or result.reply.get("kind") != EVENT_KIND:
         return None
