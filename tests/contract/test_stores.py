@@ -100,6 +100,22 @@ def test_the_fold_in_memory_equals_a_replay_of_the_stored_bytes() -> None:
     assert len(store.stored_log(start.session).segments) == 2
 
 
+@pytest.mark.inv("CRASH-1")
+def test_the_stored_log_holds_no_segment_that_an_interrupted_append_left(tmp_path: Path) -> None:
+    store, (start, advance) = LocalStore(tmp_path), both_plans()
+    apply(store, start)
+    written = store.stored_log(start.session)
+    assert written.is_attested
+    apply(store, advance)
+    segment = max((tmp_path / layout.events_dir(start.session)).iterdir())
+    orphan = segment.read_bytes()
+    apply(LocalStore(tmp_path / "other"), start)
+    (tmp_path / "other" / layout.events_dir(start.session) / segment.name).write_bytes(orphan)
+    left = LocalStore(tmp_path / "other").stored_log(start.session)
+    assert not left.is_attested
+    assert len(left.segments) == len(written.segments) == 1
+
+
 @pytest.mark.inv("FOLLOW-1", "LOCK-5")
 def test_two_stores_on_one_directory_follow_each_other(tmp_path: Path) -> None:
     one, other = LocalStore(tmp_path), LocalStore(tmp_path)

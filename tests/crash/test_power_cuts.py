@@ -122,6 +122,43 @@ def test_an_append_after_a_torn_one_cuts_the_tail_off_first(kind: str) -> None:
             break
 
 
+@pytest.mark.exhaustive
+@pytest.mark.inv("CRASH-5", "APP-6")
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("error", [None, errno.ENOSPC], ids=["killed", "a full disk"])
+def test_a_torn_group_that_a_power_loss_brings_back_finds_its_segment(kind: str, error: int | None) -> None:
+    case = CASES[kind]
+    whole = case.disk.copy()
+    apply(opened(whole), case.plan)
+    group = next(number for number, step in enumerate(whole.steps) if step.name == "append")
+    torn = case.disk.copy()
+    torn.fault = InjectedFault(at=group, keep_bytes=whole.steps[group].bytes - 20)
+    with pytest.raises(PowerCutError):
+        apply(opened(torn), case.plan)
+    written = torn.read(layout.manifest(case.plan.session))
+    left = next(one for one in torn.survivors() if one.read(layout.manifest(case.plan.session)) == written)
+    # The tail is cut off, and the process is killed before that is durable.
+    left.fault = InjectedFault(at=names_of_steps(left, case).index("truncate") + 1)
+    with pytest.raises(PowerCutError):
+        apply(opened(left), case.plan)
+    left.fault = None
+    for at in range(len(names_of_steps(left, case))):
+        again = left.copy()
+        again.fault = InjectedFault(at=at, keep_bytes=0, error=error)
+        with pytest.raises((PowerCutError, StoreFailureError)):
+            apply(opened(again), case.plan)
+        again.fault = None
+        for lost in share_of(again.survivors(), 4):
+            assert_old_or_new_and_next_works(case, lost, is_new=False)
+
+
+def names_of_steps(disk: CrashDisk, case: Case) -> list[str]:
+    """Return the names of the operations of the append on a copy of the disk."""
+    copy = disk.copy()
+    apply(opened(copy), case.plan)
+    return [step.name for step in copy.steps]
+
+
 def rounds_of(steps: Sequence[DiskOperation]) -> list[set[str]]:
     """Return what each round of syncs makes durable: a round ends where something is written."""
     rounds, is_open = list[set[str]](), False

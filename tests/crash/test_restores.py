@@ -8,19 +8,22 @@ import errno
 import itertools
 import random
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from tests.support.crash import advance_plan, apply, assert_readable, opened, run_id, session_id, start_plan
 from tests.support.shares import share_of
+from tests.support.sweep import settle
 
 from interlock.engine.request import Request
 from interlock.engine.start import root_node
 from interlock.record.append_plan import AppendPlan
 from interlock.record.content import Contents, collect_references
 from interlock.record.events import Event
+from interlock.store.local.collect.collector import LocalCollector
 from interlock.store.local.store import LocalStore
 from interlock.store.ports.errors import FailureKind, StoreFailureError
-from interlock.testing.power_cut import CrashDisk, InjectedFault, PowerCutError
+from interlock.testing.power_cut import CrashDisk, InjectedFault, PowerCutError, ThreadLocks
 from interlock.views.session import Session
 
 A, B = session_id("a"), session_id("b")
@@ -147,6 +150,36 @@ def test_what_another_process_answered_from_after_a_killed_restore_survives_a_po
         assert answered in (None, LOADED)
         for left in share_of(left_of(disk), 60):
             assert_all_or_nothing(kind, left, is_whole=answered is not None)
+
+
+@pytest.mark.inv("BND-11", "GC-7")
+@pytest.mark.parametrize(("kind", "at"), PLACES)
+def test_a_killed_restore_is_no_damage(kind: str, at: int) -> None:
+    for disk, _ in cut_disks(kind, at):
+        assert LocalCollector(Path("/nowhere"), files=disk, locks=ThreadLocks()).mark().unsound == ()
+
+
+@pytest.mark.exhaustive
+@pytest.mark.inv("BND-11", "CRASH-5")
+def test_a_restore_that_fails_over_a_torn_start_is_no_damage_and_works_when_it_is_repeated() -> None:
+    whole, torn = CrashDisk(), CrashDisk()
+    apply(opened(whole), start_plan())
+    group = next(number for number, step in enumerate(whole.steps) if step.name == "append")
+    torn.fault = InjectedFault(at=group, keep_bytes=whole.steps[group].bytes - 20)
+    with pytest.raises(PowerCutError):
+        apply(opened(torn), start_plan())
+    torn = settle(torn)
+    probe = torn.copy()
+    restore(opened(probe))
+    for at in range(len(probe.steps)):
+        disk = torn.copy()
+        disk.fault = InjectedFault(at=at, keep_bytes=0, error=errno.EIO)
+        with pytest.raises(StoreFailureError):
+            restore(opened(disk))
+        disk.fault = None
+        for left in share_of(left_of(disk), 4):
+            assert restore(opened(left)) == LOADED
+            assert opened(left).load(A) == LOADED
 
 
 @pytest.mark.inv("BND-11")

@@ -63,11 +63,12 @@ _ROOT = 0
 
 @frozen
 class _Renaming:
-    """One unsynced change of names: the entry `gone` is removed, the entry `given` is added."""
+    """One unsynced change of names: the file `number` loses the entry `gone` and gets the entry `given`."""
 
     directory: int
+    number: int
     gone: Entry | None = None
-    given: tuple[Entry, int] | None = None
+    given: Entry | None = None
 
 
 @frozen
@@ -259,7 +260,7 @@ class CrashDisk:
         below = [path for path in self.names_now if path == source or path.startswith(f"{source}/")]
         for path in below:
             self.names_now[target + path[len(source) :]] = self.names_now.pop(path)
-        self.pending.append(_Renaming(directory=directory, gone=gone, given=(self._entry(target), number)))
+        self.pending.append(_Renaming(directory=directory, number=number, gone=gone, given=self._entry(target)))
 
     def unlink(self, path: str) -> None:
         """See `FileOps.unlink`."""
@@ -349,12 +350,11 @@ class CrashDisk:
     def _give(self, path: str, number: int) -> None:
         entry = self._entry(path)
         self.names_now[path] = number
-        self.pending.append(_Renaming(directory=entry[0], given=(entry, number)))
+        self.pending.append(_Renaming(directory=entry[0], number=number, given=entry))
 
     def _take(self, path: str) -> None:
         entry = self._entry(path)
-        del self.names_now[path]
-        self.pending.append(_Renaming(directory=entry[0], gone=entry))
+        self.pending.append(_Renaming(directory=entry[0], number=self.names_now.pop(path), gone=entry))
 
     def _step(self, name: str, path: str, data: bytes = b"", write: Callable[[bytes], None] = lambda _: None) -> None:
         """Count an operation and inject its fault, if there is one; `write` receives the bytes that are kept of it."""
@@ -452,11 +452,11 @@ def cuts_of(data: bytes) -> list[bytes]:
 
 
 def _apply(entries: Entries, change: _Renaming) -> None:
-    if change.gone is not None:
-        entries.pop(change.gone, None)
+    # A later change of another directory may be on the disk first: then the entry is that of another file.
+    if change.gone is not None and entries.get(change.gone) == change.number:
+        del entries[change.gone]
     if change.given is not None:
-        entry, number = change.given
-        entries[entry] = number
+        entries[change.given] = change.number
 
 
 def _reachable(entries: Entries, files: dict[int, File]) -> Names:

@@ -15,7 +15,7 @@ from interlock.kernel.budgets import CREATED_OPEN_MAX, REWRITE_AFTER_S, SYNCED_K
 from interlock.kernel.canonical import digest_of_bytes
 from interlock.kernel.ids import Digest
 from interlock.store.local import layout
-from interlock.store.local.files import FileOps, store_failure
+from interlock.store.local.files import Created, FileOps, store_failure
 from interlock.store.local.rounds import Round, in_order
 from interlock.store.ports.errors import ContentDamagedError
 from interlock.store.regular_file import NotRegularFileError
@@ -97,14 +97,16 @@ def write_durably(files: FileOps, path: str, data: bytes) -> None:
 
 
 def write_new(files: FileOps, wanted: Sequence[tuple[str, bytes]], dirs: Iterable[str], sync_round: Round) -> None:
-    """Write files that are new, or that hold these bytes already, and make them and the directories durable.
+    """Write files, replacing those that exist, and make them and the directories durable.
 
-    A new file is written under its own name, because nothing refers to it yet, and synced in one round with the
+    A new file is written under its own name, because no group refers to it yet, and synced in one round with the
     directories. Meanwhile, another process may put a file with the same content in its place. The file that was created
     is synced, and the other one was synced before it got the name: a power loss leaves one of them, and it is whole.
-    Something may refer to a file that exists, so it is replaced as a whole (`write_together`).
 
-    The directories are synced in the last round, if there are so many files that they take several.
+    A group may refer to a file that exists, or to a copy in the trash whose move there is not durable yet. Such a file
+    is replaced as a whole, in a round of its own (`write_together`).
+
+    Many files take several rounds; the directories are synced in the last one.
 
     Raises:
         OSError: The disk failed. New files may exist, and may be incomplete.
@@ -123,9 +125,8 @@ def _write_some(
     with ExitStack() as opened:
         syncs = list[Callable[[], None]]()
         for path, data in wanted:
-            try:
-                created = files.create(path, data)
-            except FileExistsError:
+            created = _create_new(files, path, data)
+            if created is None:
                 existing.append((path, data))
                 continue
             opened.callback(created.close)
@@ -133,6 +134,16 @@ def _write_some(
         if existing:
             write_together(files, existing, sync_round)
         sync_round([*syncs, *others])
+
+
+def _create_new(files: FileOps, path: str, data: bytes) -> Created | None:
+    """Create a file whose name no group can refer to; None if it exists, or if a copy of it is in the trash."""
+    if files.stat(layout.trashed(path)) is not None:
+        return None
+    try:
+        return files.create(path, data)
+    except FileExistsError:
+        return None
 
 
 def write_together(files: FileOps, wanted: Sequence[tuple[str, bytes]], sync_round: Round) -> None:

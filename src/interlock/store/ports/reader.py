@@ -69,10 +69,10 @@ class Salvaged:
 
 @frozen
 class StoredLog:
-    """The bytes of a session's appends, oldest first, unverified.
+    """The bytes of the appends that a session's manifest attests, oldest first. The manifest itself is not verified.
 
-    `is_attested`: the manifest attests exactly these bytes. If not, the log is damaged, or an append was interrupted or
-    is just being written; `SessionReader.load` says which. `snapshots` are those that the manifest names.
+    `is_attested`: all of them are there, and no others. If not, the log is damaged, or an append was interrupted or is
+    just being written; `SessionReader.load` says which. `snapshots` are those that the manifest names.
     """
 
     segments: tuple[bytes, ...]

@@ -19,6 +19,7 @@ from interlock.store.local.collect.attest import attested_segments
 from interlock.store.local.files import FileOps, FileStat, store_failure
 from interlock.store.local.locks import Locks, hold_if_made
 from interlock.store.local.session.reading import DamageError, content_paths, read_with_recheck, whole_groups
+from interlock.store.local.session.settled import read_mark
 from interlock.store.local.session.summary_cache import folded_bytes
 from interlock.store.ports.errors import Health, SessionBusyError
 from interlock.store.ports.maintenance import CONTENT, GcSession, GcSnapshot, Item, Kind, StoreOverview, UnsoundSession
@@ -134,7 +135,13 @@ def newest_s(below: list[tuple[str, FileStat]]) -> float:
 
 
 def is_beginning(files: FileOps, session: SessionId) -> bool:
-    """Return whether an interrupted start can have left this directory, which has no group and no later segment."""
+    """Return whether an interrupted start or import can have left this directory, which has no group.
+
+    A start leaves no later segment than the first. An import leaves a mark of this boot that nothing was recorded.
+    """
+    mark = read_mark(files, session)
+    if mark is not None and mark.is_of_this_boot and mark.manifest_bytes == 0:
+        return True
     firsts = {name.partition("-")[0] for name in files.names(layout.events_dir(session)) if layout.is_segment(name)}
     return all(int(first) == 0 for first in firsts)
 

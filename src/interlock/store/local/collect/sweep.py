@@ -140,7 +140,7 @@ class _Sweeping:
         orphans = [item for item in orphans if self._is_old(item.name)]
         if orphans:
             # The tail may be a prefix of the orphan's group; without the orphan it would count as damage.
-            cut_torn_tail(self.files, session, now.manifest_bytes)
+            cut_torn_tail(self.files, session, now.manifest_bytes, has_segment=True)
         for item in orphans:
             name = item.name.rpartition("/")[2]
             self.files.rename(item.name, f"{layout.TRASHED_SEGMENTS}/{session}.{name}")

@@ -162,7 +162,6 @@ class SessionLog:
         )
         after = add_group(known, StoredSegment(data=segment.data, events=segment.events, group=group))
         with port_errors(known.session):
-            cut_torn_tail(self._files, known.session, known.manifest_bytes)
             written = self._put_new(known, _content_of(plan), [_placed(plan.session, segment.events, segment.data)])
             self._mark_before(known)
         with self._perhaps_recorded(after):
@@ -191,8 +190,9 @@ class SessionLog:
         content += [(layout.pinned_workflow(one), one, data) for one, data in contents.workflows.items()]
         content += [(layout.artifact(digest), digest, data) for digest, data in contents.artifacts.items()]
         with port_errors(known.session):
-            written = self._put_new(known, content, segments)
+            # Until the manifest is there, the mark alone shows that these segments are of no session that lost it.
             self._mark_before(known)
+            written = self._put_new(known, content, segments)
         with self._perhaps_recorded(after):
             write_durably(self._files, layout.manifest(known.session), b"".join(manifest))
             self._files.sync_dir(layout.session_dir(known.session), full=True)
@@ -236,14 +236,17 @@ class SessionLog:
             write_mark(self._files, known.session, known.manifest_bytes)
 
     def _put_new(self, known: Verified, content: Sequence[_Content], segments: Sequence[_Placed]) -> list[str]:
-        """Write content, and segments that no group names; after a failure the segments are removed.
+        """Cut off a torn tail, and write content and segments that no group names.
 
-        Content stays for a sweep: another process may have written it, too, and refer to it.
+        After a failure, the segments that did not exist are removed. Content stays for a sweep: another process may
+        have written it, too, and refer to it.
         """
+        new = [path for path, _ in segments if self._files.stat(path) is None]
+        cut_torn_tail(self._files, known.session, known.manifest_bytes, has_segment=len(new) < len(segments))
         try:
             return self._put(known, content, segments)
         except OSError:
-            for path, _ in segments:
+            for path in new:
                 discard(self._files, path)
             raise
 
@@ -346,10 +349,11 @@ def _placed(session: SessionId, events: Sequence[Event], data: bytes) -> _Placed
     return layout.segment(session, events[0].event_index, events[-1].event_index), data
 
 
-def cut_torn_tail(files: FileOps, session: SessionId, manifest_bytes: int) -> None:
+def cut_torn_tail(files: FileOps, session: SessionId, manifest_bytes: int, *, has_segment: bool) -> None:
     """Remove the torn tail after the verified bytes, so that the next group begins on its own line.
 
-    Only under the session's lock.
+    Only under the session's lock. With `has_segment`, a segment that the tail may name is about to be replaced or
+    removed. A tail that is cut already may come back with a power loss, so the manifest is synced in any case.
 
     Raises:
         OSError: The disk failed, or the manifest is missing: another process removed it since the session was locked.
@@ -360,4 +364,5 @@ def cut_torn_tail(files: FileOps, session: SessionId, manifest_bytes: int) -> No
         raise FileNotFoundError(errno.ENOENT, "the manifest is missing")
     if stat.size != manifest_bytes:
         files.truncate(path, manifest_bytes)
+    if has_segment or stat.size != manifest_bytes:
         files.sync(path, full=True)

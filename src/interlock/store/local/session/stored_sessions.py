@@ -49,11 +49,12 @@ class StoredSessions:
             manifest = self._manifest(session)
         except OSError as error:
             raise store_failure(error) from error
-        segments = tuple(found[name] for name in sorted(filter(layout.is_segment, found)))
         snapshots = tuple(SnapshotRef(Digest(ref.decode())) for ref in _PINNED.findall(manifest))
         # The lines of the manifest are not parsed.
-        there = {(name.encode(), sha256(data).hexdigest().encode()) for name, data in found.items()}
-        is_attested = bool(manifest) and there == set(_ATTESTED.findall(manifest))
+        attested = set(_ATTESTED.findall(manifest))
+        there = {(name.encode(), sha256(data).hexdigest().encode()): data for name, data in found.items()}
+        segments = tuple(there[one] for one in sorted(there.keys() & attested))
+        is_attested = bool(manifest) and there.keys() == attested
         return StoredLog(segments=segments, snapshots=snapshots, is_attested=is_attested)
 
     def log_versions(self) -> dict[SessionId, LogVersion]:
