@@ -126,7 +126,7 @@ def test_an_append_after_a_torn_one_cuts_the_tail_off_first(kind: str) -> None:
 @pytest.mark.inv("CRASH-5", "APP-6")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("error", [None, errno.ENOSPC], ids=["killed", "a full disk"])
-def test_a_torn_group_that_a_power_loss_brings_back_finds_its_segment(kind: str, error: int | None) -> None:
+def test_a_torn_group_that_is_there_again_after_a_power_loss_finds_its_segment(kind: str, error: int | None) -> None:
     case = CASES[kind]
     whole = case.disk.copy()
     apply(opened(whole), case.plan)

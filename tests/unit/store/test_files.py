@@ -1,4 +1,4 @@
-"""Files that are created and stay open: the one that was created is synced, and each is closed."""
+"""Files that are created and stay open: a sync reaches the created file, and each file is closed."""
 
 import os
 from collections.abc import Callable, Sequence

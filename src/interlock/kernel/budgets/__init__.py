@@ -126,7 +126,7 @@ WORKFLOWS_KEPT_MAX = 32
 """Compiled workflows that one process keeps."""
 UNANSWERED_STARTS_MAX = 64
 """Starts that one process may have recorded without an answer, and recognises if they are repeated."""
-SYNCED_KEPT_MAX = 8_192
+WRITTEN_KEPT_MAX = 8_192
 """Content-addressed files that a process remembers to have written."""
 REWRITE_AFTER_S = DAY_S // 2
 """Age from which a reused content-addressed file is written again, so that no sweep removes it (APP-5)."""

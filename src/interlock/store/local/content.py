@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
 
-from interlock.kernel.budgets import CREATED_OPEN_MAX, REWRITE_AFTER_S, SYNCED_KEPT_MAX
+from interlock.kernel.budgets import CREATED_OPEN_MAX, REWRITE_AFTER_S, WRITTEN_KEPT_MAX
 from interlock.kernel.canonical import digest_of_bytes
 from interlock.kernel.ids import Digest
 from interlock.store.local import layout
@@ -73,7 +73,7 @@ class ContentFiles:
         with self._mutex:
             self._written_s[path] = self._now_s()
             self._written_s.move_to_end(path)
-            if len(self._written_s) > SYNCED_KEPT_MAX:
+            if len(self._written_s) > WRITTEN_KEPT_MAX:
                 self._written_s.popitem(last=False)
 
     def _copies(self, path: str) -> Iterator[bytes]:
