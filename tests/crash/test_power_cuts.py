@@ -142,7 +142,7 @@ def test_a_torn_group_that_is_there_again_after_a_power_loss_finds_its_segment(k
     with pytest.raises(PowerCutError):
         apply(opened(left), case.plan)
     left.fault = None
-    for at in range(len(names_of_steps(left, case))):
+    for at in share_of(range(len(names_of_steps(left, case))), 2):
         again = left.copy()
         again.fault = InjectedFault(at=at, keep_bytes=0, error=error)
         with pytest.raises((PowerCutError, StoreFailureError)):

@@ -171,7 +171,7 @@ def test_a_restore_that_fails_over_a_torn_start_is_no_damage_and_works_when_it_i
     torn = settle(torn)
     probe = torn.copy()
     restore(opened(probe))
-    for at in range(len(probe.steps)):
+    for at in share_of(range(len(probe.steps)), 3):
         disk = torn.copy()
         disk.fault = InjectedFault(at=at, keep_bytes=0, error=errno.EIO)
         with pytest.raises(StoreFailureError):
