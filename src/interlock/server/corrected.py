@@ -4,6 +4,7 @@ import itertools
 import json
 import re
 from collections.abc import Collection, Mapping, Sequence
+from typing import TypeVar
 
 from interlock.define.diagnostics import suggest_name
 from interlock.engine.answer.model import WORKFLOW_BLANK
@@ -22,6 +23,8 @@ from interlock.kernel.frozen import replace
 from interlock.kernel.text import utf8_bytes
 from interlock.server.tools.contract import ObjectArgument, Tool
 from interlock.server.tools.evidence import NESTED
+
+_Item = TypeVar("_Item")
 
 _KIND_BLANK = Blank(what="the kind of the artifact")
 _OTHER_NAMES = {"inputs": "context", "variables": "context"}
@@ -136,8 +139,8 @@ def _with_inner_blank(
     filled = _KIND_BLANK if member == "kind" else blank
     artifact = listed[at]
     assert isinstance(artifact, Mapping), "only an object has such a fault"
-    with_member = artifact if filled is None else {member: filled, **artifact}
-    return {**holder, "artifacts": [*listed[:at], with_member, *listed[at + 1 :]]}
+    with_member: Outline = artifact if filled is None else {member: filled, **artifact}
+    return {**holder, "artifacts": _with_item(listed, at, with_member)}
 
 
 def _without_member(arguments: dict[str, Json], path: Sequence[int | str]) -> dict[str, Json]:
@@ -150,8 +153,12 @@ def _without_member(arguments: dict[str, Json], path: Sequence[int | str]) -> di
     at, member = place
     artifact = listed[at]
     assert isinstance(artifact, dict), "only an object has such a fault"
-    others = {key: value for key, value in artifact.items() if key != member}
-    return {**arguments, str(name): {**holder, "artifacts": [*listed[:at], others, *listed[at + 1 :]]}}
+    others: Json = {key: value for key, value in artifact.items() if key != member}
+    return {**arguments, str(name): {**holder, "artifacts": _with_item(listed, at, others)}}
+
+
+def _with_item(items: Sequence[_Item], at: int, item: _Item) -> list[_Item]:
+    return [*items[:at], item, *items[at + 1 :]]
 
 
 def _place_in_artifact(inner: Sequence[int | str]) -> tuple[int, str] | None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from interlock.kernel.budgets import CREATED_OPEN_MAX
-from interlock.store.local.content import write_new
+from interlock.store.local.content import write_synced
 from interlock.store.local.files import Created, OsFiles
 from interlock.store.local.rounds import in_order
 
@@ -72,7 +72,7 @@ class FailingAt(OsFiles):
 @pytest.mark.parametrize("fault", [{}, {"create": "b"}, {"sync": "a"}, {"sync": "b"}], ids=str)
 def test_new_files_are_closed_whatever_fails(tmp_path: Path, fault: dict[str, str]) -> None:
     files, before = FailingAt(tmp_path, **fault), open_files()
-    write = partial(write_new, files, [("a", b"one"), ("b", b"two")], [""], in_order)
+    write = partial(write_synced, files, [("a", b"one"), ("b", b"two")], [""], in_order)
     if fault:
         with pytest.raises(OSError, match="made to fail"):
             write()
@@ -95,7 +95,7 @@ def test_more_new_files_than_a_process_may_open_are_written(tmp_path: Path) -> N
 
     resource.setrlimit(resource.RLIMIT_NOFILE, (open_files() + CREATED_OPEN_MAX + 8, limits[1]))
     try:
-        write_new(OsFiles(tmp_path), wanted, [""], counted)
+        write_synced(OsFiles(tmp_path), wanted, [""], counted)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
     assert rounds == [CREATED_OPEN_MAX] * 3 + [2]
@@ -114,7 +114,7 @@ def test_a_file_that_exists_is_replaced_and_synced_before_the_round(tmp_path: Pa
         in_order(calls)
 
     with (tmp_path / "old").open("rb") as reader:
-        write_new(files, [("old", b"whole"), ("new", b"n")], [""], counted)
+        write_synced(files, [("old", b"whole"), ("new", b"n")], [""], counted)
         assert reader.read() == b"to", "a reader keeps what it opened"
     assert files.read("old") == b"whole"
     assert rounds == [1, 2]

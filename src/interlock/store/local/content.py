@@ -79,8 +79,8 @@ class ContentFiles:
     def _copies(self, path: str) -> Iterator[bytes]:
         """Yield what a file holds, then what its copy in the trash holds (GC-3).
 
-        Content in the trash may be written anew, so the file may be incomplete while the copy is whole. After the trash
-        the file is read again: a sweep may have moved it back, or its writer finished it, between the two reads.
+        A file that a writer has not finished hides no whole copy. After the trash the file is read again: a sweep may
+        have moved it back, or its writer finished it, between the two reads.
         """
         for place in (path, layout.trashed(path), path):
             with suppress(FileNotFoundError):
@@ -96,7 +96,7 @@ def write_durably(files: FileOps, path: str, data: bytes) -> None:
     write_together(files, [(path, data)], in_order)
 
 
-def write_new(files: FileOps, wanted: Sequence[tuple[str, bytes]], dirs: Iterable[str], sync_round: Round) -> None:
+def write_synced(files: FileOps, wanted: Sequence[tuple[str, bytes]], dirs: Iterable[str], sync_round: Round) -> None:
     """Write files, replacing those that exist, and make them and the directories durable.
 
     A new file is written under its own name, because no group refers to it yet, and synced in one round with the
@@ -111,16 +111,16 @@ def write_new(files: FileOps, wanted: Sequence[tuple[str, bytes]], dirs: Iterabl
     Raises:
         OSError: The disk failed. New files may exist, and may be incomplete.
     """
-    last = [partial(files.sync_dir, path, full=True) for path in sorted(dirs)]
-    for begin in range(0, len(wanted), CREATED_OPEN_MAX):
-        end = begin + CREATED_OPEN_MAX
-        _write_some(files, wanted[begin:end], last if end >= len(wanted) else [], sync_round)
+    *early, last = [wanted[at : at + CREATED_OPEN_MAX] for at in range(0, len(wanted), CREATED_OPEN_MAX)] or [()]
+    for batch in early:
+        _write_batch(files, batch, (), sync_round)
+    _write_batch(files, last, [partial(files.sync_dir, path, full=True) for path in sorted(dirs)], sync_round)
 
 
-def _write_some(
+def _write_batch(
     files: FileOps, wanted: Sequence[tuple[str, bytes]], others: Sequence[Callable[[], None]], sync_round: Round
 ) -> None:
-    """Write files as `write_new` does, and sync them in one round with others."""
+    """Write files as `write_synced` does, and sync them in one round with others."""
     existing = list[tuple[str, bytes]]()
     with ExitStack() as opened:
         syncs = list[Callable[[], None]]()

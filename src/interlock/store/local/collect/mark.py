@@ -140,7 +140,7 @@ def is_beginning(files: FileOps, session: SessionId) -> bool:
     A start leaves no later segment than the first. An import leaves a mark of this boot that nothing was recorded.
     """
     mark = read_mark(files, session)
-    if mark is not None and mark.is_of_this_boot and mark.manifest_bytes == 0:
+    if mark is not None and mark.has_settled_nothing:
         return True
     firsts = {name.partition("-")[0] for name in files.names(layout.events_dir(session)) if layout.is_segment(name)}
     return all(int(first) == 0 for first in firsts)

@@ -41,7 +41,7 @@ from interlock.record.content import Contents
 from interlock.record.events import Event, is_key_event
 from interlock.record.manifest import attest_history, build_group
 from interlock.store.local import layout
-from interlock.store.local.content import ContentFiles, discard, write_durably, write_new
+from interlock.store.local.content import ContentFiles, discard, write_durably, write_synced
 from interlock.store.local.files import FileOps, store_failure
 from interlock.store.local.locks import Locks, hold_if_made
 from interlock.store.local.rounds import Round, in_order
@@ -256,7 +256,7 @@ class SessionLog:
         dirs = {layout.parent(path) for path, _ in wanted} | {layout.events_dir(known.session)}
         if not known.manifest_lines:
             dirs |= {layout.session_dir(known.session), layout.SESSIONS, layout.WORKFLOWS, ""}
-        write_new(self._files, [*wanted, *segments], dirs, self._round)
+        write_synced(self._files, [*wanted, *segments], dirs, self._round)
         return [path for path, _ in wanted]
 
     @contextmanager
@@ -362,7 +362,8 @@ def cut_torn_tail(files: FileOps, session: SessionId, manifest_bytes: int, *, ha
     stat = files.stat(path)
     if stat is None:
         raise FileNotFoundError(errno.ENOENT, "the manifest is missing")
-    if stat.size != manifest_bytes:
+    has_tail = stat.size != manifest_bytes
+    if has_tail:
         files.truncate(path, manifest_bytes)
-    if has_segment or stat.size != manifest_bytes:
+    if has_tail or has_segment:
         files.sync(path, full=True)

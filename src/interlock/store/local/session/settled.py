@@ -27,6 +27,11 @@ class SettledMark:
     manifest_bytes: int | None
     is_of_this_boot: bool
 
+    @property
+    def has_settled_nothing(self) -> bool:
+        """Whether the session has no history: marks of this boot are never older than what was acknowledged."""
+        return self.is_of_this_boot and self.manifest_bytes == 0
+
 
 def missing_bytes(mark: SettledMark | None, manifest_bytes: int) -> int:
     """Return how many settled bytes the manifest lacks: they are acknowledged history (CRASH-9)."""

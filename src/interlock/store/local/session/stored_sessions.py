@@ -71,7 +71,7 @@ class StoredSessions:
         settled = -1 if mark is None or mark.manifest_bytes is None else mark.manifest_bytes
         if stat is None or not stat.size:
             return LogVersion((0, 0, 0.0, settled)) if is_lost(self._files, session, mark) else None
-        if mark is not None and mark.is_of_this_boot and not settled:
+        if mark is not None and mark.has_settled_nothing:
             return None
         return LogVersion((stat.size, stat.inode, stat.modified_s, settled))
 
