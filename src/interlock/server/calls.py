@@ -26,13 +26,14 @@ from interlock.kernel.budgets import (
     CHECK_POLL_S,
     CLIENT_NAME_BYTES_MAX,
     CLIENT_VERSION_BYTES_MAX,
-    WORKER_THREADS_MAX,
 )
+from interlock.kernel.budgets.threads import WORKER_THREADS_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import ErrorCode, Refusal, RetryKind
 from interlock.kernel.frozen import replace
 from interlock.kernel.ids import SessionId
 from interlock.kernel.text import one_line
+from interlock.kernel.turns import computing
 from interlock.record.events import Actor
 from interlock.server.apps.extension import shows_pages
 from interlock.server.arguments import parse_arguments
@@ -167,7 +168,8 @@ def waits_for_check(outcome: Outcome, ack_token: Json) -> bool:
 def run_call(ports: Ports, call: Call) -> Outcome:
     """Run a call. An expected failure becomes a refusal."""
     try:
-        return call.run(ports)
+        with computing():
+            return call.run(ports)
     except EXPECTED_ERRORS as error:
         _log.warning("%s", error)
         return refusal_of(error)

@@ -8,6 +8,7 @@ import anyio.to_thread
 from mcp import types
 from mcp.shared.exceptions import MCPError
 
+from interlock.kernel.turns import computing
 from interlock.service.failures import EXPECTED_ERRORS, refusal_of
 
 _Found = TypeVar("_Found")
@@ -21,7 +22,7 @@ async def run_read(read: Callable[[], _Found]) -> _Found:
         MCPError: The read raised one, or it failed: then with the reason, but without the text of the exception.
     """
     try:
-        return await anyio.to_thread.run_sync(read)
+        return await anyio.to_thread.run_sync(_in_turn, read)
     except MCPError:
         raise
     except EXPECTED_ERRORS as error:
@@ -34,3 +35,8 @@ async def run_read(read: Callable[[], _Found]) -> _Found:
             types.INTERNAL_ERROR,
             "This failed because of a bug in Interlock. The server's log (stderr) has the details.",
         ) from error
+
+
+def _in_turn(read: Callable[[], _Found]) -> _Found:
+    with computing():
+        return read()

@@ -19,6 +19,7 @@ from interlock.kernel.budgets.workflow import (
     TREE_STATUS_BYTES_MAX,
 )
 from interlock.kernel.ids import Digest
+from interlock.kernel.turns import waiting
 from interlock.store.ports.workspace import NO_TREE, WorkTree
 from interlock.store.regular_file import read_regular
 
@@ -38,7 +39,8 @@ def read_tree(directory: Path) -> WorkTree:
     root = _root_above(directory)
     if root is None:
         return NO_TREE
-    status = _status(root)
+    with waiting():
+        status = _status(root)
     if status is None:
         return WorkTree(root=str(root))
     records = status.split(b"\0")

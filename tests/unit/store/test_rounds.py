@@ -5,6 +5,7 @@ from functools import partial
 
 import pytest
 
+from interlock.kernel.turns import TURNS, computing
 from interlock.store.local.rounds import BySpeed, at_once
 
 
@@ -72,3 +73,22 @@ def test_the_error_of_a_round_one_after_another_is_that_of_the_call() -> None:
 
     with pytest.raises(OSError, match="made to fail"):
         BySpeed()([fail])
+
+
+@pytest.mark.inv("SRV-18")
+def test_others_compute_while_a_round_waits_for_the_disk() -> None:
+    found = list[bool]()
+
+    def compute() -> None:
+        found.append(TURNS.take() and TURNS.give())
+
+    def sync() -> None:
+        thread = threading.Thread(target=compute, daemon=True)
+        thread.start()
+        thread.join(10)
+
+    with computing():
+        BySpeed()([sync])
+        assert TURNS.give(), "after the round it goes on in its turn"
+        TURNS.take()
+    assert found == [True]

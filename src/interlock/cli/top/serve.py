@@ -111,13 +111,15 @@ def serve(loaded: Loaded, front: "Front | None" = None) -> int:
     """Serve until the client disconnects or a signal arrives; return the exit code."""
     import anyio  # noqa: PLC0415 — see `load`
 
+    from interlock.server.transport.loop import new_event_loop  # noqa: PLC0415 — as above
     from interlock.server.transport.stdio import serve_stdio  # noqa: PLC0415 — as above
 
     # Everything that exists now lives as long as the process; collections need not search it.
     gc.freeze()
     gc.enable()
     try:
-        return anyio.run(partial(serve_stdio, loaded.server, front=front))
+        serving = partial(serve_stdio, loaded.server, front=front)
+        return anyio.run(serving, backend_options={"loop_factory": new_event_loop})
     finally:
         loaded.ports.outbox.close()
         if loaded.ports.late_summaries is not None:

@@ -142,8 +142,6 @@ SWEEP_LOCK_WAIT_MS_MAX = 50
 """How long a sweep waits for a session's lock before it leaves the session to the next sweep: writers have priority."""
 FREE_BYTES_MIN = 100_000_000
 """Free space below which `doctor` warns: a day of work still fits, so there is time to act."""
-WORKER_THREADS_MAX = 8
-"""Concurrent calls in one server that use the disk."""
 LOCK_POLL_S_MIN = 0.001
 """The shortest pause between two attempts to lock: long enough to let the holder work."""
 LOCK_POLL_S_MAX = 0.005
@@ -290,12 +288,8 @@ QUERY_BYTES_MAX = 1 * KIB
 """A query of `resume_session`: a few words."""
 DERIVED_IDS_KEPT_MAX = 4096
 """Derived ids that are remembered: one call derives the ids of its node several times."""
-SYNC_THREADS_MAX = 8
-"""Threads that wait for the disk: an append has at most a few syncs in one round, and a few appends run at once."""
 CREATED_OPEN_MAX = 64
 """New files of one append that are open at once: each is open from when it is created until it is synced."""
-SLOW_SYNC_S = 0.002
-"""From this on, the syncs of one round are made at the same time: handing one to a thread costs 0.1 to 0.3 ms."""
 SUMMARY_DELAY_S = 0.5
 """Seconds after an append until its summary is cached: several appends of a second cost one summary."""
 SUMMARY_FLUSH_S = 2.0

@@ -5,7 +5,8 @@ from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING, TypeAlias
 
-from interlock.kernel.budgets import SLOW_SYNC_S, SYNC_THREADS_MAX
+from interlock.kernel.budgets.threads import SLOW_SYNC_S, SYNC_THREADS_MAX
+from interlock.kernel.turns import waiting
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
@@ -56,7 +57,8 @@ class BySpeed:
             call()
             taken.append(self._now_s() - began)
 
-        (at_once if self._is_slow else in_order)([partial(timed, call) for call in calls])
+        with waiting():
+            (at_once if self._is_slow else in_order)([partial(timed, call) for call in calls])
         self._is_slow = min(taken, default=0.0) >= SLOW_SYNC_S
 
 

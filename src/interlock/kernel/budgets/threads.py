@@ -1,0 +1,10 @@
+"""Limits of the threads of a process, each with its reason and its unit, as in `budgets`."""
+
+WORKER_THREADS_MAX = 8
+"""Concurrent calls in one server that use the disk."""
+SYNC_THREADS_MAX = 8
+"""Threads that wait for the disk: an append has at most a few syncs in one round, and a few appends run at once."""
+SLOW_SYNC_S = 0.002
+"""From this on, the syncs of one round are made at the same time: handing one to a thread costs 0.1 to 0.3 ms."""
+TURN_S_MAX = 0.02
+"""From this on, a thread that computes keeps no other waiting: most calls compute for a few milliseconds at a time."""
