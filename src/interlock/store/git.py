@@ -5,8 +5,10 @@ git only if the files that name the branch and the commit changed.
 """
 
 import os
+import stat
 import subprocess
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
 from interlock.kernel.budgets import GIT_POSITION_BYTES_MAX, GIT_SECONDS_MAX, WORKSPACES_KEPT_MAX
@@ -111,13 +113,22 @@ def _find_git_dir(workspace: Path) -> Path | None:
     named = os.environ.get("GIT_DIR")
     if named:
         return workspace / named
-    for place in (workspace, *workspace.parents):
-        found = place / ".git"
-        if found.is_dir():
-            return found
-        if found.is_file():
-            return place / _read_line(found).removeprefix("gitdir: ")
+    for found in _git_names(workspace):
+        try:
+            mode = os.stat(found).st_mode  # noqa: PTH116 — each advance asks, and a path costs more than the call
+        except (OSError, ValueError):
+            continue
+        if stat.S_ISDIR(mode):
+            return Path(found)
+        if stat.S_ISREG(mode):
+            return Path(found).parent / _read_line(Path(found)).removeprefix("gitdir: ")
     return None
+
+
+@lru_cache(WORKSPACES_KEPT_MAX)
+def _git_names(workspace: Path) -> tuple[str, ...]:
+    """Return where the git directory of a workspace can be, nearest first."""
+    return tuple(str(place / ".git") for place in (workspace, *workspace.parents))
 
 
 def _read_line(path: Path) -> str:
