@@ -14,8 +14,8 @@ class Turns:
     """One turn to compute, which one thread has at a time.
 
     It protects no data: to compute without the turn is only slower. A thread that has had the turn for `TURN_S_MAX`
-    keeps nobody waiting any more; the others compute beside it, as if there were no turns. So no thread can hold up
-    the process, whatever it does in its turn.
+    keeps nobody waiting any more; the others compute at the same time, as if there were no turns. So no thread can
+    hold up the process, whatever it does in its turn.
     """
 
     def __init__(self) -> None:
@@ -25,7 +25,7 @@ class Turns:
         self._overdue: int | None = None
 
     def take(self) -> bool:
-        """Wait for the turn; return False if this thread has it already, or goes on without it."""
+        """Wait for the turn; return False if this thread has it already, or continues without it."""
         me = threading.get_ident()
         if self._holder == me:
             return False

@@ -90,7 +90,7 @@ def test_an_error_ends_a_turn() -> None:
 def test_a_thread_that_computes_for_long_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     turns = Turns()
     with Computing(turns):
-        assert not elsewhere(turns.take), "after a while it goes on without the turn"
+        assert not elsewhere(turns.take), "after a while it continues without the turn"
         # Only the first one waits for that long.
         monkeypatch.setattr("interlock.kernel.turns.TURN_S_MAX", 10 * PATIENCE_S)
         assert not elsewhere(turns.take)

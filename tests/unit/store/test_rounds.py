@@ -89,6 +89,6 @@ def test_others_compute_while_a_round_waits_for_the_disk() -> None:
 
     with computing():
         BySpeed()([sync])
-        assert TURNS.give(), "after the round it goes on in its turn"
+        assert TURNS.give(), "after the round it continues in its turn"
         TURNS.take()
     assert found == [True]
