@@ -5,7 +5,8 @@ that compute at the same time wake each other dozens of times in one call of a t
 """
 
 import threading
-from types import TracebackType
+from collections.abc import Generator
+from contextlib import contextmanager
 
 from interlock.kernel.budgets.threads import TURN_S_MAX
 
@@ -47,50 +48,26 @@ class Turns:
         self._lock.release()
         return True
 
+    @contextmanager
+    def computing(self) -> Generator[None, None, None]:
+        """Compute in the turn of this thread for as long as the block runs."""
+        has_taken = self.take()
+        try:
+            yield
+        finally:
+            if has_taken:
+                self.give()
 
-class Computing:
-    """A block of code that computes in its turn."""
-
-    def __init__(self, turns: Turns) -> None:
-        self._turns = turns
-        self._has_taken = False
-
-    def __enter__(self) -> None:
-        self._has_taken = self._turns.take()
-
-    def __exit__(
-        self, exc_type: type[BaseException] | None, exc_val: BaseException | None, exc_tb: TracebackType | None
-    ) -> None:
-        if self._has_taken:
-            self._turns.give()
-
-
-class Waiting:
-    """A block of code that waits. If the thread has the turn, others have it meanwhile."""
-
-    def __init__(self, turns: Turns) -> None:
-        self._turns = turns
-        self._has_given = False
-
-    def __enter__(self) -> None:
-        self._has_given = self._turns.give()
-
-    def __exit__(
-        self, exc_type: type[BaseException] | None, exc_val: BaseException | None, exc_tb: TracebackType | None
-    ) -> None:
-        if self._has_given:
-            self._turns.take()
+    @contextmanager
+    def waiting(self) -> Generator[None, None, None]:
+        """Let others compute while the block waits, for a disk or a lock for example, if this thread has the turn."""
+        has_given = self.give()
+        try:
+            yield
+        finally:
+            if has_given:
+                self.take()
 
 
 TURNS = Turns()
 """The turns of this process: there is one interpreter."""
-
-
-def computing() -> Computing:
-    """Return a block that computes in its turn."""
-    return Computing(TURNS)
-
-
-def waiting() -> Waiting:
-    """Return a block that waits for something else than the processor."""
-    return Waiting(TURNS)

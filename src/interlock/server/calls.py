@@ -33,7 +33,7 @@ from interlock.kernel.errors import ErrorCode, Refusal, RetryKind
 from interlock.kernel.frozen import replace
 from interlock.kernel.ids import SessionId
 from interlock.kernel.text import one_line
-from interlock.kernel.turns import computing
+from interlock.kernel.turns import TURNS
 from interlock.record.events import Actor
 from interlock.server.apps.extension import shows_pages
 from interlock.server.arguments import parse_arguments
@@ -168,7 +168,7 @@ def waits_for_check(outcome: Outcome, ack_token: Json) -> bool:
 def run_call(ports: Ports, call: Call) -> Outcome:
     """Run a call. An expected failure becomes a refusal."""
     try:
-        with computing():
+        with TURNS.computing():
             return call.run(ports)
     except EXPECTED_ERRORS as error:
         _log.warning("%s", error)

@@ -8,7 +8,7 @@ import anyio.to_thread
 from mcp import types
 from mcp.shared.exceptions import MCPError
 
-from interlock.kernel.turns import computing
+from interlock.kernel.turns import TURNS
 from interlock.service.failures import EXPECTED_ERRORS, refusal_of
 
 _Found = TypeVar("_Found")
@@ -38,5 +38,5 @@ async def run_read(read: Callable[[], _Found]) -> _Found:
 
 
 def _in_turn(read: Callable[[], _Found]) -> _Found:
-    with computing():
+    with TURNS.computing():
         return read()

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from interlock.kernel.budgets import GIT_POSITION_BYTES_MAX, GIT_SECONDS_MAX, WORKSPACES_KEPT_MAX
 from interlock.kernel.frozen import frozen
-from interlock.kernel.turns import waiting
+from interlock.kernel.turns import TURNS
 from interlock.store.ports.workspace import NOWHERE, GitAnchors
 from interlock.store.regular_file import read_regular
 
@@ -49,7 +49,7 @@ class GitObserver:
             return NOWHERE
         # The files are read first: a change while git runs is noticed by the next look.
         files = _read_position_files(workspace)
-        with waiting():
+        with TURNS.waiting():
             found = git_anchors(workspace)
         if len(self._last) >= WORKSPACES_KEPT_MAX:
             self._last.clear()

@@ -19,7 +19,7 @@ from interlock.kernel.budgets.workflow import (
     TREE_STATUS_BYTES_MAX,
 )
 from interlock.kernel.ids import Digest
-from interlock.kernel.turns import waiting
+from interlock.kernel.turns import TURNS
 from interlock.store.ports.workspace import NO_TREE, WorkTree
 from interlock.store.regular_file import read_regular
 
@@ -39,7 +39,7 @@ def read_tree(directory: Path) -> WorkTree:
     root = _root_above(directory)
     if root is None:
         return NO_TREE
-    with waiting():
+    with TURNS.waiting():
         status = _status(root)
     if status is None:
         return WorkTree(root=str(root))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from interlock.kernel.budgets.threads import TURN_S_MAX
-from interlock.kernel.turns import Computing, Turns, Waiting
+from interlock.kernel.turns import Turns
 
 pytestmark = pytest.mark.inv("SRV-18")
 PATIENCE_S = 10
@@ -41,7 +41,7 @@ def test_the_next_thread_computes_when_the_turn_is_given(monkeypatch: pytest.Mon
     assert turns.take()
 
     def compute() -> None:
-        with Computing(turns):
+        with turns.computing():
             order.append("the other")
 
     other = in_thread(compute)
@@ -54,8 +54,8 @@ def test_the_next_thread_computes_when_the_turn_is_given(monkeypatch: pytest.Mon
 
 def test_a_thread_that_waits_lets_others_compute_and_has_the_turn_afterwards() -> None:
     turns = Turns()
-    with Computing(turns):
-        with Waiting(turns):
+    with turns.computing():
+        with turns.waiting():
             assert elsewhere(lambda: try_it(turns))
         assert has_turn(turns)
     assert not turns.give()
@@ -63,8 +63,8 @@ def test_a_thread_that_waits_lets_others_compute_and_has_the_turn_afterwards() -
 
 def test_a_block_within_a_block_keeps_the_turn_until_the_outer_one_ends() -> None:
     turns = Turns()
-    with Computing(turns):
-        with Computing(turns):
+    with turns.computing():
+        with turns.computing():
             assert has_turn(turns)
         assert has_turn(turns)
     assert elsewhere(lambda: try_it(turns))
@@ -72,24 +72,24 @@ def test_a_block_within_a_block_keeps_the_turn_until_the_outer_one_ends() -> Non
 
 def test_a_thread_without_the_turn_gives_nothing_away() -> None:
     turns = Turns()
-    with Computing(turns):
+    with turns.computing():
         assert not elsewhere(turns.give)
         assert has_turn(turns)
-    with Waiting(turns):
+    with turns.waiting():
         assert elsewhere(lambda: try_it(turns))
     assert not turns.give(), "who waits without the turn has none afterwards"
 
 
 def test_an_error_ends_a_turn() -> None:
     turns = Turns()
-    with pytest.raises(ZeroDivisionError), Computing(turns):
+    with pytest.raises(ZeroDivisionError), turns.computing():
         raise ZeroDivisionError
     assert elsewhere(lambda: try_it(turns))
 
 
 def test_a_thread_that_computes_for_long_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     turns = Turns()
-    with Computing(turns):
+    with turns.computing():
         assert not elsewhere(turns.take), "after a while it continues without the turn"
         # Only the first one waits for that long.
         monkeypatch.setattr("interlock.kernel.turns.TURN_S_MAX", 10 * PATIENCE_S)
@@ -99,10 +99,10 @@ def test_a_thread_that_computes_for_long_keeps_nobody_waiting(monkeypatch: pytes
 
 def test_after_a_long_turn_threads_compute_by_turns_again() -> None:
     turns = Turns()
-    with Computing(turns):
+    with turns.computing():
         assert not elsewhere(turns.take)
     assert elsewhere(lambda: try_it(turns))
-    with Computing(turns):
+    with turns.computing():
         assert has_turn(turns)
 
 
@@ -112,11 +112,11 @@ def test_of_many_threads_one_computes_at_a_time(monkeypatch: pytest.MonkeyPatch)
 
     def work() -> None:
         for _ in range(50):
-            with Computing(turns):
+            with turns.computing():
                 inside.append(1)
                 most.append(len(inside))
                 inside.pop()
-                with Waiting(turns):
+                with turns.waiting():
                     pass
                 inside.append(1)
                 most.append(len(inside))

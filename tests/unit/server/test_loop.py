@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from interlock.kernel.turns import TURNS, computing
+from interlock.kernel.turns import TURNS
 from interlock.server.transport.loop import new_event_loop
 
 pytestmark = [
@@ -25,7 +25,7 @@ def test_a_loop_computes_in_its_turn_and_waits_without_it() -> None:
         loop = asyncio.get_running_loop()
 
         def compute() -> None:
-            with computing():
+            with TURNS.computing():
                 found.append(TURNS.give() and TURNS.take())
             loop.call_soon_threadsafe(done.set)
 
@@ -42,7 +42,7 @@ def test_what_comes_for_the_loop_is_served_while_another_thread_computes_for_lon
     is_over = threading.Event()
 
     def compute() -> None:
-        with computing():
+        with TURNS.computing():
             is_over.wait(PATIENCE_S)
 
     async def play() -> int:

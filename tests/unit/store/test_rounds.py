@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from interlock.kernel.turns import TURNS, computing
+from interlock.kernel.turns import TURNS
 from interlock.store.local.rounds import BySpeed, at_once
 
 
@@ -87,7 +87,7 @@ def test_others_compute_while_a_round_waits_for_the_disk() -> None:
         thread.start()
         thread.join(10)
 
-    with computing():
+    with TURNS.computing():
         BySpeed()([sync])
         assert TURNS.give(), "after the round it continues in its turn"
         TURNS.take()

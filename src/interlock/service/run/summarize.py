@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from interlock.kernel.budgets import SUMMARY_DELAY_S, SUMMARY_FLUSH_S
 from interlock.kernel.ids import SessionId
-from interlock.kernel.turns import computing
+from interlock.kernel.turns import TURNS
 from interlock.record.content import collect_references
 from interlock.record.events import Event
 from interlock.service.run.context import RunContext, load_run_context
@@ -168,7 +168,7 @@ class LateSummaries:
 
     def _write(self, session: SessionId) -> None:
         try:
-            with computing():
+            with TURNS.computing():
                 self.write(session)
         except Exception:  # noqa: BLE001 — an optional cache must not end the thread
             _log.debug("no summary of %s was cached", session, exc_info=True)

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from interlock.kernel.budgets import LOCK_POLL_S_MAX, LOCK_POLL_S_MIN, LOCK_WAIT_MS_MAX
 from interlock.kernel.ids import SessionId
-from interlock.kernel.turns import waiting
+from interlock.kernel.turns import TURNS
 from interlock.store.local import layout
 from interlock.store.local.files import FileOps
 from interlock.store.lock_wait import wait_window
@@ -151,7 +151,7 @@ def _lock(handle: int, until_s: float) -> bool:
     while not lock_descriptor(handle, blocking=False):
         if time.monotonic() >= until_s:
             return False
-        with waiting():
+        with TURNS.waiting():
             time.sleep(random.uniform(LOCK_POLL_S_MIN, LOCK_POLL_S_MAX))  # noqa: S311 — jitter, not a secret
     return True
 

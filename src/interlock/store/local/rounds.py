@@ -6,7 +6,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from interlock.kernel.budgets.threads import SLOW_SYNC_S, SYNC_THREADS_MAX
-from interlock.kernel.turns import waiting
+from interlock.kernel.turns import TURNS
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
@@ -57,7 +57,7 @@ class BySpeed:
             call()
             taken.append(self._now_s() - began)
 
-        with waiting():
+        with TURNS.waiting():
             (at_once if self._is_slow else in_order)([partial(timed, call) for call in calls])
         self._is_slow = min(taken, default=0.0) >= SLOW_SYNC_S
 
