@@ -1,4 +1,4 @@
-"""A server with three tools, served by our transport: what the transport tests talk to."""
+"""A server with four tools, served by our transport: what the transport tests talk to."""
 
 import asyncio
 import os
@@ -6,25 +6,26 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import anyio
 from anyio import to_thread
 from mcp import types
-from mcp.server.context import ServerRequestContext
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
 
 from interlock.server.transport.stdio import serve_stdio
 
-Context = ServerRequestContext[object, object]
-NAMES = ("echo", "slow", "park")
+Context = ServerRequestContext[Any, Any]
+NAMES = ("echo", "slow", "park", "report")
 
 
 async def list_tools(_context: Context, _params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
     return types.ListToolsResult(tools=[types.Tool(name=name, input_schema={"type": "object"}) for name in NAMES])
 
 
-async def call_tool(_context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
+async def call_tool(context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
     arguments, text = params.arguments or {}, "never"
     match params.name:
         case "echo":
@@ -33,6 +34,9 @@ async def call_tool(_context: Context, params: types.CallToolRequestParams) -> t
             port, marker = int(arguments["port"]), Path(arguments["marker"])
             for _ in range(arguments["gates"]):
                 text = await to_thread.run_sync(pass_gate, port, marker, abandon_on_cancel=False)
+        case "report":
+            await context.session.report_progress(0.5, message="half")
+            text = "reported"
         case _:
             await anyio.sleep_forever()
     return types.CallToolResult(content=[types.TextContent(text=text)])
@@ -60,13 +64,22 @@ def say_closing() -> None:
     os.write(2, b"closing\n")
 
 
+async def say_call(ctx: Context, call_next: CallNext) -> HandlerResult:
+    """Write a line to stderr for each call that the SDK is given."""
+    if ctx.method == "tools/call":
+        os.write(2, b"through the SDK\n")
+    return await call_next(ctx)
+
+
 async def main() -> int:
-    server = Server(
+    server: Server[Any] = Server(
         "echo",
         on_list_tools=list_tools,
         on_call_tool=call_tool,
         on_subscriptions_listen=ListenHandler(InMemorySubscriptionBus()),
     )
+    if "--say-calls" in sys.argv:
+        server.middleware.append(say_call)
     return await serve_stdio(server, on_closing=say_closing if "--say-closing" in sys.argv else None)
 
 

@@ -103,6 +103,12 @@ class Served:
             assert self.answer()["result"]["protocolVersion"] == HELLO["protocolVersion"]
             self.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
 
+    def accept(self, era: str, calls: int) -> None:
+        """Let the server answer a number of calls, after which it knows this client."""
+        for at in range(100, 100 + calls):
+            self.send(in_era(era, call(at, "echo", text="before")))
+            assert self.answer()["id"] == at
+
     def answer(self) -> Json:
         return json.loads(self.answers.line())
 
@@ -177,7 +183,7 @@ async def test_the_sdk_client_is_served_in_both_eras(mode: str, version: str) ->
     parameters = StdioServerParameters(command=COMMAND[0], args=COMMAND[1:])
     async with Client(parameters, mode=mode) as client:
         assert client.protocol_version == version
-        assert [tool.name for tool in (await client.list_tools()).tools] == ["echo", "slow", "park"]
+        assert [tool.name for tool in (await client.list_tools()).tools] == ["echo", "slow", "park", "report"]
         for text in ("a", "ä\u2028\N{GRINNING FACE}", "long " * 100_000):
             result = await client.call_tool("echo", {"text": text})
             assert [block.model_dump()["text"] for block in result.content] == [text]
@@ -277,10 +283,12 @@ def test_an_idle_server_ends_at_once_and_quietly(
     assert (served.answers.rest(), served.errors.rest()) == (b"", b"closing\n")
 
 
+@pytest.mark.parametrize("before", [0, 1])
 @pytest.mark.parametrize("end", ENDS)
 def test_a_call_in_a_worker_thread_finishes_and_is_answered(
-    served: Served, gate: Gate, end: str | signal.Signals
+    served: Served, gate: Gate, end: str | signal.Signals, before: int
 ) -> None:
+    served.accept("modern", before)
     served.send(gate.call(1, gates=2))
     gate.await_arrival()
     served.end(end)
@@ -294,12 +302,13 @@ def test_a_call_in_a_worker_thread_finishes_and_is_answered(
     assert (served.answers.rest(), served.errors.rest()) == (b"", b"")
 
 
-@pytest.mark.parametrize("era", ERAS)
+@pytest.mark.parametrize(("era", "before"), [("modern", 0), ("legacy", 0), ("modern", 1), ("legacy", 1)])
 @pytest.mark.parametrize("end", ENDS)
 def test_a_call_in_a_worker_thread_outlives_the_patience_for_those_that_wait(
-    served: Served, gate: Gate, end: str | signal.Signals, era: str
+    served: Served, gate: Gate, end: str | signal.Signals, era: str, before: int
 ) -> None:
     served.open(era)
+    served.accept(era, before)
     served.send(in_era(era, gate.call(1)), in_era(era, call(2, "park")))
     gate.await_arrival()
     served.end(end)
@@ -349,7 +358,9 @@ def test_open_subscriptions_count_as_answered(served: Served) -> None:
     assert (served.exit_code(), served.errors.rest()) == (0, b"closing\n")
 
 
-def test_cancelled_calls_are_not_answered_and_count_as_answered(served: Served) -> None:
+@pytest.mark.parametrize("before", [0, 1])
+def test_cancelled_calls_are_not_answered_and_count_as_answered(served: Served, before: int) -> None:
+    served.accept("modern", before)
     for at in range(UNANSWERED_MAX):
         cancelled = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": at}}
         served.send(call(at, "park"), cancelled)

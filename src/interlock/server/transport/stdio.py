@@ -37,6 +37,7 @@ from mcp_types import (
 
 from interlock.kernel.budgets import DRAIN_SECONDS_MAX, UNANSWERED_MAX
 from interlock.server.transport.descriptors import claim_descriptors
+from interlock.server.transport.direct import DirectCalls
 from interlock.server.transport.front import Front
 from interlock.server.transport.input import open_input
 from interlock.server.transport.lines import LineSplitter, Message, Reject, Skip, judge_line
@@ -74,7 +75,7 @@ async def serve_stdio(
     """
     source, sink = (front.source, front.sink) if front is not None else claim_descriptors()
     output = Output(sink)
-    connection = _Connection(source, output, on_closing, front.answered if front is not None else {})
+    connection = _Connection(server, source, output, on_closing, front.answered if front is not None else {})
     with _closing_on_signals(connection.close_soon, front):
         output.start(on_broken=connection.end_soon, on_drained=connection.read_on_soon)
         connection.start(front)
@@ -82,6 +83,7 @@ async def serve_stdio(
             await server.run(connection.messages, connection, server.create_initialization_options())
         finally:
             connection.end()
+            await connection.direct.end()
             output.finish()
     if output.failure is not None:
         _log.error("stdout cannot be written: %s", output.failure.strerror)
@@ -96,8 +98,14 @@ class _Connection:
     """
 
     def __init__(
-        self, source: int, output: Output, on_closing: Callable[[], None] | None, answered: Mapping[RequestId, bytes]
+        self,
+        server: Server[Any],
+        source: int,
+        output: Output,
+        on_closing: Callable[[], None] | None,
+        answered: Mapping[RequestId, bytes],
     ) -> None:
+        self.direct = DirectCalls(server, self._send, self._settle)
         self._answered = dict(answered)
         self._replayed = set(answered)
         self._loop = asyncio.get_running_loop()
@@ -144,7 +152,9 @@ class _Connection:
 
         It never awaits, so the answer of a cancelled task in a worker thread is still written.
         """
-        message = item.message
+        self._send(item.message)
+
+    def _send(self, message: JSONRPCMessage) -> None:
         if isinstance(message, JSONRPCResponse | JSONRPCError) and message.id in self._answered:
             self._compare(message, self._answered.pop(message.id))
             return
@@ -221,13 +231,17 @@ class _Connection:
             metadata = ServerMessageMetadata(on_request_unanswered=partial(self._forget_answered, message.id))
             self._feed.send_nowait(SessionMessage(message, metadata))
             return
-        if isinstance(message, JSONRPCNotification) and self._cancels_answered(message):
+        if isinstance(message, JSONRPCNotification) and (
+            self._cancels_answered(message) or self.direct.cancel(message)
+        ):
             return
         if isinstance(message, JSONRPCResponse | JSONRPCError) and message.id is not None:
             self._asked.discard(coerce_request_id(message.id))
         # A subscription is answered when it ends, so waiting for its answer would delay every exit.
         if isinstance(message, JSONRPCRequest) and message.method != _ENDLESS_METHOD:
             self._unanswered.add(message.id)
+            if message.id not in self._answered and self.direct.begin(message):
+                return
             metadata = ServerMessageMetadata(on_request_unanswered=partial(self._settle_unanswered, message.id))
         self._feed.send_nowait(SessionMessage(message, metadata))
 
@@ -257,6 +271,7 @@ class _Connection:
 
     def _settle(self, request: RequestId) -> None:
         self._unanswered.discard(request)
+        self.direct.forget(request)
         if self._is_closing:
             self._drain()
         else:

@@ -1,0 +1,122 @@
+"""Calls that do not pass the SDK's dispatcher, over real pipes: no client can tell them from those that do."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from tests.e2e.test_stdio_transport import ENVELOPE, ERAS, Json, Served, call, in_era, serving, text_of
+
+pytestmark = [
+    pytest.mark.skipif(sys.platform == "win32", reason="waits on pipes with select"),
+    pytest.mark.inv("SRV-19"),
+]
+THROUGH = b"through the SDK"
+VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28")
+CALLS: dict[str, Json] = {
+    "an answer": {"name": "list_workflows", "arguments": {}},
+    "an answer without arguments": {"name": "list_workflows"},
+    "a refusal": {"name": "inspect_workflow", "arguments": {"workflowId": "test.none"}},
+    "a refusal of arguments": {"name": "continue_workflow", "arguments": {"ackToken": 3}},
+    "an unknown tool": {"name": "no_such_tool", "arguments": {}},
+    "a start with a link": {
+        "name": "start_workflow",
+        "arguments": {"workflowId": "wr.quick_task", "goal": "Two words."},
+    },
+}
+
+
+@pytest.fixture
+def saying() -> Iterator[Served]:
+    with serving("--say-calls") as server:
+        yield server
+
+
+def with_id(identity: int, params: Json) -> Json:
+    return {"jsonrpc": "2.0", "id": identity, "method": "tools/call", "params": params}
+
+
+def opened(server: Served, version: str) -> Json:
+    """Shake hands in this version, if it does that; return what each request then has to carry."""
+    if version == VERSIONS[-1]:
+        return {"_meta": ENVELOPE}
+    hello = {"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+    server.send({"jsonrpc": "2.0", "id": 90, "method": "initialize", "params": hello})
+    assert server.answer()["result"]["protocolVersion"] == version
+    server.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
+    return {}
+
+
+def shape(value: Any) -> Any:
+    """Return a JSON value with the names of its members, in which texts with random parts are left out."""
+    if isinstance(value, dict):
+        return {name: shape(item) for name, item in cast("Json", value).items()}
+    if isinstance(value, list):
+        return [shape(item) for item in cast("list[Any]", value)]
+    return type(value).__name__ if isinstance(value, str) else value
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_an_answer_equals_that_of_the_sdk_in_each_version(version: str, tmp_path: Path) -> None:
+    places = ["--data-dir", str(tmp_path / "data"), "--workspace", str(tmp_path)]
+    with serving(command=[sys.executable, "-m", "interlock", "serve", *places]) as server:
+        envelope = opened(server, version)
+        server.send(with_id(1, CALLS["an answer"] | envelope))
+        server.answer()
+        for name, params in CALLS.items():
+            # The SDK ignores a parameter that it does not know, and only it decides what to ignore.
+            found = list[Json]()
+            for more in ({}, {"unknown": True}):
+                server.send(with_id(7, params | envelope | more))
+                found.append(server.answer())
+            direct, through = found
+            if name == "a start with a link":
+                direct, through = shape(direct), shape(through)
+            assert direct == through, name
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_only_the_first_call_of_a_client_passes_the_sdk(saying: Served, era: str) -> None:
+    saying.open(era)
+    saying.accept(era, 4)
+    saying.end("end of input")
+    assert (saying.exit_code(), saying.errors.rest().splitlines()) == (0, [THROUGH])
+
+
+@pytest.mark.parametrize(
+    ("changed", "code"),
+    [
+        ({"io.modelcontextprotocol/protocolVersion": "2031-01-01"}, -32022),
+        ({"io.modelcontextprotocol/clientCapabilities": None}, -32602),
+        ({"progressToken": []}, -32602),
+    ],
+)
+def test_what_the_sdk_refuses_is_refused_after_an_accepted_call(saying: Served, changed: Json, code: int) -> None:
+    saying.accept("modern", 2)
+    saying.send(with_id(1, {"name": "echo", "arguments": {"text": "a"}, "_meta": ENVELOPE | changed}))
+    assert saying.answer()["error"]["code"] == code
+
+
+def test_a_client_that_declares_something_else_passes_the_sdk_again(saying: Served) -> None:
+    saying.accept("modern", 2)
+    other: Json = ENVELOPE | {"io.modelcontextprotocol/clientCapabilities": {"roots": {}}}
+    for at in range(2):
+        saying.send(with_id(at, {"name": "echo", "arguments": {"text": "a"}, "_meta": other}))
+        assert text_of(saying.answer()) == "a"
+    saying.end("end of input")
+    assert (saying.exit_code(), saying.errors.rest().splitlines()) == (0, [THROUGH, THROUGH])
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_progress_reaches_a_client_that_asked_for_it_and_no_other(saying: Served, era: str) -> None:
+    saying.open(era)
+    saying.accept(era, 1)
+    asking = in_era(era, call(1, "report"))
+    asking["params"]["_meta"] = {**asking["params"].get("_meta", {}), "progressToken": "p"}
+    saying.send(asking, in_era(era, call(2, "report")))
+    progress = {"progressToken": "p", "progress": 0.5, "message": "half"}
+    found = [saying.answer() for _ in range(3)]
+    assert [one["params"] for one in found if "method" in one] == [progress]
+    assert found[0]["method"] == "notifications/progress"
+    assert [one["id"] for one in found if "result" in one] == [1, 2]
