@@ -139,11 +139,14 @@ class LateSummaries:
     def offer(self, session: SessionId) -> None:
         """Take a session that was appended to. Returns at once."""
         with self._changed:
+            begins_batch = not self._due
             self._due.add(session)
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, daemon=True, name="interlock-summaries")
                 self._thread.start()
-            self._changed.notify()
+            if begins_batch:
+                # Later offers find the thread waiting for the end of the delay: waking it would only cost time.
+                self._changed.notify()
 
     def close(self) -> None:
         """Write what is due, but wait for it only a short time: a summary is optional."""
