@@ -8,15 +8,15 @@ import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from interlock.kernel.budgets.threads import TURN_S_MAX
+from interlock.kernel.budgets.threads import TURN_S_MAX, TURNS_WAITED_MAX
 
 
 class Turns:
     """One turn to compute, which one thread has at a time.
 
     It protects no data: to compute without the turn is only slower. A thread that has had the turn for `TURN_S_MAX`
-    keeps nobody waiting any more; the others compute at the same time, as if there were no turns. So no thread can
-    hold up the process, whatever it does in its turn.
+    keeps nobody waiting any more; the others compute at the same time, as if there were no turns. Nobody waits for
+    more than `TURNS_WAITED_MAX` turns. So no thread can hold up another for long, whatever it does in its turns.
     """
 
     def __init__(self) -> None:
@@ -30,15 +30,16 @@ class Turns:
         me = threading.get_ident()
         if self._holder == me:
             return False
-        number = self._number
-        while not self._lock.acquire(timeout=0 if number == self._overdue else TURN_S_MAX):
+        for _ in range(TURNS_WAITED_MAX):
+            number = self._number
+            if self._lock.acquire(timeout=0 if number == self._overdue else TURN_S_MAX):
+                self._number += 1
+                self._holder = me
+                return True
             if number == self._number:
                 self._overdue = number
                 return False
-            number = self._number
-        self._number += 1
-        self._holder = me
-        return True
+        return False
 
     def give(self) -> bool:
         """Let the next thread compute; return False if this thread does not have the turn."""

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from interlock.kernel.budgets.threads import TURN_S_MAX
+from interlock.kernel.budgets.threads import TURN_S_MAX, TURNS_WAITED_MAX
 from interlock.kernel.turns import Turns
 
 pytestmark = pytest.mark.inv("SRV-18")
@@ -104,6 +104,25 @@ def test_after_a_long_turn_threads_compute_by_turns_again() -> None:
     assert elsewhere(lambda: try_it(turns))
     with turns.computing():
         assert has_turn(turns)
+
+
+def test_nobody_waits_for_more_than_a_few_turns_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    turns, waits = Turns(), list[float]()
+
+    class Overtaken:
+        """A lock that another thread always takes first, each time for a turn of its own."""
+
+        def acquire(self, *, timeout: float) -> bool:
+            waits.append(timeout)
+            turns._number += 1  # pyright: ignore[reportPrivateUsage]
+            return False
+
+    monkeypatch.setattr(turns, "_lock", Overtaken())
+    assert not turns.take()
+    assert waits == [TURN_S_MAX] * TURNS_WAITED_MAX
+    with turns.waiting():
+        pass
+    assert not turns.give()
 
 
 def test_of_many_threads_one_computes_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:

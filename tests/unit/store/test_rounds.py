@@ -1,12 +1,15 @@
 """Rounds of syncs: all calls end before the round does, and it raises the first error."""
 
+import os
 import threading
 from functools import partial
+from pathlib import Path
 
 import pytest
 
 from interlock.kernel.turns import TURNS
 from interlock.store.local.rounds import BySpeed, at_once
+from interlock.testing.harness import Harness, linear_workflow
 
 
 @pytest.mark.inv("APP-2")
@@ -92,3 +95,20 @@ def test_others_compute_while_a_round_waits_for_the_disk() -> None:
         assert TURNS.give(), "after the round it continues in its turn"
         TURNS.take()
     assert found == [True]
+
+
+@pytest.mark.inv("SRV-18")
+def test_others_compute_during_each_sync_of_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sync, had_turn = os.fsync, list[bool]()
+
+    def watched(handle: int) -> None:
+        had_turn.append(TURNS.give() and TURNS.take())
+        sync(handle)
+
+    harness = Harness.on_disk(tmp_path, linear_workflow("test.turns", "one", "two"))
+    monkeypatch.setattr(os, "fsync", watched)
+    with TURNS.computing():
+        answer = harness.start("test.turns")
+        harness.advance(answer, "The notes of the first step.")
+    assert had_turn
+    assert not any(had_turn)

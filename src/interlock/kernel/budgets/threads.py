@@ -8,3 +8,5 @@ SLOW_SYNC_S = 0.002
 """From this on, the syncs of one round are made at the same time: handing one to a thread costs 0.1 to 0.3 ms."""
 TURN_S_MAX = 0.02
 """From this on, a thread that computes keeps no other waiting: most calls compute for a few milliseconds at a time."""
+TURNS_WAITED_MAX = 5
+"""So many turns of others a thread waits for, each up to `TURN_S_MAX`: the lock does not know who came first."""

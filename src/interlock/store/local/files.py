@@ -15,6 +15,7 @@ from typing import Protocol
 
 from interlock.kernel.budgets import READ_CHUNK_BYTES
 from interlock.kernel.frozen import frozen
+from interlock.kernel.turns import TURNS
 from interlock.store.ports.errors import FailureKind, StoreFailureError
 from interlock.store.regular_file import READ_FLAGS, NotRegularFileError, open_regular
 
@@ -401,12 +402,13 @@ def _write_whole(handle: int, data: bytes) -> None:
 
 
 def _sync(handle: int, *, full: bool) -> None:
-    if full and sys.platform == "darwin":
-        import fcntl  # noqa: PLC0415 — POSIX only, and only macOS needs it
+    with TURNS.waiting():
+        if full and sys.platform == "darwin":
+            import fcntl  # noqa: PLC0415 — POSIX only, and only macOS needs it
 
-        fcntl.fcntl(handle, _F_FULLFSYNC)
-    else:
-        os.fsync(handle)
+            fcntl.fcntl(handle, _F_FULLFSYNC)
+        else:
+            os.fsync(handle)
 
 
 _READ_ONLY = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
