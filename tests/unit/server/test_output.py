@@ -1,6 +1,8 @@
 """Lines to the client come whole and in order, whether the caller writes them or the thread does."""
 
 import os
+import select
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -133,3 +135,23 @@ def test_a_file_is_written_by_the_thread(tmp_path: Path) -> None:
     output.finish()
     os.close(sink)
     assert (tmp_path / "out").read_bytes() == b"one\ntwo\n"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux says how much a pipe holds")
+def test_a_long_line_is_written_at_once_to_an_empty_pipe(pipe: Pipe, monkeypatch: pytest.MonkeyPatch) -> None:
+    write, sizes = os.write, list[int]()
+
+    def counted(descriptor: int, data: memoryview) -> int:
+        sizes.append(len(data))
+        return write(descriptor, data)
+
+    monkeypatch.setattr(os, "write", counted)
+    lines = [b"x" * 12_000 + b"\n", b"y" * 12_000 + b"\n"]
+    for line in lines:
+        pipe.output.put(line)
+    assert sizes[0] == len(lines[0])
+    assert max(sizes[1:]) <= select.PIPE_BUF, "the pipe may be nearly full"
+    os.set_blocking(pipe.source, False)
+    assert os.read(pipe.source, 100_000) == b"".join(lines)
+    pipe.output.finish()
+    os.close(pipe.sink)

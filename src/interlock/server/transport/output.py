@@ -1,5 +1,6 @@
 """Writes lines to the client: never blocks the caller, and keeps their order."""
 
+import array
 import errno
 import os
 import queue
@@ -24,7 +25,7 @@ class Output:
         self._lines: queue.Queue[memoryview | None] = queue.Queue()
         self._thread: threading.Thread | None = None
         self._order = threading.Lock()
-        self._room = _poll_of_pipe(descriptor)
+        self._room = _room_of_pipe(descriptor)
         self._on_broken: Callable[[], None] | None = None
         self._on_drained: Callable[[], None] | None = None
         self._is_broken = False
@@ -48,9 +49,8 @@ class Output:
         with self._order:
             # While a queued line is written, it is unfinished. So never two threads write.
             if self._room is not None and not self._lines.unfinished_tasks:
-                while unwritten and self._room.poll(0):
-                    # A pipe that is ready has room for this much.
-                    unwritten = unwritten[self._write(unwritten[: select.PIPE_BUF]) :]
+                while unwritten and (room := self._room.bytes_for(len(unwritten))):
+                    unwritten = unwritten[self._write(unwritten[:room]) :]
             if unwritten:
                 self._lines.put(unwritten)
 
@@ -91,20 +91,45 @@ class Output:
             return len(unwritten)
 
 
-def _poll_of_pipe(descriptor: int) -> "select.poll | None":
-    """Return what says whether a pipe has room for `PIPE_BUF` bytes; None for anything else, and where it cannot say.
+class _PipeRoom:
+    """Says how much a pipe takes without a wait.
 
     If another process writes to the same pipe, its bytes may come in between; then a write may wait for the client.
     """
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._poll = select.poll()
+        self._poll.register(descriptor, select.POLLOUT)
+
+    def bytes_for(self, wanted: int) -> int:
+        """Return how many bytes may be written now, if so many are wanted; 0 if none."""
+        if not self._poll.poll(0):
+            return 0
+        # A pipe that is ready has room for `PIPE_BUF` bytes, and one that is empty for as much as it holds.
+        return self._size() if wanted > select.PIPE_BUF and self._is_empty() else select.PIPE_BUF
+
+    def _is_empty(self) -> bool:
+        import fcntl  # noqa: PLC0415 — POSIX only
+        import termios  # noqa: PLC0415 — POSIX only
+
+        unread = array.array("i", [0])
+        fcntl.ioctl(self._descriptor, termios.FIONREAD, unread)
+        return unread[0] == 0
+
+    def _size(self) -> int:
+        import fcntl  # noqa: PLC0415 — POSIX only
+
+        return fcntl.fcntl(self._descriptor, fcntl.F_GETPIPE_SZ)
+
+
+def _room_of_pipe(descriptor: int) -> _PipeRoom | None:
+    """Return what says how much room a pipe has; None for anything else, and where it cannot say."""
     try:
         is_pipe = stat.S_ISFIFO(os.fstat(descriptor).st_mode)
     except OSError:
         return None
-    if not is_pipe or sys.platform != "linux":
-        return None
-    poll = select.poll()
-    poll.register(descriptor, select.POLLOUT)
-    return poll
+    return _PipeRoom(descriptor) if is_pipe and sys.platform == "linux" else None
 
 
 def _is_hang_up(error: OSError) -> bool:
