@@ -297,7 +297,11 @@ def _output_appended(session: Session, event: ev.NodeOutputAppendedEvent) -> Ses
     earlier = {one.output_id for one in node.outputs if one.channel == output.channel}
     if output.supersedes is not None and output.supersedes not in earlier:
         raise BrokenHistoryError(f"{output.output_id} supersedes no earlier output of its node and channel")
-    return _with_node(session, node.node, lambda node: replace(node, outputs=(*node.outputs, output)))
+    after = _with_node(session, node.node, lambda node: replace(node, outputs=(*node.outputs, output)))
+    if output.channel != "artifact":
+        return after
+    run = after.runs[node.run]
+    return replace(after, runs=after.runs.insert(run.run, replace(run, artifacts=run.artifacts + 1)))
 
 
 def _trace_appended(session: Session, event: ev.DecisionTraceAppendedEvent) -> Session:

@@ -60,22 +60,37 @@ def nodes_above(session: Session, node: Node) -> Iterator[Node]:
     return islice(walk_up(session, node), RECAP_NODES_MAX)
 
 
+def nodes_with_artifacts(session: Session, node: Node) -> Iterator[Node]:
+    """Yield those of `nodes_above` that have artifacts. It ends with the last artifact of the run."""
+    unseen = session.runs[node.run].artifacts
+    for here in nodes_above(session, node) if unseen else ():
+        found = sum(output.channel == "artifact" for output in here.outputs)
+        if found:
+            yield here
+        unseen -= found
+        if not unseen:
+            return
+
+
+def recap_part(title: str, notes: str) -> str:
+    """Return the notes of one step under its title: quoted and in code, so they are not taken for Interlock's text."""
+    return f"{title_in_code(title)}:\n{quoted(notes)}"
+
+
 def recap(
     session: Session,
     node: Node,
-    title_of: Callable[[Node], str],
+    part_of: Callable[[Node, str], str],
     *,
     above: Node | None = None,
     bytes_max: int = RECAP_BYTES_MAX,
 ) -> str | None:
     """Return the notes on the path to a node, newest first, cut at the budget; None if there are no notes.
 
-    Notes are quoted and titles are in code, so a reader can tell stored text from Interlock's own.
-
     Args:
         session: The session.
         node: The end of the path. Notes of refused attempts are left out.
-        title_of: Returns the title of the step that was pending at a node.
+        part_of: Returns the `recap_part` of the step that was pending at a node, and of its notes.
         above: The start of the path: notes of this node and of earlier ones are left out.
         bytes_max: Limit of the whole text in UTF-8 bytes, including the quote marks.
     """
@@ -88,7 +103,7 @@ def recap(
         parent = session.nodes[here.parent]
         notes = notes_of_attempt(here) if here.kind == "step" else None
         if notes is not None:
-            part = f"{title_in_code(title_of(parent))}:\n{quoted(notes)}"
+            part = part_of(parent, notes)
             size = utf8_bytes(part) + 2
             if size > room:
                 if room >= RECAP_PART_BYTES_MIN:

@@ -127,6 +127,8 @@ class RunEnd:
 class Run:
     """A run: its workflow, its root and its preferred tip. `critical` counts its open critical gaps.
 
+    `artifacts` counts the artifacts of all its nodes, so a search for them knows when it has found all.
+
     `last_index`, `last_at` and `client` (the name that the client gave) are those of its last event; a record of how
     work ended does not count. `ended` is None unless the run failed or was cancelled.
     """
@@ -145,6 +147,7 @@ class Run:
     last_at: str | None = None
     client: str | None = None
     nodes: int = 0
+    artifacts: int = 0
     ended: RunEnd | None = None
     binding: data.Binding | None = None
     checks: tuple[PinnedCheck, ...] = ()

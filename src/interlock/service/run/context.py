@@ -134,6 +134,15 @@ class RunContext:
         pending = self.pending(node)
         return self._title(node, pending) if pending is not None else "Complete"
 
+    def has_fixed_title(self, node: Node) -> bool:
+        """Say whether the title of the step that is pending at a node depends on its snapshot alone.
+
+        Raises:
+            ContentDamagedError: The node's snapshot is missing or damaged.
+        """
+        pending = self.pending(node)
+        return pending is None or "{{" not in self.workflow.steps[pending.step_id].title
+
     def _title(self, node: Node, pending: PendingStep) -> str:
         """Render a pending step's title. A recap renders hundreds, so plain ones skip the context."""
         title = self.workflow.steps[pending.step_id].title

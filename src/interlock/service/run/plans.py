@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from interlock.kernel.budgets import (
     PENDING_STEPS_KEPT_MAX,
+    RECAP_PARTS_KEPT_MAX,
     SNAPSHOTS_KEPT_MAX,
     VERDICTS_KEPT_MAX,
     WORKFLOWS_KEPT_MAX,
@@ -31,6 +32,8 @@ class Plans:
         self._snapshots: Recent[tuple[SnapshotRef, WorkflowHash], ExecutionSnapshot] = Recent(SNAPSHOTS_KEPT_MAX)
         self._pending: Recent[SnapshotRef, tuple[PendingStep | None]] = Recent(PENDING_STEPS_KEPT_MAX)
         self._verdicts: Recent[Digest, tuple[Verdict | None]] = Recent(VERDICTS_KEPT_MAX)
+        self.recap_parts: Recent[tuple[SnapshotRef, str], str] = Recent(RECAP_PARTS_KEPT_MAX)
+        """The parts of recaps, by the snapshot that determines the title and by the notes."""
 
     def workflow(self, workflow_hash: WorkflowHash) -> "CompiledWorkflow":
         """Return a pinned workflow.

@@ -1,18 +1,17 @@
 """The verdicts that the evidence of a run states (EVD-2)."""
 
 from collections.abc import Iterator, Sequence
-from itertools import islice
 
 from interlock.engine.judge.attempt import Artifacts, FailedVerdict
 from interlock.engine.request import ARTIFACT_CONTENT_TYPE
-from interlock.kernel.budgets import RECAP_NODES_MAX
 from interlock.kernel.frozen import replace
 from interlock.kernel.ids import Digest
 from interlock.record.payloads import ArtifactPayload
 from interlock.record.snapshot import LoopPosition, Running
 from interlock.service.run.context import RunContext
 from interlock.store.ports.errors import ContentDamagedError
-from interlock.views.node_position import chain_head, walk_up
+from interlock.views.node_position import chain_head
+from interlock.views.recap import nodes_above, nodes_with_artifacts
 from interlock.views.session import Node
 from interlock.views.verdicts import Standing, StepVerdict, Verdict, in_effect, verdict_of, worst_standing
 
@@ -25,19 +24,22 @@ def failed_verdict(run_context: RunContext, node: Node, artifacts: Artifacts) ->
     Raises:
         ContentDamagedError: A snapshot is missing or damaged.
     """
-    latest = _latest(run_context, node)
-    last_claim = next((one.index for one in latest if any(gap.severity == "warning" for gap in one.gaps)), -1)
+    session = run_context.session
     reported = [_of_step(run_context, node, one) for one in map(verdict_of, artifacts) if one is not None]
-    failed = [
+    failed = [one for one in _in_effect(run_context, node, reported) if one.verdict.standing == "failed"]
+    if not failed:
+        return None
+    claimed = (one for one in nodes_above(session, node) if any(gap.severity == "warning" for gap in one.gaps))
+    last_claim = next((one.index for one in claimed), -1)
+    found = [
         FailedVerdict(
             kind=one.verdict.kind,
             word=one.verdict.word,
-            is_overruled=one not in reported and run_context.session.nodes[one.node].index <= last_claim,
+            is_overruled=one not in reported and session.nodes[one.node].index <= last_claim,
         )
-        for one in _in_effect(run_context, latest, reported)
-        if one.verdict.standing == "failed"
+        for one in failed
     ]
-    return next((one for one in failed if one.is_overruled), failed[0] if failed else None)
+    return next((one for one in found if one.is_overruled), found[0])
 
 
 def run_standing(run_context: RunContext, tip: Node) -> Standing | None:
@@ -48,16 +50,11 @@ def run_standing(run_context: RunContext, tip: Node) -> Standing | None:
     Raises:
         ContentDamagedError: A snapshot is missing or damaged.
     """
-    return worst_standing(one.verdict.standing for one in _in_effect(run_context, _latest(run_context, tip)))
+    return worst_standing(one.verdict.standing for one in _in_effect(run_context, tip))
 
 
-def _latest(run_context: RunContext, tip: Node) -> list[Node]:
-    return list(islice(walk_up(run_context.session, tip), RECAP_NODES_MAX))
-
-
-def _in_effect(
-    run_context: RunContext, latest: Sequence[Node], reported: Sequence[StepVerdict] = ()
-) -> Iterator[StepVerdict]:
+def _in_effect(run_context: RunContext, tip: Node, reported: Sequence[StepVerdict] = ()) -> Iterator[StepVerdict]:
+    latest = list(nodes_with_artifacts(run_context.session, tip))
     found = [verdict for node in reversed(latest) for verdict in verdicts_at(run_context, node)]
     return in_effect([*found, *reported], run_context.workflow.graphs.parallel_to)
 

@@ -18,6 +18,7 @@ from interlock.kernel.budgets import (
     RECAP_BYTES_MAX,
     RECAP_CHECKPOINT_BYTES_MAX,
     RECAP_NAMES_BYTES_MAX,
+    RECAP_PART_KEPT_CHARS_MAX,
     RECAP_SINCE_BYTES_MAX,
     SHOWN_DIGEST_CHARS,
 )
@@ -30,7 +31,7 @@ from interlock.service.run.context import RunContext
 from interlock.store.ports.errors import ContentDamagedError
 from interlock.store.ports.reader import SessionReader
 from interlock.views.node_position import NodePosition, tip_below
-from interlock.views.recap import nodes_above, notes_of_checkpoint, recap
+from interlock.views.recap import nodes_with_artifacts, notes_of_checkpoint, recap, recap_part
 from interlock.views.session import Node
 
 DONE_SO_FAR = "**Done so far, newest first**\n\n"
@@ -60,16 +61,24 @@ class Recap:
         return "\n\n".join([*self._lost(), *leading, *([done] if done is not None else []), *trailing]) or None
 
     def _done(self, room: int) -> str | None:
-        done = recap(self.run_context.session, self.position.first, self._title, bytes_max=room - len(DONE_SO_FAR))
+        done = recap(self.run_context.session, self.position.first, self._part, bytes_max=room - len(DONE_SO_FAR))
         return DONE_SO_FAR + done if done is not None else None
 
-    def _title(self, node: Node) -> str:
-        """Return a step's title. A lost snapshot leaves the notes of its step readable (READ-9)."""
+    def _part(self, at: Node, notes: str) -> str:
+        """Return the part of a step and its notes. A lost snapshot leaves the notes of its step readable (READ-9)."""
+        kept, key = self.run_context.plans.recap_parts, (at.snapshot, notes)
+        part = kept.find(key)
+        if part is not None:
+            return part
         try:
-            return self.run_context.title(node)
+            part = recap_part(self.run_context.title(at), notes)
+            is_fixed = self.run_context.has_fixed_title(at)
         except ContentDamagedError as error:
             self.lost[error.digest] = error
-            return "a step whose snapshot cannot be read"
+            return recap_part("a step whose snapshot cannot be read", notes)
+        if is_fixed and len(part) <= RECAP_PART_KEPT_CHARS_MAX:
+            kept.put(key, part)
+        return part
 
     def _lost(self) -> Iterator[str]:
         """Yield which content cannot be read, as the other parts found."""
@@ -92,7 +101,7 @@ class Recap:
             return
         session, first = self.run_context.session, self.position.first
         tip = session.nodes[tip_below(session, first)]
-        since = recap(session, tip, self._title, above=first, bytes_max=RECAP_SINCE_BYTES_MAX)
+        since = recap(session, tip, self._part, above=first, bytes_max=RECAP_SINCE_BYTES_MAX)
         if since is not None:
             yield f"**Done from this step on, newest first**\n\n{since}"
         branches = [session.nodes[child] for child in first.children]
@@ -154,7 +163,7 @@ class Recap:
         """Yield the kind (in code) and the short digest of the artifacts on the path to the node, newest first."""
         # A retry stores the artifacts of a refused attempt again: name each once.
         digests = dict[Digest, None]()
-        for node in nodes_above(self.run_context.session, self.position.last):
+        for node in nodes_with_artifacts(self.run_context.session, self.position.last):
             for output in reversed(node.outputs):
                 payload = output.payload
                 if isinstance(payload, ArtifactPayload) and payload.content_type == ARTIFACT_CONTENT_TYPE:
