@@ -388,6 +388,12 @@ def test_evidence_that_cannot_be_recorded_is_refused_with_its_place(memory: Harn
     assert len(memory.events(memory.session_of(first))) == 4
 
 
+def test_an_artifact_without_a_kind_is_led_to_that_of_the_step_or_left_out(memory: Harness) -> None:
+    refused = memory.advance(memory.start("test.abc"), "Done.", output={"artifacts": [{"summary": "x"}]})
+    assert "the kind that the step asks for" in refused["suggestion"]
+    assert "leave `artifacts` out" in refused["suggestion"]
+
+
 HUGE: dict[str, tuple[str, dict[str, Any]]] = {
     "a workflow id": (START, {"workflowId": "x" * 100_000}),
     "a workflow id to inspect": ("inspect_workflow", {"workflowId": "x" * 100_000}),

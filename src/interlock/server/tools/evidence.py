@@ -114,7 +114,8 @@ def _fault_of_member(at: int, found: MemberFault) -> Fault:
 
 def _artifact_faults(path: str, artifact: dict[str, Json], bytes_max: int) -> Iterator[Fault]:
     if not isinstance(artifact.get("kind"), str) or is_sample(artifact["kind"]):
-        yield Fault(f"{path}.kind", "An artifact needs a `kind`: a string.", 'Add it, for example "kind": "report".')
+        fix = "Add the kind that the step asks for. If it asks for no artifact, leave `artifacts` out."
+        yield Fault(f"{path}.kind", "An artifact needs a `kind`: a string.", fix)
     if nests_deeper_than(artifact, ARTIFACT_DEPTH_MAX):
         yield Fault(path, f"It is nested deeper than {ARTIFACT_DEPTH_MAX} levels.", "Flatten it.")
     try:
