@@ -90,11 +90,16 @@ def test_only_the_first_call_of_a_client_passes_the_sdk(saying: Served, era: str
         ({"io.modelcontextprotocol/protocolVersion": "2031-01-01"}, -32022),
         ({"io.modelcontextprotocol/clientCapabilities": None}, -32602),
         ({"progressToken": []}, -32602),
+        (3, -32602),
+        ([], -32602),
     ],
 )
-def test_what_the_sdk_refuses_is_refused_after_an_accepted_call(saying: Served, changed: Json, code: int) -> None:
+def test_what_the_sdk_refuses_is_refused_after_an_accepted_call(
+    saying: Served, changed: Json | int | list[int], code: int
+) -> None:
     saying.accept("modern", 2)
-    saying.send(with_id(1, {"name": "echo", "arguments": {"text": "a"}, "_meta": ENVELOPE | changed}))
+    meta = ENVELOPE | changed if isinstance(changed, dict) else changed
+    saying.send(with_id(1, {"name": "echo", "arguments": {"text": "a"}, "_meta": meta}))
     assert saying.answer()["error"]["code"] == code
 
 

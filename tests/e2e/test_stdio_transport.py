@@ -370,6 +370,15 @@ def test_cancelled_calls_are_not_answered_and_count_as_answered(served: Served, 
     assert (served.exit_code(), served.answers.rest()) == (0, b"")
 
 
+@pytest.mark.parametrize("identity", [[1], {}, 1.5, None, True])
+@pytest.mark.parametrize("before", [0, 1])
+def test_a_cancellation_of_nothing_changes_nothing(served: Served, before: int, identity: object) -> None:
+    served.accept("modern", before)
+    served.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": identity}})
+    served.send({"jsonrpc": "2.0", "method": "notifications/cancelled"}, call(1, "echo", text="on"))
+    assert text_of(served.answer()) == "on"
+
+
 @pytest.mark.parametrize("last_newline", [b"\n", b""])
 def test_all_lines_that_came_before_the_end_of_input_are_answered(last_newline: bytes) -> None:
     """The calls outnumber every queue, and the client reads while it writes, as clients do."""

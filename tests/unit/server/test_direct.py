@@ -190,3 +190,10 @@ async def test_an_id_that_is_in_use_is_for_the_sdk(served: Served) -> None:
     await served.accept()
     assert served.direct.begin(request(1, "wait"))
     assert not served.direct.begin(request(1))
+
+
+@pytest.mark.parametrize("meta", [3, [], "x", None])
+async def test_metadata_that_is_no_object_is_judged_by_the_sdk(served: Served, meta: object) -> None:
+    await served.accept()
+    sent = request(1, _meta=meta)
+    assert served.direct.begin(sent) is (meta is None)

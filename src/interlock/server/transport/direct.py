@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, cast
 
 import anyio
 from mcp import types
@@ -331,5 +331,6 @@ def _plain_call(request: JSONRPCRequest, accepted: _Accepted) -> types.CallToolR
 
 def _envelope(params: Mapping[str, Any] | None) -> Mapping[str, Any]:
     """Return what a request declares of its protocol and its client: nothing, after a handshake."""
-    meta = (params or {}).get("_meta")
-    return {name: value for name, value in meta.items() if name.startswith(_ENVELOPE)} if meta else {}
+    found = (params or {}).get("_meta")
+    meta = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+    return {name: value for name, value in meta.items() if name.startswith(_ENVELOPE)}

@@ -21,6 +21,7 @@ from typing import Any, Self
 import anyio
 from mcp.server.lowlevel import Server
 from mcp.shared.dispatcher import coerce_request_id
+from mcp.shared.jsonrpc_dispatcher import cancelled_request_id_from_params
 from mcp.shared.message import ServerMessageMetadata, SessionMessage
 from mcp_types import (
     CONNECTION_CLOSED,
@@ -261,7 +262,7 @@ class _Connection:
 
     def _cancels_answered(self, message: JSONRPCNotification) -> bool:
         is_cancellation = message.method == "notifications/cancelled"
-        return is_cancellation and (message.params or {}).get("requestId") in self._answered
+        return is_cancellation and cancelled_request_id_from_params(message.params) in self._answered
 
     async def _forget_answered(self, request: RequestId) -> None:
         self._answered.pop(request, None)
