@@ -125,3 +125,20 @@ def test_progress_reaches_a_client_that_asked_for_it_and_no_other(saying: Served
     assert [one["params"] for one in found if "method" in one] == [progress]
     assert found[0]["method"] == "notifications/progress"
     assert [one["id"] for one in found if "result" in one] == [1, 2]
+
+
+@pytest.mark.inv("SRV-10")
+def test_a_subscriber_hears_of_later_calls(tmp_path: Path) -> None:
+    places = ["--data-dir", str(tmp_path / "data"), "--workspace", str(tmp_path)]
+    with serving(command=[sys.executable, "-m", "interlock", "serve", *places]) as server:
+        opened(server, "2025-11-25")
+        server.send(with_id(1, CALLS["a start with a link"]))
+        begun = server.answer()["result"]["structuredContent"]
+        uri = f"interlock://sessions/{begun['run']['sessionId']}"
+        server.send({"jsonrpc": "2.0", "id": 2, "method": "resources/subscribe", "params": {"uri": uri}})
+        assert server.answer() == {"jsonrpc": "2.0", "id": 2, "result": {}}
+        kept = {"ackToken": begun["ackToken"], "output": {"notesMarkdown": "Half of it is done."}}
+        server.send(with_id(3, {"name": "checkpoint_workflow", "arguments": kept}))
+        update, answer = server.answer(), server.answer()
+        assert (update["method"], update["params"]) == ("notifications/resources/updated", {"uri": uri})
+        assert (answer["id"], answer["result"]["isError"]) == (3, False)

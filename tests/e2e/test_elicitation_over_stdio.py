@@ -68,13 +68,17 @@ async def test_a_reply_may_come_to_another_process_than_the_question(tmp_path: P
     assert reply_of(result)["action"] == "accept"
 
 
-@pytest.fixture
-def asking(tmp_path: Path) -> Iterator[Served]:
-    """Serve a client of the earlier era that has shaken hands and can be asked."""
+@pytest.fixture(params=[0, 1], ids=["the first call", "a later call"])
+def asking(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Served]:
+    """Serve a client of the earlier era that has shaken hands and can be asked, and perhaps was asked before."""
     with serving(str(tmp_path), command=[sys.executable, SCRIPT]) as server:
         server.send({"jsonrpc": "2.0", "id": 90, "method": "initialize", "params": HELLO | {"capabilities": FORM}})
         assert server.answer()["id"] == 90
         server.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
+        for _ in range(request.param):
+            server.send(call(91))
+            server.send(response(asked(server), result=CONFIRMED))
+            assert server.answer()["id"] == 91
         yield server
 
 
