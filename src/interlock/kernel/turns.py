@@ -15,8 +15,8 @@ class Turns:
     """One turn to compute, which one thread has at a time.
 
     It protects no data: to compute without the turn is only slower. A thread that has had the turn for `TURN_S_MAX`
-    keeps nobody waiting any more; the others compute at the same time, as if there were no turns. Nobody waits for
-    more than `TURNS_WAITED_MAX` turns. So no thread can hold up another for long, whatever it does in its turns.
+    no longer keeps others waiting: they compute at the same time, as if there were no turns. A thread waits for at
+    most `TURNS_WAITED_MAX` turns. So no thread can hold up another for long, whatever it does in its turns.
     """
 
     def __init__(self) -> None:
