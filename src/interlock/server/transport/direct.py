@@ -190,7 +190,7 @@ class _Accepted:
         connection = Connection.from_envelope(context.protocol_version, None, None)
         connection.client_params = session.client_params
         connection.client_capabilities = session.client_capabilities
-        return cls(envelope=envelope, context=context, connection=connection)
+        return cls(envelope=envelope, context=replace(context, params=None, meta=None), connection=connection)
 
     def context_for(self, running: "_Running", send: Callable[[JSONRPCMessage], None]) -> _Context:
         """Return the context of another call."""
