@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Iterator, Mapping
-from functools import cached_property
 from operator import itemgetter
 from pathlib import Path
 from typing import Protocol
@@ -73,23 +72,18 @@ class LocalWorkflowFiles:
     """
 
     def __init__(self, *, core_dirs: tuple[Path, ...], user_dir: Path | None) -> None:
-        self._own_dirs, self._core_dirs = core_dirs[:1], core_dirs[1:]
+        self._core_dirs = core_dirs
         self._user_dir = user_dir
 
     def files(self, workspace: Path | None) -> tuple[WorkflowFile, ...]:
         """See `WorkflowSources.files`."""
-        found = [*self._own, *(file for core_dir in self._core_dirs for file in _listed("bundled", core_dir))]
+        found = [file for core_dir in self._core_dirs for file in _listed("bundled", core_dir)]
         if self._user_dir is not None:
             found += _listed("user", self._user_dir)
         if workspace is not None:
             found += _listed("project", workspace / PROJECT_DIR)
             found += _listed("project", workspace / OPERATIONS_DIR)
         return tuple(found)
-
-    @cached_property
-    def _own(self) -> tuple[WorkflowFile, ...]:
-        """The files of the package itself, which do not change while it runs: they are listed once."""
-        return tuple(file for own_dir in self._own_dirs for file in _listed("bundled", own_dir))
 
     def read(self, file: WorkflowFile) -> bytes:
         """See `WorkflowSources.read`."""
