@@ -298,7 +298,7 @@ def _output_appended(session: Session, event: ev.NodeOutputAppendedEvent) -> Ses
     if output.supersedes is not None and output.supersedes not in earlier:
         raise BrokenHistoryError(f"{output.output_id} supersedes no earlier output of its node and channel")
     after = _with_node(session, node.node, lambda node: replace(node, outputs=(*node.outputs, output)))
-    if output.channel != "artifact":
+    if not isinstance(output.payload, data.ArtifactPayload):
         return after
     run = after.runs[node.run]
     return replace(after, runs=after.runs.insert(run.run, replace(run, artifacts=run.artifacts + 1)))

@@ -6,7 +6,7 @@ from itertools import islice
 from interlock.engine.template import title_in_code
 from interlock.kernel.budgets import RECAP_BYTES_MAX, RECAP_NODES_MAX, RECAP_PART_BYTES_MIN
 from interlock.kernel.text import TRUNCATION_MARKER, quoted, truncated, utf8_bytes
-from interlock.record.payloads import NotesPayload
+from interlock.record.payloads import ArtifactPayload, NotesPayload
 from interlock.views.node_position import walk_up
 from interlock.views.session import Node, NodeOutput, Session
 
@@ -64,7 +64,7 @@ def nodes_with_artifacts(session: Session, node: Node) -> Iterator[Node]:
     """Yield those of `nodes_above` that have artifacts. It ends with the last artifact of the run."""
     unseen = session.runs[node.run].artifacts
     for here in nodes_above(session, node) if unseen else ():
-        found = sum(output.channel == "artifact" for output in here.outputs)
+        found = sum(isinstance(output.payload, ArtifactPayload) for output in here.outputs)
         if found:
             yield here
         unseen -= found
