@@ -323,6 +323,28 @@ def test_a_call_in_a_worker_thread_outlives_the_patience_for_those_that_wait(
     assert (served.answers.rest(), served.errors.rest()) == (b"", b"closing\n")
 
 
+@pytest.mark.inv("SRV-7")
+@pytest.mark.parametrize("end", ENDS)
+def test_a_later_call_that_waits_is_given_up_while_the_sdk_waits_for_its_thread(
+    served: Served, gate: Gate, end: str | signal.Signals
+) -> None:
+    served.accept("modern", 1)
+    through_the_sdk = gate.call(1)
+    through_the_sdk["params"]["unknown"] = True
+    served.send(through_the_sdk)
+    gate.await_arrival()
+    served.send(call(2, "park"))
+    served.send(call(3, "echo", text="taken"))
+    assert served.answer()["id"] == 3
+    served.end(end)
+    given_up = served.answer()
+    assert (given_up["id"], given_up["error"]["code"]) == (2, -32000)
+    assert not gate.marker.exists()
+    gate.open()
+    assert served.answer()["id"] == 1
+    assert served.exit_code() == 0
+
+
 @pytest.mark.parametrize("number", SIGNALS)
 def test_no_line_is_taken_after_a_signal(served: Served, gate: Gate, number: signal.Signals) -> None:
     served.send(gate.call(1))

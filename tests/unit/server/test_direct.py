@@ -186,9 +186,31 @@ async def test_what_still_waits_at_the_end_is_answered_with_an_error(served: Ser
     assert [(one.id, one.error.code) for one in served.sent] == [(1, -32000), (2, -32000)]
 
 
-async def test_an_id_that_is_in_use_is_for_the_sdk(served: Served) -> None:
+async def test_a_cancellation_is_of_the_newest_request_with_its_id(served: Served) -> None:
     await served.accept()
     assert served.direct.begin(request(1, "wait"))
+    assert served.direct.begin(request(1, "wait"))
+    await settle()
+    assert served.direct.cancel(cancellation(1))
+    await settle()
+    assert (served.sent, served.settled) == ([], [1])
+    listing = JSONRPCRequest(jsonrpc="2.0", id=1, method="tools/list", params={})
+    assert not served.direct.begin(listing)
+    assert not served.direct.cancel(cancellation(1)), "it is of the request that the SDK was given"
+    served.gate.set()
+    await settle()
+    assert [one.id for one in served.sent] == [1]
+
+
+async def test_a_handshake_while_the_first_call_runs_is_a_second_one(served: Served) -> None:
+    hello = JSONRPCRequest(jsonrpc="2.0", id=9, method="initialize", params={})
+    first = request(0)
+    assert not served.direct.begin(first)
+
+    async def while_it_runs() -> None:
+        assert not served.direct.begin(hello)
+
+    await served.through_the_sdk(first, while_it_runs)
     assert not served.direct.begin(request(1))
 
 

@@ -68,25 +68,30 @@ class DirectCalls:
         self._settle = settle
         self._accepted: _Accepted | None = None
         self._is_renewed = False
+        self._has_call = False
         self._unbegun = set[RequestId]()
-        self._running = dict[RequestId, _Running]()
+        self._running = list[_Running]()
+        self._cancellable = dict[RequestId, _Running]()
         server.middleware.append(self._observe)
 
     def begin(self, request: JSONRPCRequest) -> bool:
         """Begin to answer a request, and return True. After False, the SDK has to be given it."""
+        key = coerce_request_id(request.id)
+        # A cancellation is of the newest request with its id, as in the SDK.
+        self._cancellable.pop(key, None)
         if request.method != _METHOD:
             # After a second handshake, what a call was accepted with may no longer be what the client declares.
-            is_second = self._accepted is not None or bool(self._unbegun)
-            self._is_renewed = self._is_renewed or (request.method == "initialize" and is_second)
+            self._is_renewed = self._is_renewed or (request.method == "initialize" and self._has_call)
             return False
+        self._has_call = True
         # Calls of one session begin in the order in which they come, so none may overtake one that the SDK holds.
         accepted = None if self._unbegun or self._is_renewed else self._accepted
         call = _plain_call(request, accepted) if accepted is not None else None
-        key = coerce_request_id(request.id)
-        if accepted is None or call is None or key in self._running:
+        if accepted is None or call is None:
             self._unbegun.add(request.id)
             return False
-        running = self._running[key] = _Running(request=request, call=call, accepted=accepted)
+        running = self._cancellable[key] = _Running(request=request, call=call, accepted=accepted)
+        self._running.append(running)
         running.task = asyncio.create_task(self._answer(running))
         return True
 
@@ -95,7 +100,7 @@ class DirectCalls:
         if notification.method != "notifications/cancelled":
             return False
         request = cancelled_request_id_from_params(notification.params)
-        running = self._running.get(coerce_request_id(request)) if request is not None else None
+        running = self._cancellable.get(coerce_request_id(request)) if request is not None else None
         if running is None:
             return False
         running.is_given_up = True
@@ -106,11 +111,15 @@ class DirectCalls:
         """Note that the SDK has settled a request, so that it will not begin it."""
         self._unbegun.discard(request)
 
+    def cancel_all(self) -> None:
+        """Cancel the calls that still wait."""
+        for one in self._running:
+            one.cancel()
+
     async def end(self) -> None:
         """Cancel the calls that still wait, and wait for those in a worker thread: they are never abandoned (SRV-7)."""
-        running = list(self._running.values())
-        for one in running:
-            one.cancel()
+        running = list(self._running)
+        self.cancel_all()
         if tasks := [one.task for one in running if one.task is not None]:
             with anyio.CancelScope(shield=True):
                 await asyncio.wait(tasks)
@@ -133,7 +142,10 @@ class DirectCalls:
         with running.cancellable():
             response = await self._response(running)
         running.is_done = True
-        del self._running[coerce_request_id(request.id)]
+        self._running.remove(running)
+        key = coerce_request_id(request.id)
+        if self._cancellable.get(key) is running:
+            del self._cancellable[key]
         if running.is_given_up:
             self._settle(request.id)
         else:
@@ -201,7 +213,7 @@ class _Accepted:
         return replace(self.context, session=session, params=request.params, request_id=request.id, meta=call.meta)
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False)
 class _Running:
     """A call that is being answered."""
 

@@ -146,7 +146,12 @@ class _Connection:
     def end(self) -> None:
         """Close the intake and cancel what still waits. Does nothing the second time."""
         self._close()
+        self._cut()
+
+    def _cut(self) -> None:
+        """End the SDK's reading, and cancel what still waits, there and here."""
         self._feed.close()
+        self.direct.cancel_all()
 
     async def send(self, item: SessionMessage, /) -> None:
         """Queue a message of the SDK for writing.
@@ -282,9 +287,9 @@ class _Connection:
         if self._patience is not None:
             self._patience.cancel()
         if self._unanswered:
-            self._patience = self._loop.call_later(DRAIN_SECONDS_MAX, self._feed.close)
+            self._patience = self._loop.call_later(DRAIN_SECONDS_MAX, self._cut)
         else:
-            self._feed.close()
+            self._cut()
 
     def _read_on(self) -> None:
         """Let the next chunk be read, unless too much waits for an answer or for the client to read it."""
