@@ -19,6 +19,11 @@ from interlock.record.snapshot import ListFrame, LoopFrame
 _HOLE = re.compile(r"\{\{\s*([A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*)\s*\}\}")
 
 
+def has_placeholders(template: str) -> bool:
+    """Say whether a text may contain placeholders: if not, it is the same with every context."""
+    return "{{" in template
+
+
 def rendered(template: str, context: Mapping[str, Json]) -> str:
     """Return the text with each placeholder replaced by its value; an object as compact JSON, an unset key as a mark.
 
@@ -44,7 +49,7 @@ def unfilled_line(template: str) -> str:
 
 
 def _rendered(template: str, context: Mapping[str, Json], shown: Callable[[str], str]) -> str:
-    if "{{" not in template:
+    if not has_placeholders(template):
         return template
     return _HOLE.sub(lambda hole: _filled(hole.group(1), context, shown), template)
 

@@ -2,7 +2,7 @@
 
 from interlock.engine.answer.parts import RunView
 from interlock.engine.answer.structure import LoopPass
-from interlock.engine.template import rendered_line, title_in_code, with_loop_variables
+from interlock.engine.template import has_placeholders, rendered_line, title_in_code, with_loop_variables
 from interlock.engine.walk.items import ItemMissingError, load_lists
 from interlock.kernel.frozen import frozen, replace
 from interlock.plan.compiled import CompiledWorkflow
@@ -141,13 +141,13 @@ class RunContext:
             ContentDamagedError: The node's snapshot is missing or damaged.
         """
         pending = self.pending(node)
-        return pending is None or "{{" not in self.workflow.steps[pending.step_id].title
+        return pending is None or not has_placeholders(self.workflow.steps[pending.step_id].title)
 
     def _title(self, node: Node, pending: PendingStep) -> str:
         """Render a pending step's title. A recap renders hundreds, so plain ones skip the context."""
         title = self.workflow.steps[pending.step_id].title
-        if "{{" not in title:
-            return rendered_line(title, {})
+        if not has_placeholders(title):
+            return title
         context = self.session.context(node.node)
         return rendered_line(title, with_loop_variables(self.workflow.graphs, context, self.frames(node)))
 
