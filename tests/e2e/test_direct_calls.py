@@ -33,6 +33,13 @@ def saying() -> Iterator[Served]:
         yield server
 
 
+@pytest.fixture
+def product(tmp_path: Path) -> Iterator[Served]:
+    places = ["--data-dir", str(tmp_path / "data"), "--workspace", str(tmp_path)]
+    with serving(command=[sys.executable, "-m", "interlock", "serve", *places]) as server:
+        yield server
+
+
 def with_id(identity: int, params: Json) -> Json:
     return {"jsonrpc": "2.0", "id": identity, "method": "tools/call", "params": params}
 
@@ -58,22 +65,20 @@ def shape(value: Any) -> Any:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_an_answer_equals_that_of_the_sdk_in_each_version(version: str, tmp_path: Path) -> None:
-    places = ["--data-dir", str(tmp_path / "data"), "--workspace", str(tmp_path)]
-    with serving(command=[sys.executable, "-m", "interlock", "serve", *places]) as server:
-        envelope = opened(server, version)
-        server.send(with_id(1, CALLS["an answer"] | envelope))
-        server.answer()
-        for name, params in CALLS.items():
-            # The SDK ignores a parameter that it does not know, and only it decides what to ignore.
-            found = list[Json]()
-            for more in ({}, {"unknown": True}):
-                server.send(with_id(7, params | envelope | more))
-                found.append(server.answer())
-            direct, through = found
-            if name == "a start with a link":
-                direct, through = shape(direct), shape(through)
-            assert direct == through, name
+def test_an_answer_equals_that_of_the_sdk_in_each_version(product: Served, version: str) -> None:
+    envelope = opened(product, version)
+    product.send(with_id(1, CALLS["an answer"] | envelope))
+    product.answer()
+    for name, params in CALLS.items():
+        # The SDK ignores a parameter that it does not know, and only it decides what to ignore.
+        found = list[Json]()
+        for more in ({}, {"unknown": True}):
+            product.send(with_id(7, params | envelope | more))
+            found.append(product.answer())
+        direct, through = found
+        if name == "a start with a link":
+            direct, through = shape(direct), shape(through)
+        assert direct == through, name
 
 
 @pytest.mark.parametrize("era", ERAS)
@@ -128,17 +133,15 @@ def test_progress_reaches_a_client_that_asked_for_it_and_no_other(saying: Served
 
 
 @pytest.mark.inv("SRV-10")
-def test_a_subscriber_hears_of_later_calls(tmp_path: Path) -> None:
-    places = ["--data-dir", str(tmp_path / "data"), "--workspace", str(tmp_path)]
-    with serving(command=[sys.executable, "-m", "interlock", "serve", *places]) as server:
-        opened(server, "2025-11-25")
-        server.send(with_id(1, CALLS["a start with a link"]))
-        begun = server.answer()["result"]["structuredContent"]
-        uri = f"interlock://sessions/{begun['run']['sessionId']}"
-        server.send({"jsonrpc": "2.0", "id": 2, "method": "resources/subscribe", "params": {"uri": uri}})
-        assert server.answer() == {"jsonrpc": "2.0", "id": 2, "result": {}}
-        kept = {"ackToken": begun["ackToken"], "output": {"notesMarkdown": "Half of it is done."}}
-        server.send(with_id(3, {"name": "checkpoint_workflow", "arguments": kept}))
-        update, answer = server.answer(), server.answer()
-        assert (update["method"], update["params"]) == ("notifications/resources/updated", {"uri": uri})
-        assert (answer["id"], answer["result"]["isError"]) == (3, False)
+def test_a_subscriber_hears_of_later_calls(product: Served) -> None:
+    opened(product, "2025-11-25")
+    product.send(with_id(1, CALLS["a start with a link"]))
+    begun = product.answer()["result"]["structuredContent"]
+    uri = f"interlock://sessions/{begun['run']['sessionId']}"
+    product.send({"jsonrpc": "2.0", "id": 2, "method": "resources/subscribe", "params": {"uri": uri}})
+    assert product.answer() == {"jsonrpc": "2.0", "id": 2, "result": {}}
+    kept = {"ackToken": begun["ackToken"], "output": {"notesMarkdown": "Half of it is done."}}
+    product.send(with_id(3, {"name": "checkpoint_workflow", "arguments": kept}))
+    update, answer = product.answer(), product.answer()
+    assert (update["method"], update["params"]) == ("notifications/resources/updated", {"uri": uri})
+    assert (answer["id"], answer["result"]["isError"]) == (3, False)
