@@ -11,7 +11,7 @@ from mcp.server.context import HandlerResult, ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.session import ServerSession
 from mcp.shared.exceptions import MCPError
-from mcp_types import JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
+from mcp_types import JSONRPCError, JSONRPCRequest, JSONRPCResponse
 
 from interlock.server.transport.direct import DirectCalls
 
@@ -85,10 +85,6 @@ def served() -> Served:
 def request(identity: int, name: str = "do", **more: Any) -> JSONRPCRequest:
     params: dict[str, Any] = {"name": name, "arguments": {}, **more}
     return JSONRPCRequest(jsonrpc="2.0", id=identity, method="tools/call", params=params)
-
-
-def cancellation(identity: int | str) -> JSONRPCNotification:
-    return JSONRPCNotification(jsonrpc="2.0", method="notifications/cancelled", params={"requestId": identity})
 
 
 async def settle() -> None:
@@ -170,11 +166,11 @@ async def test_a_cancelled_call_gets_no_answer(served: Served, *, has_begun: boo
     assert served.direct.begin(request(1, "wait"))
     if has_begun:
         await settle()
-    assert served.direct.cancel(cancellation("1"))
-    assert not served.direct.cancel(cancellation(2))
+    assert served.direct.cancel("1")
+    assert not served.direct.cancel(2)
     await settle()
     assert (served.sent, served.settled) == ([], [1])
-    assert not served.direct.cancel(cancellation(1))
+    assert not served.direct.cancel(1)
 
 
 async def test_what_still_waits_at_the_end_is_answered_with_an_error(served: Served) -> None:
@@ -182,7 +178,8 @@ async def test_what_still_waits_at_the_end_is_answered_with_an_error(served: Ser
     assert served.direct.begin(request(1, "wait"))
     assert served.direct.begin(request(2, "wait"))
     await settle()
-    await served.direct.end()
+    served.direct.cancel_all()
+    await served.direct.wait()
     assert [(one.id, one.error.code) for one in served.sent] == [(1, -32000), (2, -32000)]
 
 
@@ -191,12 +188,12 @@ async def test_a_cancellation_is_of_the_newest_request_with_its_id(served: Serve
     assert served.direct.begin(request(1, "wait"))
     assert served.direct.begin(request(1, "wait"))
     await settle()
-    assert served.direct.cancel(cancellation(1))
+    assert served.direct.cancel(1)
     await settle()
     assert (served.sent, served.settled) == ([], [1])
     listing = JSONRPCRequest(jsonrpc="2.0", id=1, method="tools/list", params={})
     assert not served.direct.begin(listing)
-    assert not served.direct.cancel(cancellation(1)), "it is of the request that the SDK was given"
+    assert not served.direct.cancel(1), "it is of the request that the SDK was given"
     served.gate.set()
     await settle()
     assert [one.id for one in served.sent] == [1]

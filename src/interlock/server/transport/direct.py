@@ -9,7 +9,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Self, TypeVar, cast
 
 import anyio
@@ -21,7 +21,6 @@ from mcp.server.session import ServerSession
 from mcp.shared.dispatcher import CallOptions, ProgressFnT, coerce_request_id
 from mcp.shared.exceptions import NoBackChannelError
 from mcp.shared.jsonrpc_dispatcher import (
-    cancelled_request_id_from_params,
     handler_exception_to_error_data,
     progress_token_from_params,
 )
@@ -70,7 +69,7 @@ class DirectCalls:
         self._is_renewed = False
         self._has_call = False
         self._unbegun = set[RequestId]()
-        self._running = list[_Running]()
+        self._running = dict[_Running, asyncio.Task[None]]()
         self._cancellable = dict[RequestId, _Running]()
         server.middleware.append(self._observe)
 
@@ -91,19 +90,15 @@ class DirectCalls:
             self._unbegun.add(request.id)
             return False
         running = self._cancellable[key] = _Running(request=request, call=call, accepted=accepted)
-        self._running.append(running)
-        running.task = asyncio.create_task(self._answer(running))
+        self._running[running] = asyncio.create_task(self._answer(running))
         return True
 
-    def cancel(self, notification: JSONRPCNotification) -> bool:
-        """Cancel the call that a notification names, if it is one of these; return whether it is."""
-        if notification.method != "notifications/cancelled":
-            return False
-        request = cancelled_request_id_from_params(notification.params)
-        running = self._cancellable.get(coerce_request_id(request)) if request is not None else None
+    def cancel(self, request: RequestId) -> bool:
+        """Cancel the call that the client names, if it is one of these; return whether it is."""
+        running = self._cancellable.get(coerce_request_id(request))
         if running is None:
             return False
-        running.is_given_up = True
+        running.cancel_requested.set()
         running.cancel()
         return True
 
@@ -116,13 +111,11 @@ class DirectCalls:
         for one in self._running:
             one.cancel()
 
-    async def end(self) -> None:
-        """Cancel the calls that still wait, and wait for those in a worker thread: they are never abandoned (SRV-7)."""
-        running = list(self._running)
-        self.cancel_all()
-        if tasks := [one.task for one in running if one.task is not None]:
+    async def wait(self) -> None:
+        """Wait for the calls in a worker thread: they are never abandoned (SRV-7)."""
+        if self._running:
             with anyio.CancelScope(shield=True):
-                await asyncio.wait(tasks)
+                await asyncio.wait(self._running.values())
 
     async def _observe(self, ctx: _Context, call_next: CallNext) -> HandlerResult:
         """See each call that the SDK is given; this is a middleware of the server."""
@@ -142,11 +135,11 @@ class DirectCalls:
         with running.cancellable():
             response = await self._response(running)
         running.is_done = True
-        self._running.remove(running)
+        del self._running[running]
         key = coerce_request_id(request.id)
         if self._cancellable.get(key) is running:
             del self._cancellable[key]
-        if running.is_given_up:
+        if running.cancel_requested.is_set():
             self._settle(request.id)
         else:
             self._send(response)
@@ -156,7 +149,7 @@ class DirectCalls:
         identity, accepted = running.request.id, running.accepted
         entry = self._server.get_request_handler(_METHOD)
         assert entry is not None, "it has answered a call"
-        context = accepted.context_for(running, self._send)
+        context = running.context(self._send)
         try:
             result = await entry.handler(context, running.call)
             members = self._members(result, accepted.context.protocol_version)
@@ -194,6 +187,7 @@ class _Accepted:
     envelope: Mapping[str, Any]
     context: _Context
     connection: Connection
+    transport: TransportContext
 
     @classmethod
     def from_context(cls, context: _Context, envelope: Mapping[str, Any]) -> Self:
@@ -202,15 +196,13 @@ class _Accepted:
         connection = Connection.from_envelope(context.protocol_version, None, None)
         connection.client_params = session.client_params
         connection.client_capabilities = session.client_capabilities
-        return cls(envelope=envelope, context=replace(context, params=None, meta=None), connection=connection)
-
-    def context_for(self, running: "_Running", send: Callable[[JSONRPCMessage], None]) -> _Context:
-        """Return the context of another call."""
-        request, call = running.request, running.call
-        can_send_request = self.context.protocol_version not in MODERN_PROTOCOL_VERSIONS
-        channel = _Channel(running, send, can_send_request=can_send_request)
-        session = _Session(channel, self.connection, self.context.session)
-        return replace(self.context, session=session, params=request.params, request_id=request.id, meta=call.meta)
+        can_send_request = context.protocol_version not in MODERN_PROTOCOL_VERSIONS
+        return cls(
+            envelope=envelope,
+            context=replace(context, params=None, meta=None),
+            connection=connection,
+            transport=TransportContext(kind="jsonrpc", can_send_request=can_send_request),
+        )
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -220,12 +212,23 @@ class _Running:
     request: JSONRPCRequest
     call: types.CallToolRequestParams
     accepted: _Accepted
-    task: "asyncio.Task[None] | None" = None
-    is_given_up: bool = False
-    """Whether the client has cancelled it: it gets no response."""
+    cancel_requested: anyio.Event = field(default_factory=anyio.Event)
+    """Set if the client has cancelled it: then it gets no response."""
     is_done: bool = False
     _is_cancelled: bool = False
     _scope: anyio.CancelScope | None = None
+
+    def context(self, send: Callable[[JSONRPCMessage], None]) -> _Context:
+        """Return the context for the handler; `send` writes a message."""
+        accepted, channel = self.accepted, _Channel(self, send)
+        session = _Session(channel, accepted.connection, accepted.context.session)
+        return replace(
+            accepted.context,
+            session=session,
+            params=self.request.params,
+            request_id=self.request.id,
+            meta=self.call.meta,
+        )
 
     def cancel(self) -> None:
         """Cancel it where it waits next. A call that has not begun waits first of all."""
@@ -245,10 +248,11 @@ class _Running:
 class _Channel:
     """What a handler needs of the SDK's dispatcher for one call: its progress, and whether the client can be asked."""
 
-    def __init__(self, running: _Running, send: Callable[[JSONRPCMessage], None], *, can_send_request: bool) -> None:
-        self.transport = TransportContext(kind="jsonrpc", can_send_request=can_send_request)
+    def __init__(self, running: _Running, send: Callable[[JSONRPCMessage], None]) -> None:
+        self.transport = running.accepted.transport
         self.message_metadata: MessageMetadata = None
         self.request_id: RequestId | None = running.request.id
+        self.cancel_requested = running.cancel_requested
         self._running = running
         self._send = send
 
@@ -256,14 +260,6 @@ class _Channel:
     def can_send_request(self) -> bool:
         """Whether the client can be sent a request for this call."""
         return self.transport.can_send_request and not self._running.is_done
-
-    @property
-    def cancel_requested(self) -> anyio.Event:
-        """An event that is set if the client has cancelled the call."""
-        event = anyio.Event()
-        if self._running.is_given_up:
-            event.set()
-        return event
 
     async def send_raw_request(
         self,

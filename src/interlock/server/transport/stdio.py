@@ -84,7 +84,7 @@ async def serve_stdio(
             await server.run(connection.messages, connection, server.create_initialization_options())
         finally:
             connection.end()
-            await connection.direct.end()
+            await connection.direct.wait()
             output.finish()
     if output.failure is not None:
         _log.error("stdout cannot be written: %s", output.failure.strerror)
@@ -237,9 +237,7 @@ class _Connection:
             metadata = ServerMessageMetadata(on_request_unanswered=partial(self._forget_answered, message.id))
             self._feed.send_nowait(SessionMessage(message, metadata))
             return
-        if isinstance(message, JSONRPCNotification) and (
-            self._cancels_answered(message) or self.direct.cancel(message)
-        ):
+        if isinstance(message, JSONRPCNotification) and self._takes_cancellation(message):
             return
         if isinstance(message, JSONRPCResponse | JSONRPCError) and message.id is not None:
             self._asked.discard(coerce_request_id(message.id))
@@ -265,9 +263,12 @@ class _Connection:
         with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
             self._feed.send_nowait(SessionMessage(error))
 
-    def _cancels_answered(self, message: JSONRPCNotification) -> bool:
-        is_cancellation = message.method == "notifications/cancelled"
-        return is_cancellation and cancelled_request_id_from_params(message.params) in self._answered
+    def _takes_cancellation(self, message: JSONRPCNotification) -> bool:
+        """Apply a cancellation of a request that the SDK does not answer; return whether it is one."""
+        if message.method != "notifications/cancelled":
+            return False
+        request = cancelled_request_id_from_params(message.params)
+        return request is not None and (request in self._answered or self.direct.cancel(request))
 
     async def _forget_answered(self, request: RequestId) -> None:
         self._answered.pop(request, None)
