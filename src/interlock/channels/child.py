@@ -21,6 +21,8 @@ from interlock.kernel.frozen import frozen
 Sink = Callable[[bytes], None]
 """Receives what a child writes, piece by piece, in order."""
 _KEPT_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "SYSTEMROOT")
+_starting: set[threading.Event] = set()
+"""One event for each child that is being started: set if it has to end as soon as it has started."""
 _running: dict[int, "subprocess.Popen[bytes]"] = {}
 _mutex = threading.Lock()
 
@@ -66,8 +68,10 @@ def small_environment(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def end_children() -> None:
-    """End every child that still runs, with its whole process group. Called when the server ends."""
+    """End every child that runs or is being started, with its whole process group. Called when the server ends."""
     with _mutex:
+        for must_end in _starting:
+            must_end.set()
         for process in _running.values():
             _signal(process, signal.SIGKILL)
 
@@ -95,6 +99,9 @@ def running_child(command: Command, out: Sink, err: Sink | None = None) -> Gener
     Raises:
         ChildStartError: It did not start.
     """
+    must_end = threading.Event()
+    with _mutex:
+        _starting.add(must_end)
     try:
         process = subprocess.Popen(  # noqa: S603 — the argv is the user's own configuration; there is no shell
             list(command.argv),
@@ -107,10 +114,15 @@ def running_child(command: Command, out: Sink, err: Sink | None = None) -> Gener
             start_new_session=True,
         )
     except (OSError, ValueError) as error:
+        with _mutex:
+            _starting.remove(must_end)
         why = getattr(error, "strerror", None) or str(error)
         raise ChildStartError(program=command.argv[0], why=why) from error
     with _mutex:
+        _starting.remove(must_end)
         _running[process.pid] = process
+        if must_end.is_set():
+            _signal(process, signal.SIGKILL)
     try:
         yield Child(process, out, err)
     finally:

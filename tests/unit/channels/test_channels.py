@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import socket
+import subprocess
 import sys
 import threading
 import time
@@ -88,6 +89,20 @@ def test_a_command_that_runs_when_the_server_ends_is_ended(tmp_path: Path) -> No
     end_children()
     thread.join(10)
     assert [one.outcome for one in results] == ["unknown"]
+
+
+def test_a_command_that_is_being_started_when_the_server_ends_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    start: Any = subprocess.Popen
+
+    def started(*args: Any, **options: Any) -> Any:
+        process = start(*args, **options)
+        end_children()
+        return process
+
+    monkeypatch.setattr(subprocess, "Popen", started)
+    assert python("import time; time.sleep(5)", timeout_s=60).deliver(MESSAGE).outcome == "unknown"
+    monkeypatch.undo()
+    assert python("print('{}')").deliver(MESSAGE).outcome == "delivered", "a later one is not"
 
 
 def test_a_command_answers_with_a_json_object_or_with_nothing_that_counts() -> None:
