@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, TypeAlias, cast
 
 import anyio
-import anyio.to_thread
 from mcp import types
 from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
@@ -27,7 +26,6 @@ from interlock.kernel.budgets import (
     CLIENT_NAME_BYTES_MAX,
     CLIENT_VERSION_BYTES_MAX,
 )
-from interlock.kernel.budgets.threads import WORKER_THREADS_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import ErrorCode, Refusal, RetryKind
 from interlock.kernel.frozen import replace
@@ -40,6 +38,7 @@ from interlock.server.arguments import parse_arguments
 from interlock.server.corrected import with_corrected_call
 from interlock.server.elicitation.ask import Elicitation, apps_of, can_ask, claims_of, client_kind
 from interlock.server.progress import STILL_WORKING, Activity, report_progress_while
+from interlock.server.threads import Workers
 from interlock.server.tools import tool_named
 from interlock.server.tools.contract import Call, Caller, Outcome, Tool
 from interlock.service.failures import EXPECTED_ERRORS, refusal_of
@@ -58,7 +57,7 @@ class Calls:
         self._workspace = workspace
         self._on_changed = on_changed
         self._elicitation = Elicitation(ports.key_ring, ports.clock)
-        self._threads: anyio.CapacityLimiter | None = None
+        self._workers = Workers()
         self._queues: dict[SessionId, tuple[anyio.Lock, int]] = {}
 
     async def call(
@@ -145,12 +144,10 @@ class Calls:
         The time limit for the lock starts here, before the queue: if another process holds the session, all queued
         calls are answered together with the first (LOCK-6).
         """
-        if self._threads is None:
-            self._threads = anyio.CapacityLimiter(WORKER_THREADS_MAX)
         ports = self._ports.for_call(time.monotonic(), activity.read)
         run = partial(run_call, ports if begins_check else replace(ports, checks=IdleChecks()), call)
         async with _Turn(self._queues, call.session) if call.session is not None else nullcontext():
-            outcome = await anyio.to_thread.run_sync(run, limiter=self._threads, abandon_on_cancel=False)
+            outcome = await self._workers.run(run, activity.cancel)
         is_change = call.session is not None or call.begins_run
         if is_change and isinstance(outcome, Answer) and self._on_changed is not None:
             await self._on_changed(context, call.session)

@@ -10,8 +10,8 @@ from mcp import types
 from mcp.server.context import ServerRequestContext
 
 from interlock.kernel.budgets import COMPLETIONS_MAX
-from interlock.server.read_only import run_read
 from interlock.server.resources import PLAN_TEMPLATE, SESSION_TEMPLATE
+from interlock.server.threads import run_read
 from interlock.service.ports import Ports
 from interlock.views.summary import SessionSummary
 

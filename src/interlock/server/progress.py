@@ -6,7 +6,6 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from anyio import from_thread
 from mcp.server.context import ServerRequestContext
 from mcp.server.session import ServerSession
 
@@ -20,6 +19,11 @@ class Activity:
 
     def __init__(self) -> None:
         self.words = STILL_WORKING
+        self._is_cancelled = False
+
+    def cancel(self) -> None:
+        """Note that the call was cancelled."""
+        self._is_cancelled = True
 
     def read(self, done: int, total: int) -> None:
         """Note how many sessions were read, and how many there are.
@@ -27,7 +31,8 @@ class Activity:
         Raises:
             BaseException: The call was cancelled. The read stops, so a server that shuts down does not wait.
         """
-        from_thread.check_cancelled()
+        if self._is_cancelled:
+            raise asyncio.CancelledError
         self.words = f"reading sessions: {done} of {total}"
 
 

@@ -17,7 +17,7 @@ from interlock.kernel.budgets import ECHO_BYTES_MAX, HEADER_GOAL_BYTES_MAX
 from interlock.kernel.errors import Refusal
 from interlock.kernel.text import in_code, json_in_code, one_line
 from interlock.plan.outline import input_lines
-from interlock.server.read_only import run_read
+from interlock.server.threads import run_read
 from interlock.service.failures import EXPECTED_ERRORS, refusal_of
 from interlock.service.ports import Ports
 from interlock.service.tools.list_workflows import ListCommand, list_workflows

@@ -32,7 +32,7 @@ from interlock.kernel.ids import ID_BODY_PATTERN, SessionId
 from interlock.kernel.text import one_line
 from interlock.record.errors import UnknownVersionError
 from interlock.server.apps.extension import PAGE_LINK, page_resource, read_page, shows_pages
-from interlock.server.read_only import run_read
+from interlock.server.threads import run_read
 from interlock.service.failures import refusal_of
 from interlock.service.ports import Ports
 from interlock.service.tools.inspect_workflow import plan_text
