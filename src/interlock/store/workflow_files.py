@@ -2,11 +2,13 @@
 
 import os
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from operator import itemgetter
 from pathlib import Path
 from typing import Protocol
 
 from interlock.define.source.text_form import TextFormat, parse_text
+from interlock.kernel.budgets import WORKSPACES_KEPT_MAX
 from interlock.kernel.budgets.workflow import (
     DOCUMENT_BYTES_MAX,
     SOURCE_FILES_MAX,
@@ -18,6 +20,7 @@ from interlock.store.regular_file import read_regular, replace_whole, write_new
 
 FORMS: dict[str, TextFormat] = {".json": "json", ".yaml": "yaml", ".yml": "yaml"}
 """The file names that a source reads, by their suffix."""
+_SUFFIXES = tuple(FORMS)
 PROJECT_DIR = Path(".interlock", "workflows")
 """Below the workspace."""
 OPERATIONS_DIR = Path(".interlock", "operations")
@@ -72,18 +75,15 @@ class LocalWorkflowFiles:
     """
 
     def __init__(self, *, core_dirs: tuple[Path, ...], user_dir: Path | None) -> None:
-        self._core_dirs = core_dirs
-        self._user_dir = user_dir
+        self._common = [_Directory("bundled", core_dir) for core_dir in core_dirs]
+        if user_dir is not None:
+            self._common.append(_Directory("user", user_dir))
+        self._of_project = lru_cache(maxsize=WORKSPACES_KEPT_MAX)(_directories_of)
 
     def files(self, workspace: Path | None) -> tuple[WorkflowFile, ...]:
         """See `WorkflowSources.files`."""
-        found = [file for core_dir in self._core_dirs for file in _listed("bundled", core_dir)]
-        if self._user_dir is not None:
-            found += _listed("user", self._user_dir)
-        if workspace is not None:
-            found += _listed("project", workspace / PROJECT_DIR)
-            found += _listed("project", workspace / OPERATIONS_DIR)
-        return tuple(found)
+        own = self._of_project(workspace) if workspace is not None else ()
+        return tuple(file for directory in (*self._common, *own) for file in directory.files())
 
     def read(self, file: WorkflowFile) -> bytes:
         """See `WorkflowSources.read`."""
@@ -100,27 +100,46 @@ class LocalWorkflowFiles:
         return found if isinstance(found, dict) else {}
 
 
-def _listed(kind: SourceKind, root: Path) -> list[WorkflowFile]:
-    """Return the files below a directory. Links that lead out of it are not followed."""
-    found: list[WorkflowFile] = []
-    try:
-        for parts, entry in sorted(_below(str(root), ()), key=itemgetter(0))[:SOURCE_FILES_MAX]:
-            if not entry.is_file() or (entry.is_symlink() and not _is_inside(entry.path, root)):
-                continue
-            stat = entry.stat()
-            found.append(
-                WorkflowFile(
-                    kind=kind,
-                    # Bytes of a name that are not UTF-8 are shown as replacement characters.
-                    ref="/".join(parts).encode("utf-8", "replace").decode("utf-8"),
-                    form=FORMS[os.path.splitext(entry.name)[1]],  # noqa: PTH122 — see `_below`
-                    location=entry.path,
-                    stamp=(stat.st_mtime_ns, stat.st_size, stat.st_ino),
-                )
-            )
-    except OSError:
+def _directories_of(workspace: Path) -> "tuple[_Directory, ...]":
+    return _Directory("project", workspace / PROJECT_DIR), _Directory("project", workspace / OPERATIONS_DIR)
+
+
+class _Directory:
+    """One directory of a source. Each look at it lists it again, but a file that has not changed is the same object."""
+
+    def __init__(self, kind: SourceKind, root: Path) -> None:
+        self._kind: SourceKind = kind
+        self._root = root
+        self._location = str(root)
+        self._known: Mapping[str, WorkflowFile] = {}
+
+    def files(self) -> list[WorkflowFile]:
+        """Return the files below the directory. Links that lead out of it are not followed."""
+        known, found = self._known, list[WorkflowFile]()
+        try:
+            for parts, entry in sorted(_below(self._location, ()), key=itemgetter(0))[:SOURCE_FILES_MAX]:
+                if not entry.is_file() or (entry.is_symlink() and not _is_inside(entry.path, self._root)):
+                    continue
+                stat = entry.stat()
+                stamp = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
+                kept = known.get(entry.path)
+                if kept is None or kept.stamp != stamp:
+                    kept = self._file(parts, entry, stamp)
+                found.append(kept)
+        except OSError:
+            return found
+        self._known = {file.location: file for file in found}
         return found
-    return found
+
+    def _file(self, parts: tuple[str, ...], entry: "os.DirEntry[str]", stamp: tuple[int, int, int]) -> WorkflowFile:
+        return WorkflowFile(
+            kind=self._kind,
+            # Bytes of a name that are not UTF-8 are shown as replacement characters.
+            ref="/".join(parts).encode("utf-8", "replace").decode("utf-8"),
+            form=FORMS[_suffix(entry.name)],
+            location=entry.path,
+            stamp=stamp,
+        )
 
 
 def _below(directory: str, parts: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], os.DirEntry[str]]]:
@@ -135,11 +154,14 @@ def _below(directory: str, parts: tuple[str, ...]) -> Iterator[tuple[tuple[str, 
     except OSError:
         return
     for entry in entries:
-        here = (*parts, entry.name)
-        if os.path.splitext(entry.name)[1] in FORMS:  # noqa: PTH122 — as above
-            yield here, entry
+        if entry.name.endswith(_SUFFIXES) and _suffix(entry.name) in FORMS:
+            yield (*parts, entry.name), entry
         if entry.is_dir(follow_symlinks=False):
-            yield from _below(entry.path, here)
+            yield from _below(entry.path, (*parts, entry.name))
+
+
+def _suffix(name: str) -> str:
+    return os.path.splitext(name)[1]  # noqa: PTH122 — see `_below`
 
 
 def _is_inside(path: str, root: Path) -> bool:

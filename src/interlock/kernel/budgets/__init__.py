@@ -275,7 +275,7 @@ GIT_SECONDS_MAX = 0.3
 GIT_POSITION_BYTES_MAX = 4_096
 """Bytes read of each file that names the branch or the commit of a work tree (OBS-6)."""
 WORKSPACES_KEPT_MAX = 64
-"""Workspaces whose last git position one server remembers (OBS-6)."""
+"""Workspaces of which one server remembers the last git position and the workflow files (OBS-6)."""
 SHORT_STRING_CHARS_MAX = 80
 """A short string of an observation (OBS-2)."""
 BRANCH_DIGEST_CHARS = 16
