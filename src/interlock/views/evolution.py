@@ -182,6 +182,7 @@ def _run_started(session: Session, event: ev.RunStartedEvent) -> Session:
     return replace(
         session,
         runs=session.runs.insert(run, started),
+        first_run=session.first_run or run,
         suffixes=session.suffixes if suffix in session.suffixes else session.suffixes.insert(suffix, run),
     )
 
@@ -316,16 +317,18 @@ def _trace_appended(session: Session, event: ev.DecisionTraceAppendedEvent) -> S
 
 def _gap_recorded(session: Session, event: ev.GapRecordedEvent) -> Session:
     """A gap is open until a later one resolves it; neither ever changes (GAP-2)."""
-    gap, node = event.data, event.scope.node_id
+    gap, node, opened, change = event.data, event.scope.node_id, session.open_gaps, 0
     after = _with_node(session, node, lambda found: replace(found, gaps=(*found.gaps, gap)))
     if isinstance(gap.resolution, data.Unresolved):
-        opened, change = session.open_gaps.insert(gap.gap_id, node), 1
-    elif gap.resolution.resolves_gap_id in session.open_gaps:
-        opened, change = session.open_gaps.discard(gap.resolution.resolves_gap_id), -1
-    else:
-        return after
+        opened, change = opened.insert(gap.gap_id, node), 1
+    elif gap.resolution.resolves_gap_id in opened:
+        opened, change = opened.discard(gap.resolution.resolves_gap_id), -1
     run = after.runs[event.scope.run_id]
-    counted = replace(run, critical=run.critical + (change if gap.severity == "critical" else 0))
+    counted = replace(
+        run,
+        critical=run.critical + (change if gap.severity == "critical" else 0),
+        with_gaps=run.with_gaps if session.nodes[node].gaps else (*run.with_gaps, node),
+    )
     return replace(after, open_gaps=opened, runs=after.runs.insert(run.run, counted))
 
 

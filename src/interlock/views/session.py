@@ -127,7 +127,8 @@ class RunEnd:
 class Run:
     """A run: its workflow, its root and its preferred tip. `critical` counts its open critical gaps.
 
-    `artifacts` counts the artifacts of all its nodes, so a search for them knows when it has found all.
+    `artifacts` counts the artifacts of all its nodes, so a search for them knows when it has found all. `with_gaps`
+    names the nodes that have gaps, in the order of their first gaps.
 
     `last_index`, `last_at` and `client` (the name that the client gave) are those of its last event; a record of how
     work ended does not count. `ended` is None unless the run failed or was cancelled.
@@ -148,6 +149,7 @@ class Run:
     client: str | None = None
     nodes: int = 0
     artifacts: int = 0
+    with_gaps: tuple[NodeId, ...] = ()
     ended: RunEnd | None = None
     binding: data.Binding | None = None
     checks: tuple[PinnedCheck, ...] = ()
@@ -198,6 +200,7 @@ class Session:
     dedupe_keys: "HashTrieMap[str, int]"
     outside: Outside = NOTHING_OUTSIDE
     imported: int = 0
+    first_run: RunId | None = None
     newest: Advance | None = None
     contracts: tuple[data.ContractBound, ...] = ()
     claims: tuple[Claim, ...] = ()
@@ -266,8 +269,8 @@ class Session:
     @property
     def baseline(self) -> Preferences | None:
         """The initial preferences of a run that joins: those of the first run (CTX-7). None if there is no run."""
-        first = min(self.runs.values(), key=lambda run: run.index, default=None)
-        return None if first is None or first.root is None else self.nodes[first.root].preferences
+        root = self.runs[self.first_run].root if self.first_run is not None else None
+        return self.nodes[root].preferences if root is not None else None
 
     def label(self, run: RunId) -> str:
         """Return the run's label: the last four characters of its id, six if an earlier run has the same four (ANS-2).

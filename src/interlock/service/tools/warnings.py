@@ -85,8 +85,9 @@ def open_at_the_end(session: Session, node: Node) -> Iterator[Warned]:
 
     Later events on any branch do not change this: a replay gives the same warning as the first answer (ANS-19).
     """
-    then = [one for one in session.nodes.values() if one.run == node.run and one.index <= node.index]
-    recorded_gaps = [gap for one in sorted(then, key=lambda one: one.index) for gap in one.gaps]
+    with_gaps = [session.nodes[one] for one in session.runs[node.run].with_gaps]
+    then = sorted((one for one in with_gaps if one.index <= node.index), key=lambda one: one.index)
+    recorded_gaps = [gap for one in then for gap in one.gaps]
     resolved = {gap.resolution.resolves_gap_id for gap in recorded_gaps if gap.resolution.kind == "resolves"}
     open_gaps = [
         gap
