@@ -382,7 +382,9 @@ def _render_outcome(ports: Ports, call: _Call, session: Session, recorded: fold_
         step = with_kept_artifact(ports.read.reader, run_context, child, step)
         step = _without_repetition(run_context, session.nodes[recorded.node], step, is_refused=blockers is not None)
     was_changed = child.preferences != session.nodes[recorded.node].preferences
-    later_tip = _find_later_tip(request, run_context, recorded, child)
+    is_same = _is_same_request(recorded, request)
+    # A caller that repeats the same content gets the same answer as before.
+    later_tip = None if is_same else _find_later_tip(run_context, child)
     with ports.read.trace.span("render"):
         return render_answer(
             AnswerModel(
@@ -394,7 +396,7 @@ def _render_outcome(ports: Ports, call: _Call, session: Session, recorded: fold_
                 step=step,
                 blockers=blockers,
                 warnings=(
-                    *_warnings(request, run_context, recorded, child),
+                    *_warnings(run_context, recorded, child, is_same=is_same),
                     *_event_warnings(run_context, call.sent),
                     *secret_warnings(
                         session.deltas.get(child.node), whole_notes(ports.read.reader, child, recorded.attempt)
@@ -433,25 +435,18 @@ _UNCHANGED = (
 )
 
 
-def _find_later_tip(
-    request: Request, run_context: RunContext, recorded: fold_types.Advance, child: Node
-) -> Node | None:
-    """Return the run's later tip, for a caller that repeats an old attempt with other content; else None.
-
-    A caller that repeats the same content gets the same answer as before.
-    """
-    if _is_same_request(recorded, request):
-        return None
+def _find_later_tip(run_context: RunContext, child: Node) -> Node | None:
+    """Return the run's later tip, for a caller that repeats an old attempt; None if it is the latest."""
     is_passed = node_position(run_context.session, child.node).passed_to is not None
     return run_context.session.nodes[tip_below(run_context.session, child)] if is_passed else None
 
 
-def _warnings(request: Request, run_context: RunContext, recorded: fold_types.Advance, child: Node) -> Iterator[Warned]:
+def _warnings(run_context: RunContext, recorded: fold_types.Advance, child: Node, *, is_same: bool) -> Iterator[Warned]:
     yield from warnings.notes_cut(notes_of_attempt(child))
     if child.kind == "step" and _is_branch(run_context.session, recorded):
         message = "This is a new branch. The earlier branch is unchanged."
         yield Warned(code="BRANCH_CREATED", message=message)
-    if not _is_same_request(recorded, request):
+    if not is_same:
         message = (
             "This attempt is already recorded with other content. That record is unchanged; the new content was"
             " ignored. Continue with the next call."
