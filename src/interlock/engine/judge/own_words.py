@@ -26,7 +26,10 @@ def is_copy(text: str, source: str) -> bool:
     words, size = _words_of(text), COPIED_RUN_WORDS
     if len(words) < REPEATED_WORDS_MIN:
         return False
-    known = set(_runs(_words_of(source), size))
+    theirs = _words_of(source)
+    if sum(map(set(theirs).__contains__, words)) <= COPIED_WORDS_SHARE_MAX * len(words):
+        return False  # for most notes: a word of a run that the source has is a word of the source
+    known = set(_runs(theirs, size))
     copied: set[int] = set()
     for at, run in enumerate(_runs(words, size)):
         if run in known:
