@@ -14,7 +14,7 @@ from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import RunId, SessionId
 from interlock.kernel.uuids import Uuid, derived_uuid
 from interlock.plan.compile.compiler import Compiled
-from interlock.plan.compiled import pinned_bytes
+from interlock.plan.compiled import parse_compiled, pinned_bytes
 from interlock.plan.flows.lowering import compile_flow
 from interlock.record import payloads as data
 from interlock.record.append_plan import AppendPlan, EventDraft
@@ -218,7 +218,7 @@ def begin_runs(
         )
         plan = plan_start(start)
         assert isinstance(plan, AppendPlan), "the conditions of a flow are decided also if a value is missing"
-        ports.read.plans.keep_start(plan)
+        ports.read.plans.keep_start(plan, parse_compiled(pinned))
         ports.append(lock, plan, origin.actor)
         begun.append(start.run)
     return tuple(begun)

@@ -71,14 +71,15 @@ class Plans:
         """Keep a snapshot that this process is about to append, so that it need not be read back."""
         self._snapshots.put((ref, snapshot.workflow_hash), snapshot)
 
-    def keep_start(self, plan: "AppendPlan") -> None:
-        """Keep what a start pins, so that its answer reads nothing back from the disk."""
-        from interlock.plan.compiled import parse_compiled  # noqa: PLC0415 — a list of cached summaries needs none
-        from interlock.record.snapshot import parse_snapshot  # noqa: PLC0415 — see above
+    def keep_start(self, plan: "AppendPlan", workflow: "CompiledWorkflow") -> None:
+        """Keep what a start pins, so that its answer reads nothing back from the disk.
+
+        `workflow` was parsed from the pinned bytes.
+        """
+        from interlock.record.snapshot import parse_snapshot  # noqa: PLC0415 — a list of cached summaries needs none
 
         assert plan.workflow is not None, "a start pins its workflow"
-        workflow_hash, data = plan.workflow
-        self._workflows.get(workflow_hash, lambda: parse_compiled(data))
+        self._workflows.put(plan.workflow[0], workflow)
         for ref, snapshot in plan.snapshots:
             self.keep(ref, parse_snapshot(snapshot))
 

@@ -25,7 +25,7 @@ from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import WorkflowHash
 from interlock.plan.compile.compiler import Compiled, compile_workflow
 from interlock.plan.compile.routines import Routine, RoutineLibrary, builtin_routines, names_routine, routine_of
-from interlock.plan.compiled import CompiledWorkflow, pinned_bytes
+from interlock.plan.compiled import CompiledWorkflow, parse_compiled, pinned_bytes
 from interlock.service.workflows.listing import Listing, bundled_listings
 from interlock.service.workflows.reading import (
     Document,
@@ -42,14 +42,18 @@ from interlock.store.workflow_files import WorkflowFile, WorkflowSources
 from interlock.views.summary import Drift, RunSummary
 
 
-@frozen
+@dataclass(frozen=True, kw_only=True)
 class Pinnable:
-    """A compiled workflow, its bytes and the hash of these bytes."""
+    """A compiled workflow: its bytes, as a start pins them, and their hash."""
 
-    workflow: CompiledWorkflow
     workflow_hash: WorkflowHash
     data: bytes = field(repr=False)
     warnings: Diagnostics
+
+    @cached_property
+    def workflow(self) -> CompiledWorkflow:
+        """The workflow as every reader of these bytes sees it. A start and later calls share it."""
+        return parse_compiled(self.data)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,9 +98,7 @@ class Entry:
 
     def _pinnable(self, workflow: CompiledWorkflow, warnings: Diagnostics) -> "Pinnable":
         workflow_hash, data = pinned_bytes(workflow)
-        return Pinnable(
-            workflow=workflow, workflow_hash=workflow_hash, data=data, warnings=self.source.placed(warnings)
-        )
+        return Pinnable(workflow_hash=workflow_hash, data=data, warnings=self.source.placed(warnings))
 
 
 @frozen
