@@ -209,7 +209,8 @@ def _node_created(session: Session, event: ev.NodeCreatedEvent) -> Session:
         preferences=parent.preferences if parent else BASELINE,
         context_at=parent.context_at if parent else None,
         request_digest=payload.request_digest,
-        actor=event.actor,
+        # Nearly all nodes of a run are of one caller, and share what is known of it.
+        actor=parent.actor if parent and parent.actor == event.actor else event.actor,
         at=event.recorded_at,
         taken=_taken_at(session, parent, node_id),
         levels=_levels_at(session, parent, payload.node_kind),

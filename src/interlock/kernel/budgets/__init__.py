@@ -288,7 +288,7 @@ CANDIDATE_SNIPPET_BYTES_MAX = 600
 """The beginning of a candidate's notes (RES-6)."""
 QUERY_BYTES_MAX = 1 * KIB
 """A query of `resume_session`: a few words."""
-DERIVED_IDS_KEPT_MAX = 4096
+DERIVED_IDS_KEPT_MAX = 512
 """Derived ids that are remembered: one call derives the ids of its node several times."""
 CREATED_OPEN_MAX = 64
 """New files of one append that are open at once: each is open from when it is created until it is synced."""
