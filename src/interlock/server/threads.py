@@ -41,7 +41,8 @@ class Workers:
         """Return what `work` returns in a thread, or raise what it raises, when a thread is free.
 
         If the caller is cancelled before, `work` is not begun. Afterwards it is never abandoned: `on_cancelled` is
-        called at once, and the result is returned when it is there (SRV-7).
+        called at once, and the result is returned when it is there (SRV-7). Work that stops then raises a
+        `CancelledError`.
         """
         await anyio.lowlevel.checkpoint_if_cancelled()
         async with self._places:
@@ -53,6 +54,8 @@ class Workers:
                 on_cancelled()
                 with anyio.CancelScope(shield=True):
                     await job.wait()
+                if job.has_stopped():
+                    raise  # this error, because a cancel scope catches no other
         return job.result()
 
 
@@ -88,6 +91,10 @@ class _Job(Generic[_Found]):
         if not self._is_done:
             self._waiter = self._loop.create_future()
             await self._waiter
+
+    def has_stopped(self) -> bool:
+        """Say whether the work stopped because it was cancelled."""
+        return isinstance(self._error, asyncio.CancelledError)
 
     def result(self) -> _Found:
         """Return what the work returned, or raise what it raised."""

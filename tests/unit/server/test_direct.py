@@ -38,6 +38,9 @@ class Served:
                 await self.gate.wait()
             case "unknown":
                 raise MCPError(types.INVALID_PARAMS, "Unknown tool: unknown")
+            case "stop":
+                await self.gate.wait()
+                raise asyncio.CancelledError
             case "fail":
                 raise KeyError("a secret of the handler")
             case _:
@@ -170,6 +173,19 @@ async def test_a_cancelled_call_gets_no_answer(served: Served, *, has_begun: boo
     assert not served.direct.cancel(2)
     await settle()
     assert (served.sent, served.settled) == ([], [1])
+    assert not served.direct.cancel(1)
+
+
+@pytest.mark.parametrize("is_cancelled", [False, True])
+async def test_a_call_that_stops_by_an_error_of_its_own_is_settled(served: Served, *, is_cancelled: bool) -> None:
+    await served.accept()
+    served.direct.begin(request(1, "stop"))
+    await settle()
+    if is_cancelled:
+        served.direct.cancel(1)
+    served.gate.set()
+    await settle()
+    assert (served.settled, [one.id for one in served.sent]) == (([1], []) if is_cancelled else ([], [1]))
     assert not served.direct.cancel(1)
 
 

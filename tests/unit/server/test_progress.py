@@ -3,16 +3,19 @@
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from threading import Event
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import anyio
 import pytest
 from mcp import Client, types
+from mcp.server.context import ServerRequestContext
 from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCMessage, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
 
 from interlock.kernel.ids import SessionId
 from interlock.server.app import build_server
+from interlock.server.calls import Calls
 from interlock.store.memory.store import MemoryStore
 from interlock.store.ports.reader import ContentCheck
 from interlock.store.ports.writer import SessionLock
@@ -164,3 +167,31 @@ async def test_progress_goes_to_the_token_that_was_sent_before_the_result_and_no
     assert {frame.params["progressToken"] for frame in told if frame.params} == {"mine"}
     at = next(at for at, frame in enumerate(frames) if isinstance(frame, JSONRPCResponse) and frame.id == 1)
     assert not any(isinstance(frame, JSONRPCNotification) for frame in frames[at:])
+
+
+@pytest.mark.asyncio
+@pytest.mark.inv("SRV-7")
+async def test_reading_many_sessions_stops_when_the_call_is_cancelled() -> None:
+    store, harness, _ = slow(sessions=20)
+    store.slow_at = "summary"
+    calls, scope, seen = Calls(harness.ports, None), anyio.CancelScope(), list[bool]()
+    context = cast(
+        "ServerRequestContext[Any, Any]",
+        SimpleNamespace(meta=None, session=SimpleNamespace(client_params=None, client_capabilities=None)),
+    )
+
+    async def resume() -> None:
+        with scope:
+            await calls.call(context, types.CallToolRequestParams(name="resume_session", arguments={}))
+        seen.append(scope.cancelled_caught)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(resume)
+        with anyio.fail_after(PATIENCE_S):
+            while store.read < 3:  # noqa: ASYNC110 — another thread reads
+                await anyio.sleep(0.001)
+        scope.cancel()
+        await anyio.wait_all_tasks_blocked()
+        store.heard.set()
+    assert seen == [True]
+    assert store.read < 20

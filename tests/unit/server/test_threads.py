@@ -145,21 +145,27 @@ async def test_work_that_runs_is_told_at_once_that_its_caller_is_cancelled_and_i
 
 
 @pytest.mark.asyncio
-async def test_work_may_stop_when_its_caller_is_cancelled() -> None:
-    workers, work = Workers(), Gated()
+async def test_work_may_stop_when_its_caller_is_cancelled_which_its_scope_catches() -> None:
+    workers, work, after = Workers(), Gated(), list[bool]()
+    scope = anyio.CancelScope()
 
     def stopping() -> None:
         work()
         if work.is_cancelled:
             raise asyncio.CancelledError
 
-    with anyio.CancelScope() as scope:
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(workers.run, stopping, work.cancelled)
-            await work.has_begun()
-            scope.cancel()
-            work.gate.set()
-    assert scope.cancelled_caught
+    async def call() -> None:
+        with scope:
+            await workers.run(stopping, work.cancelled)
+        after.append(scope.cancelled_caught)
+
+    task = asyncio.create_task(call())
+    await work.has_begun()
+    scope.cancel()
+    await until(lambda: work.is_cancelled)
+    work.gate.set()
+    await task
+    assert after == [True]
     assert await workers.run(lambda: 1, never) == 1
 
 

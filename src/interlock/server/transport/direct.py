@@ -129,11 +129,16 @@ class DirectCalls:
         return result
 
     async def _answer(self, running: "_Running") -> None:
-        request = running.request
         closed = ErrorData(code=CONNECTION_CLOSED, message="Connection closed")
-        response: JSONRPCResponse | JSONRPCError = JSONRPCError(jsonrpc="2.0", id=request.id, error=closed)
-        with running.cancellable():
-            response = await self._response(running)
+        response: JSONRPCResponse | JSONRPCError = JSONRPCError(jsonrpc="2.0", id=running.request.id, error=closed)
+        try:
+            with running.cancellable():
+                response = await self._response(running)
+        finally:
+            self._end(running, response)
+
+    def _end(self, running: "_Running", response: JSONRPCResponse | JSONRPCError) -> None:
+        request = running.request
         running.is_done = True
         del self._running[running]
         key = coerce_request_id(request.id)
