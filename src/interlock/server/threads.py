@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 class Workers:
     """Up to `WORKER_THREADS_MAX` threads, each begun when all others are busy. Used by one event loop.
 
-    The thread that was free last is used first, because what it needs is still in the processor's caches. The threads
+    The most recently freed thread is used first, because what it needs is still in the processor's caches. The threads
     end with this object.
     """
 
@@ -77,7 +77,7 @@ class _Job(Generic[_Found]):
             self._found = self._work()
         except BaseException as error:  # noqa: BLE001 — raised where the result is awaited
             self._error = error
-        with suppress(RuntimeError):  # the loop has ended, so nobody waits
+        with suppress(RuntimeError):  # the loop has ended, so no one waits
             self._loop.call_soon_threadsafe(self._finish, thread)
 
     def _finish(self, thread: "_Thread") -> None:

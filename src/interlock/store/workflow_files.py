@@ -105,7 +105,7 @@ def _directories_of(workspace: Path) -> "tuple[_Directory, ...]":
 
 
 class _Directory:
-    """One directory of a source. Each look at it lists it again, but a file that has not changed is the same object."""
+    """One directory of a source. It is listed again each time, but a file that has not changed is the same object."""
 
     def __init__(self, kind: SourceKind, root: Path) -> None:
         self._kind: SourceKind = kind

@@ -15,7 +15,7 @@ WAIT_S = 30
 
 
 class Gated:
-    """Work that waits for its gate. It notes in which thread it ran, and when it was told of a cancellation."""
+    """Work that waits for its gate. It notes in which thread it ran, and whether its caller was cancelled."""
 
     def __init__(self) -> None:
         self.begun, self.gate = threading.Event(), threading.Event()
@@ -41,7 +41,7 @@ class Gated:
 
 
 def never() -> None:
-    raise AssertionError("nobody cancelled it")
+    raise AssertionError("no one cancelled it")
 
 
 async def until(holds: Callable[[], bool]) -> None:
@@ -60,7 +60,7 @@ async def test_work_returns_what_it_returns_and_raises_what_it_raises() -> None:
 
 
 @pytest.mark.asyncio
-async def test_the_thread_that_was_free_last_is_used_first_and_another_one_only_begun_if_all_are_busy() -> None:
+async def test_the_most_recently_freed_thread_is_used_first_and_another_one_only_begun_if_all_are_busy() -> None:
     workers, first, second = Workers(), Gated(), Gated()
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(workers.run, first, never)
