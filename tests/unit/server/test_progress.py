@@ -195,3 +195,22 @@ async def test_reading_many_sessions_stops_when_the_call_is_cancelled() -> None:
         store.heard.set()
     assert seen == [True]
     assert store.read < 20
+
+
+@pytest.mark.asyncio
+@pytest.mark.inv("SRV-7")
+async def test_a_server_goes_on_after_a_search_that_its_client_cancelled() -> None:
+    store, harness, _ = slow(sessions=20)
+    store.slow_at = "summary"
+    async with harness.client("legacy") as client:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(client.call_tool, "resume_session")
+            with anyio.fail_after(PATIENCE_S):
+                while store.read < 3:  # noqa: ASYNC110 — another thread reads
+                    await anyio.sleep(0.001)
+            tasks.cancel_scope.cancel()
+        # In a process, a client of the newer era sends nothing: it cancels the handler.
+        assert not (await client.call_tool("list_workflows", {})).is_error
+        store.heard.set()
+        assert not (await client.call_tool("resume_session", {})).is_error
+    assert store.read < 20 + 20
