@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import tomllib
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import field
@@ -123,7 +122,9 @@ def project_above(workspace: Path) -> Path | None:
 
 def project_checks(directory: Path) -> ProjectChecks:
     """Read a project's own checks. They may run in its directory alone."""
-    from interlock.config.form import parse_project_checks  # noqa: PLC0415 — only projects with checks need it
+    import tomllib  # noqa: PLC0415 — only projects with checks need it
+
+    from interlock.config.form import parse_project_checks  # noqa: PLC0415 — as above
 
     try:
         data = read_regular(directory / PROJECT_CHECKS, CHECKS_FILE_BYTES_MAX)

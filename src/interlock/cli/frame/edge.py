@@ -1,21 +1,26 @@
 """The outer edge of the command line: a failed file operation or Ctrl-C ends a command here, without a traceback."""
 
-import argparse
 import os
 import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import cast
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 from interlock.cli.frame.running import printing
+
+if TYPE_CHECKING:
+    import argparse
+
+    _Options: TypeAlias = argparse.Namespace | SimpleNamespace
 
 FAILED = 1
 INTERRUPTED = 130
 """The exit code of a command that Ctrl-C ended: 128 and the number of the signal."""
 
 
-def run_at_edge(command: Callable[[], int], options: argparse.Namespace) -> int:
+def run_at_edge(command: Callable[[], int], options: "_Options") -> int:
     """Run a command and return its exit code: `FAILED` after a message if a file operation failed.
 
     Args:
@@ -32,7 +37,7 @@ def run_at_edge(command: Callable[[], int], options: argparse.Namespace) -> int:
         return printing(partial(_report, error, options))
 
 
-def _report(error: OSError, options: argparse.Namespace) -> int:
+def _report(error: OSError, options: "_Options") -> int:
     from interlock.cli.screen import StopError, complain, printable_line  # noqa: PLC0415 — a server does not pay for it
     from interlock.kernel.errors import ErrorCode, RetryKind  # noqa: PLC0415 — see above
 

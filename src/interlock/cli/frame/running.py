@@ -1,6 +1,5 @@
 """Run a command: tune garbage collection, print refusals, and report an output that cannot be written."""
 
-import argparse
 import errno
 import gc
 import io
@@ -12,13 +11,15 @@ from typing import TYPE_CHECKING, Any
 from interlock.kernel.budgets import COLLECTION_VALUES_MIN
 
 if TYPE_CHECKING:
+    import argparse
+
     from _typeshed import ReadableBuffer
 
 NOT_PRINTED = 1
 """The exit code of a command whose output could not be written."""
 
 
-def run_command(options: argparse.Namespace) -> int:
+def run_command(options: "argparse.Namespace") -> int:
     """Run the command that was chosen and return its exit code. Refusals are printed, never raised."""
     from interlock.cli.screen import StopError, complain  # noqa: PLC0415 — a server does not pay for it
 

@@ -125,11 +125,11 @@ class _Start:
 
     def serve(self, front: "Front") -> int:
         """Serve until the client leaves and return the exit code; 2 if a setting is invalid."""
-        import argparse  # noqa: PLC0415 — imported meanwhile
+        from types import SimpleNamespace  # noqa: PLC0415 — see the module
 
-        from interlock.cli.frame.edge import run_at_edge  # noqa: PLC0415 — see above
+        from interlock.cli.frame.edge import run_at_edge  # noqa: PLC0415 — meanwhile the front answers
 
-        return run_at_edge(lambda: self._served(front), argparse.Namespace(command="serve"))
+        return run_at_edge(lambda: self._served(front), SimpleNamespace(command="serve"))
 
     def _served(self, front: "Front") -> int:
         from interlock.cli.top.serve import serve  # noqa: PLC0415 — see `run`

@@ -1,6 +1,5 @@
 """`interlock serve`: the MCP server on stdin and stdout."""
 
-import argparse
 import gc
 import logging
 import os
@@ -14,8 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
-from interlock.cli.commands import add_places
-from interlock.cli.options import place_arguments
 from interlock.config.applied import applied_config_hash
 from interlock.config.data_dir import PlaceArguments, SettingsError, check_data_dir, data_dir_of
 from interlock.config.model import FaultyConfig
@@ -23,6 +20,8 @@ from interlock.config.places import LOG_LEVELS
 from interlock.config.settings import Settings, read_settings
 
 if TYPE_CHECKING:
+    import argparse
+
     from mcp.server.lowlevel import Server
 
     from interlock.server.transport.front import Front
@@ -31,8 +30,10 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: "argparse.ArgumentParser") -> None:
     """Add the arguments of the command."""
+    from interlock.cli.commands import add_places  # noqa: PLC0415 — a plain `serve` parses its options itself
+
     add_places(parser)
     parser.add_argument("--core-source", help="add a directory of core workflows (for packagers and tests)")
 
@@ -45,8 +46,10 @@ class Loaded:
     ports: "Ports"
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: "argparse.Namespace") -> int:
     """Serve until the client disconnects or a signal arrives. Return the exit code: 2 if a setting is invalid."""
+    from interlock.cli.options import place_arguments  # noqa: PLC0415 — see `add_arguments`
+
     # Until the server handles signals, Ctrl-C ends the process in the default way: without a traceback.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     settings = check(place_arguments(options))

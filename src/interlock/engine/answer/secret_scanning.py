@@ -9,11 +9,11 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from enum import IntEnum
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import islice
 from typing import TypeAlias, cast
 
@@ -81,32 +81,29 @@ _PLACEHOLDER = re.compile(
 )
 _SCHEME = re.compile(r"(?:bearer|basic|digest|token)\s+(\S+)", re.IGNORECASE)
 
-_FORMS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
-    (literal, re.compile(rf"(?<![\w-]){pattern}" if literal[0].isalnum() else pattern, re.ASCII))
-    for literal, pattern in (
-        ("github_pat_", r"github_pat_\w{20,}+"),
-        *((f"gh{kind}_", rf"gh{kind}_[A-Za-z0-9]{{20,}}+") for kind in "pousr"),
-        ("glpat-", r"glpat-[\w-]{20,}+"),
-        ("sk-", r"sk-[\w-]{20,}+"),
-        ("sk_", r"sk_(?:live|test)_[A-Za-z0-9]{16,}+"),
-        ("rk_", r"rk_(?:live|test)_[A-Za-z0-9]{16,}+"),
-        ("xox", r"xox[abeprs]-[A-Za-z0-9-]{10,}+"),
-        ("xapp-", r"xapp-[A-Za-z0-9-]{20,}+"),
-        ("AKIA", r"AKIA[A-Z0-9]{16}(?![A-Z0-9])"),
-        ("ASIA", r"ASIA[A-Z0-9]{16}(?![A-Z0-9])"),
-        ("AIza", r"AIza[\w-]{35}"),
-        ("npm_", r"npm_[A-Za-z0-9]{30,}+"),
-        ("pypi-", r"pypi-[\w-]{50,}+"),
-        ("hf_", r"hf_[A-Za-z0-9]{30,}+"),
-        ("SG.", r"SG\.[\w-]{16,}+\.[\w-]{16,}+"),
-        ("eyJ", r"eyJ[\w-]{8,}+\.eyJ[\w-]{8,}+\.[\w-]*+"),
-        ("earer ", r"[Bb]earer [\w.~+/=-]{16,}+"),
-        ("Basic ", r"Basic [A-Za-z0-9+/=]{12,}+"),
-        ("PRIVATE KEY", r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY"),
-        ("://", r"://[^\s/:@]*+:[^\s/:@$%*{}<>\[\]]++@"),
-    )
-)
-"""Forms that are known to be secrets, each with a piece of text that is quickly looked for."""
+_FORMS: Mapping[str, str] = {
+    "github_pat_": r"github_pat_\w{20,}+",
+    **{f"gh{kind}_": rf"gh{kind}_[A-Za-z0-9]{{20,}}+" for kind in "pousr"},
+    "glpat-": r"glpat-[\w-]{20,}+",
+    "sk-": r"sk-[\w-]{20,}+",
+    "sk_": r"sk_(?:live|test)_[A-Za-z0-9]{16,}+",
+    "rk_": r"rk_(?:live|test)_[A-Za-z0-9]{16,}+",
+    "xox": r"xox[abeprs]-[A-Za-z0-9-]{10,}+",
+    "xapp-": r"xapp-[A-Za-z0-9-]{20,}+",
+    "AKIA": r"AKIA[A-Z0-9]{16}(?![A-Z0-9])",
+    "ASIA": r"ASIA[A-Z0-9]{16}(?![A-Z0-9])",
+    "AIza": r"AIza[\w-]{35}",
+    "npm_": r"npm_[A-Za-z0-9]{30,}+",
+    "pypi-": r"pypi-[\w-]{50,}+",
+    "hf_": r"hf_[A-Za-z0-9]{30,}+",
+    "SG.": r"SG\.[\w-]{16,}+\.[\w-]{16,}+",
+    "eyJ": r"eyJ[\w-]{8,}+\.eyJ[\w-]{8,}+\.[\w-]*+",
+    "earer ": r"[Bb]earer [\w.~+/=-]{16,}+",
+    "Basic ": r"Basic [A-Za-z0-9+/=]{12,}+",
+    "PRIVATE KEY": r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY",
+    "://": r"://[^\s/:@]*+:[^\s/:@$%*{}<>\[\]]++@",
+}
+"""Patterns of forms that are known to be secrets, by a piece of text that is quickly searched for."""
 _NEEDS_DIGIT = frozenset({"sk-", "earer ", "Basic ", "hf_", "npm_"})
 """Forms that words of a language can take, which have no digits."""
 _ASSIGNMENT = re.compile(
@@ -235,6 +232,12 @@ def _judged_alone(key: str) -> _Name:
     return _NAMELESS
 
 
+@cache
+def _form(literal: str) -> re.Pattern[str]:
+    """Return the pattern of a form. Most are never used, so each is compiled when its text is first found."""
+    return re.compile(rf"(?<![\w-]){_FORMS[literal]}" if literal[0].isalnum() else _FORMS[literal], re.ASCII)
+
+
 @frozen
 class _Scan:
     """One scan, with the forms of secrets that can occur in the scanned text."""
@@ -244,7 +247,7 @@ class _Scan:
     @classmethod
     def of(cls, text: str) -> "_Scan":
         """Return a scan of the parts of a text: a form that is not in the whole is searched for in none of them."""
-        return cls(forms=tuple(form for form in _FORMS if form[0] in text))
+        return cls(forms=tuple((literal, _form(literal)) for literal in _FORMS if literal in text))
 
     def has_secret(self, text: str) -> bool:
         """Say whether a running text holds a secret: one of a known form, or one after its name."""

@@ -5,16 +5,18 @@ with AES-256-GCM (decision 0020).
 """
 
 import json
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
-from mcp.server.request_state import AESGCMRequestStateCodec, InvalidRequestState
 
 from interlock.kernel.canonical import canonical_bytes
 from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import Digest, SigningKey
 from interlock.store.ports.keys import KeyRingWriter
+
+if TYPE_CHECKING:
+    from mcp.server.request_state import AESGCMRequestStateCodec
 
 _PURPOSE = b"interlock/asked/v1"
 """Separates these keys from the keys that sign tokens, and this format from a later one."""
@@ -72,12 +74,16 @@ def _parse(payload: bytes) -> Asked:
 
 
 def _decrypt(text: str, key: SigningKey) -> bytes | None:
+    from mcp.server.request_state import InvalidRequestState  # noqa: PLC0415 — few clients are asked anything
+
     try:
         return _codec(key).unseal(text)
     except InvalidRequestState:
         return None
 
 
-def _codec(key: SigningKey) -> AESGCMRequestStateCodec:
+def _codec(key: SigningKey) -> "AESGCMRequestStateCodec":
+    from mcp.server.request_state import AESGCMRequestStateCodec  # noqa: PLC0415 — see `_decrypt`
+
     derived = HKDF(algorithm=SHA256(), length=32, salt=None, info=_PURPOSE).derive(key)
     return AESGCMRequestStateCodec([derived])
