@@ -71,6 +71,26 @@ def test_for_a_damaged_token_of_a_refused_report_the_token_of_the_refusal_is_sho
     assert memory.advance(refused)["pending"]["stepId"] == "b"
 
 
+def test_for_the_state_token_behind_the_prefix_of_an_ack_token_the_ack_token_of_the_step_is_shown(
+    memory: Harness,
+) -> None:
+    first = memory.start("test.abc")
+    body = first.state.removeprefix("st_")
+    for text in (f"ack_{body}", f"ack_{body[:-6]}", f"ACK_{body.upper()}"):
+        refused = memory.call(CONTINUE, {"ackToken": text, "run": first["run"]["label"], "output": DONE})
+        assert refused.code is not None
+        whole = {"ackToken": first.ack, "run": first["run"]["label"], "output": DONE}
+        assert corrected(refused) == (CONTINUE, whole), text
+    chk, ack = first["checkpointToken"].removeprefix("chk_"), first.ack.removeprefix("ack_")
+    assert corrected(memory.call(CONTINUE, {"ackToken": f"ack_{chk}", "output": DONE}))[1]["ackToken"] == first.ack
+    saved = memory.call("checkpoint_workflow", {"checkpointToken": f"chk_{ack}", "output": DONE})
+    assert corrected(saved)[1]["checkpointToken"] == first["checkpointToken"]
+    second = memory.advance(first)
+    refused = memory.call(CONTINUE, {"ackToken": f"ack_{body}", "output": DONE})
+    shown = {"stateToken": second.state, "run": first["run"]["label"]}
+    assert corrected(refused) == (CONTINUE, shown), "a step that is done is not done again"
+
+
 def test_notes_in_the_context_are_led_to_their_place(memory: Harness) -> None:
     first = memory.start("test.abc")
     misplaced = {"ackToken": first.ack, "context": {"notesMarkdown": "Built it.", "size": 3}}

@@ -16,7 +16,7 @@ from interlock.record.errors import UnknownVersionError
 from interlock.record.short_tokens import decode_token
 from interlock.service.ports import ReadPorts
 from interlock.service.run.context import RunContext, load_run_context
-from interlock.service.tokens.mint import Argument, Mint, minting
+from interlock.service.tokens.mint import PREFIXES, Argument, Mint, minting
 from interlock.store.ports.errors import ContentDamagedError, SessionUnhealthyError
 from interlock.views.node_position import node_position
 from interlock.views.session import Node, Run, Session
@@ -104,7 +104,8 @@ def place_labelled(ports: ReadPorts, label: str, first: Session | None = None) -
 def suggest_token(ports: ReadPorts, text: str, argument: Argument, label: str | None) -> str | None:
     """Return the issued token that a text nearly equals: cut, misspelled, or in another case; None if there is none.
 
-    If the report with that token was refused, it is the token that came with the refusal.
+    If the report with that token was refused, it is the token that came with the refusal. For the text of a token of
+    another kind behind the prefix of this one, it is the current token of the same step.
     """
     found = text.strip()
     for place in _places(ports, found, label):
@@ -112,7 +113,19 @@ def suggest_token(ports: ReadPorts, text: str, argument: Argument, label: str | 
             if _is_near(found, token):
                 # Repeating a refused report only repeats the refusal.
                 return (place.current(argument, node) if argument == "ackToken" else None) or token
+        of_steps = (place.current(argument, node) for node in _of_other_kinds(place, found, argument))
+        token = next(filter(None, of_steps), None)
+        if token is not None:
+            return token
     return None
+
+
+def _of_other_kinds(place: RunTokens, text: str, argument: Argument) -> Iterator[Node]:
+    """Yield the nodes with a token of another kind that a text nearly equals but for the prefix."""
+    _, mark, rest = text.partition("_")
+    for other, prefix in PREFIXES.items():
+        if mark and other != argument:
+            yield from (node for node, token in place.issued(other) if _is_near(prefix + rest, token))
 
 
 def label_in(text: str) -> str | None:
