@@ -37,7 +37,7 @@ CONTRADICTIONS: list[tuple[str, dict[str, Json], str]] = [
     ),
     (REPORT, {"verdict": "partial", "checks": checks("passed")}, 'no entry has `result` "failed" | "skipped"'),
     (REVIEW, {"findings": findings("nit")}, '`findings`: found a list of 1; send [], because `verdict` is "clean"'),
-    (REVIEW, {"verdict": "minor", "findings": []}, 'at least 1 entries, because `verdict` is "minor"'),
+    (REVIEW, {"verdict": "minor", "findings": []}, 'at least 1 entry, because `verdict` is "minor"'),
     (REVIEW, {"verdict": "minor", "findings": findings("critical")}, '`findings[0].severity`: found "critical"'),
     (REVIEW, {"verdict": "blocking", "findings": findings("nit")}, '`severity` "critical" | "major"'),
     (
@@ -51,7 +51,7 @@ CONTRADICTIONS: list[tuple[str, dict[str, Json], str]] = [
         'because `selectionTier` is "strong_recommendation"',
     ),
     (DISCOVERY, {"selectionTier": "insufficient_signal"}, '`confidenceBand`: found "high"; use one of "low"'),
-    (CODING, {"testsAdded": ["a test"], "filesChanged": []}, "at least 1 entries, because `testsAdded` is not empty"),
+    (CODING, {"testsAdded": ["a test"], "filesChanged": []}, "at least 1 entry, because `testsAdded` is not empty"),
     (LOOP, {"summary": None}, 'missing `summary`, because `decision` is "stop"'),
 ]
 CONSISTENT: list[tuple[str, dict[str, Json]]] = [

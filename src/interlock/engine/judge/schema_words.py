@@ -37,12 +37,12 @@ def _render(error: "ValidationError") -> str:
     least = f"{found}; at least {limit}" if str(error.validator).startswith("min") else f"{found}; at most {limit}"
     match str(error.validator)[3:]:
         case "Length":
-            return f"{least} characters"
+            return f"{least} {'character' if limit == 1 else 'characters'}"
         case "Items" if limit == 0:
             # Entries that are repeated here are copied into the next call.
             return f"found a list of {len(cast('list[object]', error.instance))}; send []"
         case "Items" | "Properties":
-            return f"{least} entries"
+            return f"{least} {'entry' if limit == 1 else 'entries'}"
         case "imum":
             return least
         case _:
