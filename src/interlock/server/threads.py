@@ -9,7 +9,7 @@ import threading
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeVar, cast
 
 import anyio.lowlevel
@@ -17,7 +17,7 @@ import anyio.to_thread
 from mcp import types
 from mcp.shared.exceptions import MCPError
 
-from interlock.kernel.budgets.threads import WORKER_THREADS_MAX
+from interlock.kernel.budgets.threads import WORKER_IDLE_S, WORKER_THREADS_MAX
 from interlock.kernel.turns import TURNS
 from interlock.service.failures import EXPECTED_ERRORS, refusal_of
 
@@ -28,8 +28,8 @@ _log = logging.getLogger(__name__)
 class Workers:
     """Up to `WORKER_THREADS_MAX` threads, each begun when all others are busy. Used by one event loop.
 
-    The most recently freed thread is used first, because what it needs is still in the processor's caches. The threads
-    end with this object.
+    The most recently freed thread is used first, because what it needs is still in the processor's caches. A
+    thread ends when it has had no work for `WORKER_IDLE_S`, or with this object.
     """
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ class Workers:
         await anyio.lowlevel.checkpoint_if_cancelled()
         async with self._places:
             job = _Job(work, self._free)
-            (self._free.pop() if self._free else _begin()).put(job)
+            _free_thread(self._free).put(job)
             try:
                 await job.wait()
             except asyncio.CancelledError:
@@ -107,16 +107,37 @@ _Thread = SimpleQueue[_Job[Any] | None]
 """A thread, as the queue from which it takes its next job; None ends it."""
 
 
-def _begin() -> _Thread:
-    jobs: _Thread = SimpleQueue()
-    threading.Thread(target=_serve, args=(jobs,), name="call", daemon=True).start()
-    return jobs
+def _free_thread(free: list[_Thread]) -> _Thread:
+    """Return a thread without work, the most recently freed one if there are several."""
+    try:
+        return free.pop()
+    except IndexError:  # there is none, or the last one has just ended
+        jobs: _Thread = SimpleQueue()
+        threading.Thread(target=_serve, args=(jobs, free), name="call", daemon=True).start()
+        return jobs
 
 
-def _serve(jobs: _Thread) -> None:
-    while (job := jobs.get()) is not None:
+def _serve(jobs: _Thread, free: list[_Thread]) -> None:
+    while True:
+        try:
+            job = jobs.get(timeout=WORKER_IDLE_S)
+        except Empty:
+            if _is_removed(free, jobs):
+                return
+            job = jobs.get()
+        if job is None:
+            return
         job.run(jobs)
         del job  # while it waits for the next one, the thread keeps nothing
+
+
+def _is_removed(free: list[_Thread], thread: _Thread) -> bool:
+    """Remove a thread that ends; return False if it was given a job in the same moment."""
+    try:
+        free.remove(thread)
+    except ValueError:
+        return False
+    return True
 
 
 def _end(free: list[_Thread]) -> None:

@@ -9,6 +9,7 @@ import anyio
 import pytest
 
 from interlock.kernel.budgets.threads import WORKER_THREADS_MAX
+from interlock.server import threads
 from interlock.server.threads import Workers
 
 WAIT_S = 30
@@ -167,6 +168,25 @@ async def test_work_may_stop_when_its_caller_is_cancelled_which_its_scope_catche
     await task
     assert after == [True]
     assert await workers.run(lambda: 1, never) == 1
+
+
+@pytest.mark.asyncio
+async def test_a_thread_without_work_ends_and_another_one_is_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "WORKER_IDLE_S", 0.02)
+    workers = Workers()
+    first = await workers.run(threading.current_thread, never)
+    await until(lambda: not first.is_alive())
+    assert await workers.run(threading.current_thread, never) is not first
+
+
+@pytest.mark.asyncio
+async def test_no_work_is_lost_to_a_thread_that_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "WORKER_IDLE_S", 0.0005)
+    workers = Workers()
+    with anyio.fail_after(WAIT_S):
+        for number in range(300):
+            assert await workers.run(lambda: number, never) == number  # noqa: B023 — awaited here
+            await anyio.sleep(0.0004 + 0.0000007 * number)
 
 
 @pytest.mark.asyncio

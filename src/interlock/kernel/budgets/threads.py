@@ -2,6 +2,8 @@
 
 WORKER_THREADS_MAX = 8
 """Concurrent calls in one server that use the disk."""
+WORKER_IDLE_S = 10.0
+"""A worker thread without a call for so long ends: to begin one takes a tenth of a millisecond."""
 SYNC_THREADS_MAX = 8
 """Threads that wait for the disk: an append has at most a few syncs in one round, and a few appends run at once."""
 SLOW_SYNC_S = 0.002
