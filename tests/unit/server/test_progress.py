@@ -3,15 +3,14 @@
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from threading import Event
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import anyio
 import pytest
 from mcp import Client, types
-from mcp.server.context import ServerRequestContext
 from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCMessage, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
+from tests.support.contexts import call_context
 
 from interlock.kernel.ids import SessionId
 from interlock.server.app import build_server
@@ -175,14 +174,10 @@ async def test_reading_many_sessions_stops_when_the_call_is_cancelled() -> None:
     store, harness, _ = slow(sessions=20)
     store.slow_at = "summary"
     calls, scope, seen = Calls(harness.ports, None), anyio.CancelScope(), list[bool]()
-    context = cast(
-        "ServerRequestContext[Any, Any]",
-        SimpleNamespace(meta=None, session=SimpleNamespace(client_params=None, client_capabilities=None)),
-    )
 
     async def resume() -> None:
         with scope:
-            await calls.call(context, types.CallToolRequestParams(name="resume_session", arguments={}))
+            await calls.call(call_context(), types.CallToolRequestParams(name="resume_session", arguments={}))
         seen.append(scope.cancelled_caught)
 
     async with anyio.create_task_group() as tasks:

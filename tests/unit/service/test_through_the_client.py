@@ -8,13 +8,13 @@ from functools import partial
 from pathlib import Path
 from threading import Event
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import anyio
 import pytest
 from anyio import to_thread
 from mcp import Client, MCPError, types
-from mcp.server.context import ServerRequestContext
+from tests.support.contexts import call_context
 
 from interlock.kernel.budgets import CLIENT_NAME_BYTES_MAX, CLIENT_VERSION_BYTES_MAX
 from interlock.kernel.errors import ErrorCode
@@ -151,10 +151,8 @@ async def test_the_record_says_which_client_called(era: Era) -> None:
 async def test_a_client_that_names_itself_at_length_is_recorded_in_one_short_line() -> None:
     harness = Harness.in_memory(linear_workflow("test.abc", "a"))
     client = SimpleNamespace(name="one\nline " * 100, version="7" * 1_000)
-    session = SimpleNamespace(client_params=SimpleNamespace(client_info=client), client_capabilities=None)
-    context = cast("ServerRequestContext[Any, Any]", SimpleNamespace(meta=None, session=session))
     params = types.CallToolRequestParams(name="start_workflow", arguments={"workflowId": "test.abc"})
-    assert isinstance(await Calls(harness.ports, None).call(context, params), types.CallToolResult)
+    assert isinstance(await Calls(harness.ports, None).call(call_context(client), params), types.CallToolResult)
     (recorded,) = harness.store.sessions()
     for event in harness.events(recorded):
         assert event.actor is not None
@@ -216,14 +214,10 @@ async def test_a_cancelled_call_finishes_in_its_thread_and_never_begins_in_the_q
     first = harness.start("test.abc")
     session = harness.session_of(first)
     calls = Calls(harness.ports, None)
-    context = cast(
-        "ServerRequestContext[Any, Any]",
-        SimpleNamespace(meta=None, session=SimpleNamespace(client_params=None, client_capabilities=None)),
-    )
 
     async def call(tool: str, scope: anyio.CancelScope, **arguments: object) -> types.CallToolResult | None:
         with scope:
-            result = await calls.call(context, types.CallToolRequestParams(name=tool, arguments=arguments))
+            result = await calls.call(call_context(), types.CallToolRequestParams(name=tool, arguments=arguments))
             assert isinstance(result, types.CallToolResult)
             return result
         return None

@@ -1,6 +1,7 @@
 """Starting a contract: its definitions are bound in a session, and its work flows become runs (GOAL-8)."""
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 from interlock.define.operations.contracts import Contract, FlowReference
@@ -218,7 +219,7 @@ def begin_runs(
         )
         plan = plan_start(start)
         assert isinstance(plan, AppendPlan), "the conditions of a flow are decided also if a value is missing"
-        ports.read.plans.keep_start(plan, parse_compiled(pinned))
+        ports.read.plans.keep_start(plan, partial(parse_compiled, pinned))
         ports.append(lock, plan, origin.actor)
         begun.append(start.run)
     return tuple(begun)

@@ -1,6 +1,7 @@
 """A cache of pinned workflows, snapshots and verdicts, which are verified when they are loaded."""
 
 import json
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from interlock.kernel.budgets import (
@@ -71,15 +72,15 @@ class Plans:
         """Keep a snapshot that this process is about to append, so that it need not be read back."""
         self._snapshots.put((ref, snapshot.workflow_hash), snapshot)
 
-    def keep_start(self, plan: "AppendPlan", workflow: "CompiledWorkflow") -> None:
+    def keep_start(self, plan: "AppendPlan", parsed: Callable[[], "CompiledWorkflow"]) -> None:
         """Keep what a start pins, so that its answer reads nothing back from the disk.
 
-        `workflow` was parsed from the pinned bytes.
+        `parsed` returns the workflow that the pinned bytes hold. It is called if the workflow is not kept already.
         """
         from interlock.record.snapshot import parse_snapshot  # noqa: PLC0415 — a list of cached summaries needs none
 
         assert plan.workflow is not None, "a start pins its workflow"
-        self._workflows.put(plan.workflow[0], workflow)
+        self._workflows.get(plan.workflow[0], parsed)
         for ref, snapshot in plan.snapshots:
             self.keep(ref, parse_snapshot(snapshot))
 

@@ -122,10 +122,10 @@ def suggest_token(ports: ReadPorts, text: str, argument: Argument, label: str | 
 
 def _of_other_kinds(place: RunTokens, text: str, argument: Argument) -> Iterator[Node]:
     """Yield the nodes with a token of another kind that a text nearly equals but for the prefix."""
-    _, mark, rest = text.partition("_")
+    body = text.partition("_")[2]
     for other, prefix in PREFIXES.items():
-        if mark and other != argument:
-            yield from (node for node, token in place.issued(other) if _is_near(prefix + rest, token))
+        if other != argument:
+            yield from (node for node, token in place.issued(other) if _is_near(prefix + body, token))
 
 
 def label_in(text: str) -> str | None:

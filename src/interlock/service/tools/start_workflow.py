@@ -188,7 +188,7 @@ def _begin(
         return approval_request
     # All that the answer needs is read before the append: after it, nothing may prevent the answer.
     ring = ports.key_ring.ensure_keys()
-    ports.read.plans.keep_start(plan, pinned.workflow)
+    ports.read.plans.keep_start(plan, lambda: pinned.workflow)
     with ports.hold(ids.session) as lock:
         if joined is not None and lock.session is None:
             return _no_session(ids.session)  # it was deleted after it was loaded
