@@ -163,8 +163,13 @@ class Server(Served):
             super().__exit__(*arguments)
         self._pid_file.unlink(missing_ok=True)
 
+    @property
+    def pid(self) -> int:
+        """The id of the server's process."""
+        return int(self._pid_file.read_text())
+
     def kill(self) -> None:
-        os.kill(int(self._pid_file.read_text()), signal.SIGKILL)
+        os.kill(self.pid, signal.SIGKILL)
 
 
 class InMemory(Served):
