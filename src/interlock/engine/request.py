@@ -18,6 +18,8 @@ from interlock.record.content import WHOLE_NOTES_CONTENT_TYPE
 
 NOTES_BLANK = Blank()
 """The notes that an answer asks for. The sentence of its call says that the agent writes them (ANS-22)."""
+OPTIONAL_NOTES_BLANK = Blank(what="optional")
+"""The notes of a step that needs none. The word is short, and sent back, it is no evidence."""
 IN_TEXT = ("this step", "`continue_workflow`")
 IN_STRUCTURE = ("the step in pending.prompt", "this tool")
 """How an answer names its step and the tool to call: in its text, and in its data."""
@@ -135,7 +137,9 @@ class Request:
 
     def has_notes(self) -> bool:
         """Say whether there are notes, other than the sample text of an answer."""
-        return bool((self.notes or "").strip().strip(_AROUND)) and not is_sample(self.notes, Blank(what=NOTES_WORDS))
+        if not (self.notes or "").strip().strip(_AROUND):
+            return False
+        return not any(is_sample(self.notes, one) for one in (Blank(what=NOTES_WORDS), OPTIONAL_NOTES_BLANK))
 
     def stored_notes(self) -> str:
         """Return the notes as they are recorded: within the budget, cut with the marker (EVT-7)."""

@@ -13,12 +13,12 @@ BASE = Preferences(autonomy="guided", risk_policy="conservative")
 
 
 @pytest.mark.inv("BLK-1")
-@pytest.mark.parametrize("notes", [None, "", " ", "\n\t\u00a0", "  <YOUR NOTES>\n", "<your notes>"])
+@pytest.mark.parametrize("notes", [None, "", " ", "\n\t\u00a0", "  <YOUR NOTES>\n", "<your notes>", "Optional."])
 def test_nothing_blanks_and_the_sample_text_of_an_answer_are_no_notes(notes: str | None) -> None:
     assert not Request(notes=notes).has_notes()
 
 
-@pytest.mark.parametrize("notes", ["x", "optional", "<done> it", "0"])
+@pytest.mark.parametrize("notes", ["x", "optional for now", "<done> it", "0"])
 def test_anything_else_is_notes(notes: str) -> None:
     assert Request(notes=notes).has_notes()
 

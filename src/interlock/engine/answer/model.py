@@ -27,7 +27,14 @@ from interlock.engine.answer.structure import (
 )
 from interlock.engine.gates import Answered, Question
 from interlock.engine.published import Published
-from interlock.engine.request import IN_STRUCTURE, IN_TEXT, NOTES_BLANK, notes_words, report_instruction
+from interlock.engine.request import (
+    IN_STRUCTURE,
+    IN_TEXT,
+    NOTES_BLANK,
+    OPTIONAL_NOTES_BLANK,
+    notes_words,
+    report_instruction,
+)
 from interlock.engine.template import title_in_code
 from interlock.kernel.blanks import Blank, Outline
 from interlock.kernel.canonical import Json, JsonScalar
@@ -159,7 +166,7 @@ def evidence_outline(step: PendingStepView, blockers: BlockerReport | None = Non
 
 
 def _notes_blank(step: PendingStepView) -> Blank:
-    return NOTES_BLANK if step.needs_notes else replace(NOTES_BLANK, what="optional")
+    return NOTES_BLANK if step.needs_notes else OPTIONAL_NOTES_BLANK
 
 
 def _key_blank(step: PendingStepView, path: str, details: Mapping[str, JsonScalar] | None) -> Blank:
