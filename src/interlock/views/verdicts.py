@@ -34,13 +34,15 @@ class StepVerdict:
     """A verdict and its step. `node` is the node to which the step advanced.
 
     `items` are the passes of the loops around the step that run once for each item or number; another pass of such a
-    loop is about something else.
+    loop is about something else. `is_asked_for` says that the contract of the step asks for an artifact of this kind,
+    so the artifact was checked and the plan may depend on it.
     """
 
     verdict: Verdict
     node: NodeId
     step_id: str
     items: tuple[tuple[str, int], ...] = ()
+    is_asked_for: bool = False
 
 
 def verdict_of(artifact: object) -> Verdict | None:
@@ -68,24 +70,28 @@ def worst_standing(standings: Iterable[Standing]) -> Standing | None:
     return next((one for one in order if one in found), None)
 
 
-def in_effect(found: Sequence[StepVerdict], parallel_to: Callable[[str], Sequence[str]]) -> Iterator[StepVerdict]:
+def in_effect(
+    reports: Sequence[Sequence[StepVerdict]], parallel_to: Callable[[str], Sequence[str]]
+) -> Iterator[StepVerdict]:
     """Yield the verdicts that no later one replaces, the latest first.
 
-    A later verdict of the same kind replaces an earlier one, for example after a repair, unless it is about another
-    item of a list or comes from a parallel step.
+    A verdict of a later report replaces an earlier one of the same kind, for example after a repair, unless it is
+    about another item of a list or comes from a parallel step. A verdict that no step asked for does not replace one
+    that a step asked for.
 
     Args:
-        found: The verdicts of one branch, oldest first.
+        reports: The verdicts of each report of one branch, oldest first.
         parallel_to: Returns the steps that are parallel to a step.
     """
     kept: list[StepVerdict] = []
-    for one in reversed(found):
-        if not any(_replaces(later, one, parallel_to) for later in kept):
-            kept.append(one)
-            yield one
+    for report in reversed(reports):
+        left = [one for one in reversed(report) if not any(_replaces(later, one, parallel_to) for later in kept)]
+        kept += left
+        yield from left
 
 
 def _replaces(later: StepVerdict, earlier: StepVerdict, parallel_to: Callable[[str], Sequence[str]]) -> bool:
     covers_item = earlier.items[: len(later.items)] == later.items
     is_same = later.verdict.kind == earlier.verdict.kind and covers_item
-    return is_same and later.step_id not in parallel_to(earlier.step_id)
+    is_as_sound = later.is_asked_for or not earlier.is_asked_for
+    return is_same and is_as_sound and later.step_id not in parallel_to(earlier.step_id)

@@ -139,13 +139,15 @@ def test_a_key_that_is_missing_is_told_by_its_name() -> None:
     assert "`summary`" in only(blockers(workflow_of(outputContract={"contractRef": REVIEW}), artifact)).message
 
 
-def test_of_several_artifacts_of_the_kind_one_that_is_valid_is_enough() -> None:
+@pytest.mark.inv("EVID-12")
+def test_a_report_with_different_artifacts_of_the_kind_is_refused() -> None:
+    """Whichever counted, an agent could state both results and let the plan see the better one."""
     workflow = workflow_of(outputContract={"contractRef": REVIEW})
-    bad: dict[str, Json] = VERDICT | {"verdict": "fine"}
-    assert blockers(workflow, VERDICT, bad) == []
-    assert blockers(workflow, bad, VERDICT) == []
-    assert judged(workflow, bad, VERDICT).values == {"artifact": VERDICT}
-    assert len(blockers(workflow, bad, bad | {"summary": "x"})) == 1
+    other: dict[str, Json] = VERDICT | {"summary": "Another summary of the same review."}
+    for artifacts in ((VERDICT, other), (other, VERDICT), (VERDICT, VERDICT | {"verdict": "fine"})):
+        assert "found 2 different artifacts; the step asks for one" in only(blockers(workflow, *artifacts)).message
+        assert "artifact" not in judged(workflow, *artifacts).values
+    assert judged(workflow, VERDICT, dict(VERDICT)).values == {"artifact": VERDICT}
 
 
 def test_an_example_that_is_sent_back_as_it_was_shown_is_no_evidence() -> None:

@@ -3,7 +3,7 @@
 Each fault is a violation. It says what was found and what to send instead, with the shape of the artifact.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
@@ -27,7 +27,7 @@ from interlock.kernel.budgets import (
 from interlock.kernel.budgets.workflow import (
     TRACE_SUMMARY_BYTES_MAX,
 )
-from interlock.kernel.canonical import Json, JsonScalar
+from interlock.kernel.canonical import Json, JsonScalar, digest_of
 from interlock.kernel.frozen import frozen
 from interlock.kernel.text import one_line, render_path
 from interlock.plan.compiled import CompiledWorkflow
@@ -165,14 +165,19 @@ def _contracted(
             findings.append(reasons.missing_artifact(ref, pack.artifact_kind, kinds, outlines))
         return None
     outline = outlines[0] if outlines else artifact_outline(pack.artifact_schema)
-    faults = [artifact_fault(artifact, pack.artifact_schema, outline) for artifact in found]
-    valid = [artifact for artifact, fault in zip(found, faults, strict=True) if fault is None]
-    if not valid:
-        findings.append(reasons.invalid_artifact(ref, pack.artifact_kind, str(faults[0]), outlines))
+    fault = _ambiguity(found) or artifact_fault(found[0], pack.artifact_schema, outline)
+    if fault is not None:
+        findings.append(reasons.invalid_artifact(ref, pack.artifact_kind, fault, outlines))
         return None
-    lacks = list(_particular_faults(workflow, node, valid[0], outlines))
+    lacks = list(_particular_faults(workflow, node, found[0], outlines))
     findings += lacks
-    return None if lacks else valid[0]
+    return None if lacks else found[0]
+
+
+def _ambiguity(found: Sequence[Mapping[str, Json]]) -> str | None:
+    """Return that a report has different artifacts where the step asks for one: none of them may be picked (EVID-12)."""
+    different = len({digest_of(dict(artifact)) for artifact in found})
+    return f"found {different} different artifacts; the step asks for one" if different > 1 else None
 
 
 def _particular_faults(
@@ -271,13 +276,14 @@ class _Rating:
         schema = self.workflow.packs[ASSESSMENT_CONTRACT].artifact_schema or {}
         outlines = (_rating_outline(self.assessment, schema),)
         named: dict[str, JsonScalar] = {"assessmentId": self.assessment.id}
-        artifact = self._found(request)
-        if artifact is None:
+        found = self._found(request)
+        if not found:
             kinds = tuple(_kind_words(artifact) for artifact in request.evidence)
             findings.append(reasons.missing_artifact(ASSESSMENT_CONTRACT, _ASSESSMENT_KIND, kinds, outlines, named))
             return None
+        artifact = found[0]
         faults = (self._dimension_fault(artifact), artifact_fault(artifact, schema, outlines[0]))
-        fault = "; ".join(filter(None, faults)) or None
+        fault = _ambiguity(found) or "; ".join(filter(None, faults)) or None
         if fault is not None:
             findings.append(reasons.invalid_artifact(ASSESSMENT_CONTRACT, _ASSESSMENT_KIND, fault, outlines, named))
             return None
@@ -288,13 +294,13 @@ class _Rating:
                 findings.append(reasons.follow_up(self.assessment.id, consequence.level, consequence.guidance))
         return dict(levels)
 
-    def _found(self, request: Request) -> Mapping[str, Json] | None:
-        """Return the artifact of this assessment. If the step asks for one assessment only, the id may be missing."""
+    def _found(self, request: Request) -> Sequence[Mapping[str, Json]]:
+        """Return the artifacts of this assessment. If the step asks for one assessment only, the id may be missing."""
         rated = [artifact for artifact in request.artifacts if artifact.get("kind") == _ASSESSMENT_KIND]
         named = [artifact for artifact in rated if artifact.get("assessmentId") == self.assessment.id]
         if not named and len(self.task.evidence.assessments) == 1:
             named = [artifact for artifact in rated if artifact.get("assessmentId") is None]
-        return named[0] if named else None
+        return named
 
     def _dimension_fault(self, artifact: Mapping[str, Json]) -> str | None:
         sent = artifact.get("dimensions")

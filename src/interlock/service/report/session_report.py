@@ -274,9 +274,9 @@ class SessionReporter:
         """Yield the verdicts of the steps of a path, the latest first."""
         at = {one.passed_to.node: one.at for one in path if one.passed_to is not None}
         nodes = [one.passed_to for one in path if one.passed_to is not None]
-        found = [verdict for node in nodes for verdict in verdicts_at(run_context, node)]
-        effective = list(in_effect(found, run_context.workflow.graphs.parallel_to))
-        for one in reversed(found):
+        reports = [[*verdicts_at(run_context, node)] for node in nodes]
+        effective = list(in_effect(reports, run_context.workflow.graphs.parallel_to))
+        for one in (one for report in reversed(reports) for one in reversed(report)):
             place = run_context.place(at[one.node])
             assert place is not None, "a step with a verdict was pending"
             yield VerdictReport(

@@ -55,8 +55,8 @@ def run_standing(run_context: RunContext, tip: Node) -> Standing | None:
 
 def _in_effect(run_context: RunContext, tip: Node, reported: Sequence[StepVerdict] = ()) -> Iterator[StepVerdict]:
     latest = list(nodes_with_artifacts(run_context.session, tip))
-    found = [verdict for node in reversed(latest) for verdict in verdicts_at(run_context, node)]
-    return in_effect([*found, *reported], run_context.workflow.graphs.parallel_to)
+    reports = [[*verdicts_at(run_context, node)] for node in reversed(latest)]
+    return in_effect([*reports, reported], run_context.workflow.graphs.parallel_to)
 
 
 def verdicts_at(run_context: RunContext, node: Node) -> Iterator[StepVerdict]:
@@ -81,8 +81,15 @@ def _of_step(run_context: RunContext, node: Node, verdict: Verdict) -> StepVerdi
     """Return a verdict of the step that is pending at a node."""
     state = run_context.snapshot(chain_head(run_context.session, node)).state
     assert isinstance(state, Running), "a node with a successor is not complete"
-    step = state.pending.step
-    return StepVerdict(verdict=verdict, node=node.node, step_id=step.step_id, items=_items(run_context, step.loop_path))
+    step, workflow = state.pending.step, run_context.workflow
+    pack = workflow.packs.get(workflow.graphs.nodes[step.step_id].evidence_schema_ref or "")
+    return StepVerdict(
+        verdict=verdict,
+        node=node.node,
+        step_id=step.step_id,
+        items=_items(run_context, step.loop_path),
+        is_asked_for=pack is not None and pack.artifact_kind == verdict.kind,
+    )
 
 
 def _artifacts(node: Node) -> Iterator[Digest]:
