@@ -175,7 +175,7 @@ def _contracted(
 
 
 def _ambiguity(found: Sequence[Mapping[str, Json]]) -> str | None:
-    """Return that a report has different artifacts where the step asks for one: none of them may be picked (EVID-12)."""
+    """Say so if a report has different artifacts where the step asks for one: none of them may be picked (EVID-12)."""
     different = len({digest_of(dict(artifact)) for artifact in found})
     return f"found {different} different artifacts; the step asks for one" if different > 1 else None
 
