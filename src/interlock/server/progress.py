@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import anyio
 from mcp.server.context import ServerRequestContext
 from mcp.server.session import ServerSession
 
@@ -56,8 +57,9 @@ async def report_progress_while(context: ServerRequestContext[Any, Any]) -> Asyn
         first.cancel()
         for reporter in reporters:
             reporter.cancel()
-            # A report that is being sent must reach the client before the result.
-            await asyncio.wait({reporter})
+            # A report that is being sent must reach the client before the result, which a cancelled call has, too.
+            with anyio.CancelScope(shield=True):
+                await asyncio.wait({reporter})
 
 
 async def _report(session: ServerSession, activity: Activity, began: float) -> None:

@@ -6,6 +6,7 @@ Only changes through this server are reported. Appends by another process are no
 import logging
 from typing import Any
 
+import anyio
 from mcp import types
 from mcp.server.context import ServerRequestContext
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourcesListChanged, ResourceUpdated
@@ -39,14 +40,21 @@ class Subscriptions:
         return types.EmptyResult()
 
     async def notify(self, context: Context, session: SessionId | None) -> None:
-        """Notify subscribers that a session's record changed, or (None) that there is a new session. Never raises."""
-        try:
-            if session is None:
-                await self._bus.publish(ResourcesListChanged())
-                return
-            uri = session_link(session)
-            await self._bus.publish(ResourceUpdated(uri=uri))
-            if uri in self._subscribed:
-                await context.session.send_resource_updated(uri)
-        except Exception:  # noqa: BLE001 — a failed notification must not fail the call
-            _log.exception("the client could not be notified of a change of %s", session)
+        """Notify subscribers that a session's record changed, or (None) that there is a new session.
+
+        Never raises, also if the call was cancelled meanwhile: it has changed the record, and its result is answered.
+        """
+        with anyio.CancelScope(shield=True):
+            try:
+                await self._notify(context, session)
+            except Exception:  # noqa: BLE001 — a failed notification must not fail the call
+                _log.exception("the client could not be notified of a change of %s", session)
+
+    async def _notify(self, context: Context, session: SessionId | None) -> None:
+        if session is None:
+            await self._bus.publish(ResourcesListChanged())
+            return
+        uri = session_link(session)
+        await self._bus.publish(ResourceUpdated(uri=uri))
+        if uri in self._subscribed:
+            await context.session.send_resource_updated(uri)

@@ -15,6 +15,7 @@ from tests.support.contexts import call_context
 from interlock.kernel.ids import SessionId
 from interlock.server.app import build_server
 from interlock.server.calls import Calls
+from interlock.server.progress import report_progress_while
 from interlock.store.memory.store import MemoryStore
 from interlock.store.ports.reader import ContentCheck
 from interlock.store.ports.writer import SessionLock
@@ -209,3 +210,24 @@ async def test_a_server_goes_on_after_a_search_that_its_client_cancelled() -> No
         store.heard.set()
         assert not (await client.call_tool("resume_session", {})).is_error
     assert store.read < 20 + 20
+
+
+@pytest.mark.asyncio
+@pytest.mark.inv("SRV-7")
+async def test_a_call_that_is_cancelled_while_it_reports_keeps_its_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("interlock.server.progress.PROGRESS_SECONDS", 0.0)
+    reported, results = anyio.Event(), list[str]()
+
+    async def report(_progress: float, *, message: str) -> None:
+        assert message
+        reported.set()
+        await anyio.sleep_forever()
+
+    context = call_context()
+    monkeypatch.setattr(context.session, "report_progress", report, raising=False)
+    with anyio.CancelScope() as scope, anyio.fail_after(PATIENCE_S):
+        async with report_progress_while(context):
+            await reported.wait()
+            scope.cancel()
+        results.append("kept")
+    assert results == ["kept"]
