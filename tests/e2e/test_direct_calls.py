@@ -1,12 +1,18 @@
 """Calls that do not pass the SDK's dispatcher, over real pipes: no client can tell them from those that do."""
 
+import contextlib
+import signal
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from tests.e2e.test_stdio_transport import ENVELOPE, ERAS, Json, Served, call, in_era, serving, text_of
+from filelock import FileLock
+from tests.e2e.test_stdio_transport import ENDS, ENVELOPE, ERAS, HELLO, Json, Served, call, in_era, serving, text_of
+
+from interlock.kernel.budgets import DRAIN_SECONDS_MAX, UNTAKEN_MESSAGES_MAX
 
 pytestmark = [
     pytest.mark.skipif(sys.platform == "win32", reason="waits on pipes with select"),
@@ -145,3 +151,54 @@ def test_a_subscriber_hears_of_later_calls(product: Served) -> None:
     update, answer = product.answer(), product.answer()
     assert (update["method"], update["params"]) == ("notifications/resources/updated", {"uri": uri})
     assert (answer["id"], answer["result"]["isError"]) == (3, False)
+
+
+def started(product: Served, declared: Json) -> Json:
+    """Return the structure of a started run, after the client shook hands if its era does that."""
+    product.send(with_id(1, CALLS["a start with a link"] | declared))
+    return product.answer()["result"]["structuredContent"]
+
+
+@pytest.mark.inv("SRV-7")
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("version", [VERSIONS[-1], HELLO["protocolVersion"]])
+@pytest.mark.parametrize("is_direct", [False, True])
+def test_a_change_that_is_recorded_after_the_patience_for_those_that_wait_is_answered(
+    product: Served, tmp_path: Path, version: str, end: str | signal.Signals, *, is_direct: bool
+) -> None:
+    """The call waits for another process's lock, and announces its change before the answer."""
+    declared = opened(product, version)
+    begun = started(product, declared)
+    unusual = {} if is_direct else {"unknown": True}
+    with FileLock(tmp_path / "data" / "sessions" / begun["run"]["sessionId"] / ".lock"):
+        sent = {"ackToken": begun["ackToken"], "output": {"notesMarkdown": "The two words are swapped in line 3."}}
+        product.send(with_id(2, {"name": "continue_workflow", "arguments": sent} | declared | unusual))
+        product.send({"jsonrpc": "2.0", "id": 3, "method": "tools/list", "params": declared})
+        assert product.answer()["id"] == 3
+        product.end(end)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            product.process.wait(1.2 * DRAIN_SECONDS_MAX)
+    answer = product.answer()
+    assert (answer["id"], answer["result"]["isError"]) == (2, False)
+    assert product.exit_code() == 0
+
+
+@pytest.mark.inv("SRV-10")
+def test_an_ending_server_answers_a_subscription_with_its_result(product: Served) -> None:
+    params = {"notifications": {"resourcesListChanged": True}, "_meta": ENVELOPE}
+    product.send({"jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen", "params": params})
+    assert product.answer()["method"] == "notifications/subscriptions/acknowledged"
+    product.end(signal.SIGTERM)
+    assert product.answer()["result"]["_meta"]["io.modelcontextprotocol/subscriptionId"] == 1
+    assert product.exit_code() == 0
+
+
+@pytest.mark.inv("SRV-5")
+def test_notifications_without_end_wait_in_the_pipe(saying: Served) -> None:
+    saying.open("legacy")
+    changed = {"jsonrpc": "2.0", "method": "notifications/roots/list_changed"}
+    saying.send(*[changed] * 20 * UNTAKEN_MESSAGES_MAX)
+    saying.send({"jsonrpc": "2.0", "id": 1, "method": "ping"})
+    assert saying.answer() == {"jsonrpc": "2.0", "id": 1, "result": {}}
+    saying.end(signal.SIGTERM)
+    assert saying.exit_code() == 0

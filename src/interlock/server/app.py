@@ -10,6 +10,7 @@ from mcp import types
 from mcp.server.caching import CacheableMethod, CacheHint
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
+from mcp.server.subscriptions import ListenHandler
 
 from interlock.kernel.budgets import CACHE_HINT_MS
 from interlock.server.apps.extension import EXTENSION, shows_pages, tools_with_page
@@ -82,6 +83,14 @@ def build_server(ports: Ports, workspace: Path | None, tools: Sequence[types.Too
     )
     server.extensions = {EXTENSION: {}}
     return server
+
+
+def close_subscriptions(server: Server[Any]) -> None:
+    """End the subscriptions of the later protocol era: each is answered with its result."""
+    entry = server.get_request_handler("subscriptions/listen")
+    assert entry is not None, "`build_server` registers it"
+    assert isinstance(entry.handler, ListenHandler), "as `build_server` registers it"
+    entry.handler.close()
 
 
 def _for_people(

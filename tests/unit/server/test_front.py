@@ -1,6 +1,8 @@
 """What the front answers, and what it leaves to the server."""
 
 import json
+import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +10,8 @@ import pytest
 
 from interlock.cli.commands import command_line
 from interlock.cli.top.plain_serve import OPTIONS, may_answer_at_once, parse_plain
-from interlock.kernel.budgets import FRONT_LINE_BYTES_MAX
+from interlock.kernel.budgets import FRONT_ANSWER_BYTES_MAX, FRONT_LINE_BYTES_MAX
+from interlock.server.transport import front
 from interlock.server.transport.prepared import Prepared
 
 ENVELOPE: dict[str, Any] = {
@@ -176,3 +179,19 @@ def test_clients_are_answered_at_once_only_if_every_setting_is_certainly_valid(t
     assert not may_answer_at_once(options, {})
     (tmp_path / "file").touch()
     assert not may_answer_at_once({"--data-dir": str(tmp_path / "file" / "data")}, {})
+
+
+@pytest.mark.inv("FRONT-1")
+@pytest.mark.skipif(sys.platform != "linux", reason="sets the size of a pipe")
+def test_the_front_sends_no_more_than_a_pipe_holds(tmp_path: Path) -> None:
+    import fcntl  # noqa: PLC0415 — POSIX only
+
+    source, sink = os.pipe()
+    try:
+        fcntl.fcntl(sink, fcntl.F_SETPIPE_SZ, 4096)
+        assert front.pipe_bytes(sink) == 4096
+    finally:
+        os.close(source)
+        os.close(sink)
+    with (tmp_path / "answers").open("wb") as file:
+        assert front.pipe_bytes(file.fileno()) == FRONT_ANSWER_BYTES_MAX

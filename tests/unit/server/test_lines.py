@@ -124,8 +124,8 @@ def test_an_unreadable_response_ends_the_request_that_it_answers(line: bytes) ->
 @pytest.mark.parametrize(
     ("line", "found_id", "words"),
     [
-        (b"[]", None, "no batches"),
-        (b"[" + line_of(id=1, method="m") + b"]", None, "no batches"),
+        (b"[]", None, "batches are not supported"),
+        (b"[" + line_of(id=1, method="m") + b"]", None, "batches are not supported"),
         (b"7", None, "is a whole number, not an object"),
         (b"null", None, "is null, not an object"),
         (b'{"id":3,"method":"m"}', 3, '"jsonrpc" is missing'),
@@ -140,6 +140,7 @@ def test_an_unreadable_response_ends_the_request_that_it_answers(line: bytes) ->
         (line_of(id={}, method="m"), None, '"id" is an object'),
         (line_of(id=3, method="m", params=[1]), 3, '"params" is an array'),
         (line_of(id=3, method="m", params="x"), 3, '"params" is a string'),
+        (line_of(id=3, method="m", error={"code": 1, "message": "x"}), 3, '"error" belongs to a response'),
         (line_of(method="m", params=0), None, '"params" is a whole number'),
         (line_of(id=3, method="m", params={"a": "\ud800"}), 3, "half of a surrogate pair"),
         (line_of(id=3, method="m", params={"\udfff": 1}), 3, "half of a surrogate pair"),

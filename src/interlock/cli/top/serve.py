@@ -114,6 +114,7 @@ def serve(loaded: Loaded, front: "Front | None" = None) -> int:
     """Serve until the client disconnects or a signal arrives; return the exit code."""
     import anyio  # noqa: PLC0415 — see `load`
 
+    from interlock.server.app import close_subscriptions  # noqa: PLC0415 — as above
     from interlock.server.transport.loop import new_event_loop  # noqa: PLC0415 — as above
     from interlock.server.transport.stdio import serve_stdio  # noqa: PLC0415 — as above
 
@@ -121,7 +122,8 @@ def serve(loaded: Loaded, front: "Front | None" = None) -> int:
     gc.freeze()
     gc.enable()
     try:
-        serving = partial(serve_stdio, loaded.server, front=front)
+        on_closing = partial(close_subscriptions, loaded.server)
+        serving = partial(serve_stdio, loaded.server, on_closing=on_closing, front=front)
         return anyio.run(serving, backend_options={"loop_factory": new_event_loop})
     finally:
         loaded.ports.outbox.close()

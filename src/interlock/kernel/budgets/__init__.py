@@ -381,6 +381,8 @@ LINE_VALUES_MAX = 500_000
 the second that a call may take, and more memory than a server should need."""
 UNANSWERED_MAX = 1024
 """Unanswered requests at which the reader pauses: each is a task that needs memory."""
+UNTAKEN_MESSAGES_MAX = 1024
+"""Messages that the SDK has not taken, at which no more are read: a client may send notifications without end."""
 UNREAD_LINES_MAX = 1024
 """Lines that wait for a client to read them, at which no more requests are read from it."""
 DRAIN_SECONDS_MAX = 0.5
@@ -401,7 +403,7 @@ FRONT_ID_MAX = 2**53
 FRONT_SWITCH_S = 0.001
 """How long a thread may run while another one waits, during a start: a client must not wait for the imports."""
 FRONT_ANSWER_BYTES_MAX = 48 * KIB
-"""Bytes that the front sends before it leaves the rest to the server: a client that does not read must not stop it."""
+"""Bytes that the front sends at most: a pipe holds more, so a client that does not read does not stop the front."""
 CACHE_HINT_MS = 3_600_000
 """How long a client may cache what does not change while a server runs."""
 

@@ -29,10 +29,10 @@ class Front:
         self._prepared = Prepared()
         self._may_answer = may_answer
         self._is_asked = False
-        self._answer_bytes = 0
         self._wake_source, self._wake_sink = os.pipe()
         os.set_blocking(self._wake_sink, False)
         self.source, self.sink = claim_descriptors()
+        self._room = min(FRONT_ANSWER_BYTES_MAX, pipe_bytes(self.sink))
         self.lines: list[bytes] = []
         """Every whole line that was read, without its newline."""
         self.rest = b""
@@ -87,7 +87,7 @@ class Front:
     def _take(self, line: bytes) -> None:
         """Answer a line, or note that the server has to."""
         found = self._prepared.answer(line)
-        if found is None or found[0] in self.answered or self._answer_bytes > FRONT_ANSWER_BYTES_MAX:
+        if found is None or found[0] in self.answered or len(found[1]) > self._room:
             self._is_asked = True
             return
         identity, answer = found
@@ -102,7 +102,7 @@ class Front:
             self._is_asked = True
             return
         self.answered[identity] = answer
-        self._answer_bytes += len(answer)
+        self._room -= len(answer)
 
     def _on_signal(self, number: int, _frame: "FrameType | None") -> None:
         """End the process if nothing was read yet, and at the second signal; else let the server answer what was."""
@@ -114,3 +114,13 @@ class Front:
         self.is_stopped = self.is_ended = True
         self.rest = b""
         os.write(self._wake_sink, _SIGNALLED)
+
+
+def pipe_bytes(sink: int) -> int:
+    """Return how many bytes a pipe holds until it is read; where that is unknown, as many as the front may send."""
+    try:
+        import fcntl  # noqa: PLC0415 — POSIX only
+
+        return fcntl.fcntl(sink, fcntl.F_GETPIPE_SZ)
+    except (ImportError, AttributeError, OSError):
+        return FRONT_ANSWER_BYTES_MAX

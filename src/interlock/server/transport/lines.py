@@ -220,7 +220,7 @@ def _surrogate_fault(raw: bytes, value: object) -> str | None:
 
 def _message_fault(value: object) -> str | None:
     if isinstance(value, list):
-        return f"The line is an array; this protocol has no batches. {_SEND_ONE}"
+        return f"The line is an array; batches are not supported. {_SEND_ONE}"
     if not isinstance(value, dict):
         return f"The line is {_kind(value)}, not an object. {_SEND_ONE}"
     message = cast("dict[str, object]", value)
@@ -244,6 +244,8 @@ def _call_fault(message: dict[str, object]) -> str | None:
             f'The member "id" is {_kind(message["id"])}. Send a string or a whole number. '
             'Only a notification, which gets no answer, has no "id".'
         )
+    if message.get("error") is not None:
+        return f'The member "error" belongs to a response, which has no "method". {_SEND_ONE}'
     # Null is accepted: clients that write every member send it for an absent one.
     if not isinstance(message.get("params"), dict | None):
         found = _kind(message["params"])

@@ -19,6 +19,7 @@ from types import FrameType, TracebackType
 from typing import Any, Self
 
 import anyio
+from anyio.streams.memory import MemoryObjectReceiveStream
 from mcp.server.lowlevel import Server
 from mcp.shared.dispatcher import coerce_request_id
 from mcp.shared.jsonrpc_dispatcher import cancelled_request_id_from_params
@@ -36,7 +37,7 @@ from mcp_types import (
     RequestId,
 )
 
-from interlock.kernel.budgets import DRAIN_SECONDS_MAX, UNANSWERED_MAX
+from interlock.kernel.budgets import DRAIN_SECONDS_MAX, UNANSWERED_MAX, UNTAKEN_MESSAGES_MAX
 from interlock.server.transport.descriptors import claim_descriptors
 from interlock.server.transport.direct import DirectCalls
 from interlock.server.transport.front import Front
@@ -58,11 +59,11 @@ async def serve_stdio(
 ) -> int:
     """Serve one client over stdin and stdout until it leaves or a signal says so; return the exit code.
 
-    The end of stdin, SIGTERM and SIGINT each close the intake: no further line is taken, `on_closing` is
-    called once on the event loop, and what was taken is answered. What the client was asked and has not answered
-    ends as an error, for its answer could not come any more. When no answer has come for
-    `DRAIN_SECONDS_MAX`, whatever still waits is cancelled; a call in a worker thread is never abandoned,
-    however long it takes. A second signal ends the process at once.
+    The end of stdin, SIGTERM and SIGINT each close the intake: no further line is taken, `on_closing` is called once
+    on the event loop to end the subscriptions, and what was taken is answered. What the client was asked and has not
+    answered ends as an error, for its answer could not come any more. When no answer has come for
+    `DRAIN_SECONDS_MAX`, whatever still waits is cancelled; a call in a worker thread is never abandoned, however long
+    it takes, and its result is answered. A second signal ends the process at once.
 
     A `front` that has served the client until now hands over what it read and what it answered.
 
@@ -112,8 +113,10 @@ class _Connection:
         self._loop = asyncio.get_running_loop()
         self._output = output
         self._on_closing = on_closing
-        self._feed, self.messages = anyio.create_memory_object_stream[SessionMessage | Exception](math.inf)
+        self._feed, received = anyio.create_memory_object_stream[SessionMessage | Exception](math.inf)
+        self.messages = _Messages(received, self._read_on)
         self._unanswered: set[RequestId] = set()
+        self._subscriptions: set[RequestId] = set()
         self._asked: set[RequestId] = set()
         self._is_closing = False
         self._patience: asyncio.TimerHandle | None = None
@@ -241,8 +244,10 @@ class _Connection:
             return
         if isinstance(message, JSONRPCResponse | JSONRPCError) and message.id is not None:
             self._asked.discard(coerce_request_id(message.id))
-        # A subscription is answered when it ends, so waiting for its answer would delay every exit.
-        if isinstance(message, JSONRPCRequest) and message.method != _ENDLESS_METHOD:
+        if isinstance(message, JSONRPCRequest) and message.method == _ENDLESS_METHOD:
+            self._subscriptions.add(message.id)
+            metadata = ServerMessageMetadata(on_request_unanswered=partial(self._settle_unanswered, message.id))
+        elif isinstance(message, JSONRPCRequest):
             self._unanswered.add(message.id)
             if message.id not in self._answered and self.direct.begin(message):
                 return
@@ -278,6 +283,7 @@ class _Connection:
 
     def _settle(self, request: RequestId) -> None:
         self._unanswered.discard(request)
+        self._subscriptions.discard(request)
         self.direct.forget(request)
         if self._is_closing:
             self._drain()
@@ -294,8 +300,9 @@ class _Connection:
 
     def _read_on(self) -> None:
         """Let the next chunk be read, unless too much waits for an answer or for the client to read it."""
-        is_free = len(self._unanswered) - len(self._asked) < UNANSWERED_MAX
-        if self._is_input_waiting and not self._is_closing and is_free and not self._output.is_congested():
+        if not self._is_input_waiting or self._is_closing or self._output.is_congested():
+            return
+        if len(self._unanswered) - len(self._asked) < UNANSWERED_MAX and self.messages.waiting < UNTAKEN_MESSAGES_MAX:
             self._is_input_waiting = False
             self._input.next()
 
@@ -308,9 +315,56 @@ class _Connection:
         for request in self._asked:
             self._fail(request, CONNECTION_CLOSED, _ENDING)
         self._asked.clear()
-        self._drain()
         if self._on_closing is not None:
+            # It ends the subscriptions, which are answered then.
             self._on_closing()
+            self._unanswered |= self._subscriptions
+        self._drain()
+
+
+class _Messages:
+    """The SDK's read stream. `on_taken` is called when the SDK takes a message: there may be room for more."""
+
+    def __init__(
+        self, received: MemoryObjectReceiveStream[SessionMessage | Exception], on_taken: Callable[[], None]
+    ) -> None:
+        self._received = received
+        self._on_taken = on_taken
+
+    @property
+    def waiting(self) -> int:
+        """The number of messages that the SDK has not taken."""
+        return self._received.statistics().current_buffer_used
+
+    async def receive(self) -> SessionMessage | Exception:
+        """Return the next message."""
+        message = await self._received.receive()
+        self._on_taken()
+        return message
+
+    async def aclose(self) -> None:
+        """Take no more messages."""
+        await self._received.aclose()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> SessionMessage | Exception:
+        try:
+            return await self.receive()
+        except anyio.EndOfStream:
+            raise StopAsyncIteration from None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_val: BaseException | None,
+        exc_tb: TracebackType | None,
+    ) -> None:
+        await self.aclose()
 
 
 def line_of(message: JSONRPCMessage) -> bytes:
