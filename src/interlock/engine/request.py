@@ -12,7 +12,7 @@ from interlock.kernel.budgets import NOTES_BYTES_MAX
 from interlock.kernel.canonical import Json, canonical_bytes, digest_of, digest_of_bytes
 from interlock.kernel.frozen import frozen, replace
 from interlock.kernel.ids import Digest
-from interlock.kernel.text import truncated
+from interlock.kernel.text import says_something, truncated
 from interlock.record.base import Preferences
 from interlock.record.content import WHOLE_NOTES_CONTENT_TYPE
 
@@ -137,7 +137,7 @@ class Request:
 
     def has_notes(self) -> bool:
         """Say whether there are notes, other than the sample text of an answer."""
-        if not (self.notes or "").strip().strip(_AROUND):
+        if not says_something(self.notes or ""):
             return False
         return not any(is_sample(self.notes, one) for one in (Blank(what=NOTES_WORDS), OPTIONAL_NOTES_BLANK))
 
@@ -183,20 +183,29 @@ def is_sample(value: Json, blank: Blank | None = None) -> bool:
     if not isinstance(value, str):
         return False
     said = value.strip(_AROUND)
-    in_brackets = said.startswith("<") and said.endswith(">")
-    return in_brackets or (blank is not None and said.strip("<>").casefold() == (blank.what or "").casefold())
+    if said.startswith("<") and said.endswith(">"):
+        return True
+    words = (blank.what, blank.shape) if blank is not None else ()
+    return any(said.strip("<>").casefold() == one.strip(_AROUND).casefold() for one in words if one)
 
 
 def sample_left(value: Json, outline: Outline = None) -> str | None:
-    """Return the path of a sample text in a value whose outline an answer showed; None if there is none."""
+    """Return the path of a sample text in a value whose outline an answer showed; None if there is none.
+
+    The words of a blank are no value in any part of what takes its place.
+    """
     if isinstance(value, dict):
-        shown: Mapping[str, Outline] = outline if isinstance(outline, Mapping) else {}
+        shown = outline if isinstance(outline, Mapping) else dict.fromkeys(value, _blank_of(outline))
         inner = ((key, sample_left(member, shown.get(key))) for key, member in value.items())
     elif isinstance(value, list):
-        inner = ((str(at), sample_left(member)) for at, member in enumerate(value))
+        inner = ((str(at), sample_left(member, _blank_of(outline))) for at, member in enumerate(value))
     else:
-        return "" if is_sample(value, outline if isinstance(outline, Blank) else None) else None
+        return "" if is_sample(value, _blank_of(outline)) else None
     return next((f"{key}.{found}".rstrip(".") for key, found in inner if found is not None), None)
+
+
+def _blank_of(outline: Outline) -> Blank | None:
+    return outline if isinstance(outline, Blank) else None
 
 
 def _subject(artifact: Mapping[str, Json], unnamed: str | None) -> tuple[str, str]:

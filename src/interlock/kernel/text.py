@@ -55,6 +55,11 @@ def printable(text: str) -> str:
     return _STEERING.sub(lambda found: found.group().encode("unicode_escape", "surrogatepass").decode(), lines)
 
 
+def says_something(text: str) -> bool:
+    """Return whether a text has a letter or a digit that can be seen: blanks, points and hidden marks say nothing."""
+    return any(map(str.isalnum, _STEERING.sub("", text)))
+
+
 def flat(text: str) -> str:
     """Return text as `printable` does, on one line: every sequence of whitespace becomes one space."""
     return printable(" ".join(text.split()))

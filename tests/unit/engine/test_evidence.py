@@ -8,6 +8,7 @@ from tests.support.flow import Document, compiled, deciding, loop, step
 from interlock.engine.answer.structure import NextCall
 from interlock.engine.judge.evidence import Judgement, artifact_outlines, judge, schema_fault
 from interlock.engine.request import Request
+from interlock.kernel.blanks import Blank
 from interlock.kernel.budgets.workflow import (
     TRACE_SUMMARY_BYTES_MAX,
 )
@@ -150,6 +151,26 @@ def test_a_report_with_different_artifacts_of_the_kind_is_refused() -> None:
     assert judged(workflow, VERDICT, dict(VERDICT)).values == {"artifact": VERDICT}
 
 
+@pytest.mark.inv("EVID-11")
+@pytest.mark.parametrize("summary", ["   ", "\u200b", "…", "\u202e\n", "---"])
+def test_a_text_that_says_nothing_is_no_evidence(summary: str) -> None:
+    workflow = workflow_of(outputContract={"contractRef": REVIEW})
+    assert "`summary`: only blanks or marks" in only(blockers(workflow, VERDICT | {"summary": summary})).message
+
+
+@pytest.mark.inv("ANS-22")
+def test_the_words_of_a_blank_are_no_value_in_any_part_of_it() -> None:
+    workflow = workflow_of(outputContract={"contractRef": "wr.contracts.verification_report"})
+    (outline,) = artifact_outlines(workflow, workflow.steps["a"])
+    checks = outline["checks"]
+    assert isinstance(checks, Blank)
+    report: dict[str, Json] = {"kind": "wr.verification_report", "verdict": "passed", "summary": "Ran all tests."}
+    for words in (checks.what, checks.shape):
+        check: Json = {"name": words, "result": "passed", "evidence": "12 tests passed."}
+        message = only(blockers(workflow, report | {"checks": [check]})).message
+        assert "`checks.0.name`: this is the sample text" in message
+
+
 def test_an_example_that_is_sent_back_as_it_was_shown_is_no_evidence() -> None:
     workflow = workflow_of(outputContract={"contractRef": REVIEW})
     for words in ("<what you reviewed>", "what you reviewed, and the result", "`What you reviewed, and the result.`"):
@@ -283,6 +304,23 @@ def test_a_rating_that_is_none_is_told_with_the_dimension(dimensions: object, sa
     blocker = only(blockers(RATED, rating(dimensions)))
     assert (blocker.code, ref_of(blocker)) == ("INVALID_REQUIRED_OUTPUT", "wr.contracts.assessment")
     assert said in blocker.message
+
+
+@pytest.mark.inv("EVID-6")
+def test_all_faults_of_a_rating_are_reported_at_once() -> None:
+    message = only(blockers(RATED, rating({"sound": "so-so", "depth": "low"}))).message
+    for said in (
+        "`dimensions.sound`: found 'so-so'",
+        "`dimensions.depth`: there is no such",
+        "`dimensions.clear`: mis",
+    ):
+        assert said in message
+
+
+@pytest.mark.inv("EVID-12")
+def test_of_different_ratings_none_is_picked() -> None:
+    message = only(blockers(RATED, rating({"clear": "High"}), rating({"clear": "low"}))).message
+    assert "found 2 different artifacts" in message
 
 
 def test_a_missing_rating_is_asked_for_with_levels_that_bring_no_more_work() -> None:

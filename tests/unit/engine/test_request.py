@@ -13,7 +13,22 @@ BASE = Preferences(autonomy="guided", risk_policy="conservative")
 
 
 @pytest.mark.inv("BLK-1")
-@pytest.mark.parametrize("notes", [None, "", " ", "\n\t\u00a0", "  <YOUR NOTES>\n", "<your notes>", "Optional."])
+@pytest.mark.parametrize(
+    "notes",
+    [
+        None,
+        "",
+        " ",
+        "\n\t\u00a0",
+        "  <YOUR NOTES>\n",
+        "<your notes>",
+        "Optional.",
+        "...",
+        "\u200b",
+        "—",
+        "\ufeff\u202e",
+    ],
+)
 def test_nothing_blanks_and_the_sample_text_of_an_answer_are_no_notes(notes: str | None) -> None:
     assert not Request(notes=notes).has_notes()
 

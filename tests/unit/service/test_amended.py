@@ -169,3 +169,16 @@ def test_a_field_of_another_kind_is_not_taken_over() -> None:
     harness = Harness.in_memory(_WORKFLOW)
     answer = harness.advance(harness.start("test.review"), None, output={"artifacts": [refused]})
     assert harness.advance(answer, None, output={"artifacts": [{"kind": _CLEAN["kind"]}]})["kind"] == "blocked"
+
+
+@pytest.mark.inv("EVID-13")
+def test_a_verdict_that_its_confidence_contradicts_is_asked_for_again_not_the_confidence() -> None:
+    """The call must not lead to the better verdict."""
+    asks = {**_WORKFLOW["steps"][0], "outputContract": {"contractRef": "wr.contracts.gate_verdict"}}
+    harness = Harness.in_memory({**_WORKFLOW, "steps": [asks, _WORKFLOW["steps"][1]]})
+    sent = {"kind": "wr.gate_verdict", "version": 1, "verdict": "approved", "confidence": "low"}
+    sent["rationale"] = "Read the plan and each of its risks."
+    answer = harness.advance(harness.start("test.review"), None, output={"artifacts": [sent]})
+    asked = {one["path"].rpartition(".")[2]: one.get("choices") for one in answer["nextCall"]["fill"]}
+    assert asked["confidence"] == ["low"]
+    assert "approved" not in asked["verdict"]

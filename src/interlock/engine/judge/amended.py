@@ -61,13 +61,15 @@ def amended(
 ) -> Mapping[str, Outline]:
     """Return the outline of a refused artifact: what may stay is fixed, and what has to change is a blank.
 
-    If its fields contradict each other, and another choice in one of them ends this, only that field is a blank: the
-    verdict follows the findings. If one of them lacks something instead, it and the field that asks for it are blanks.
+    If its fields contradict each other, and another choice in one of them ends this, only that field is a blank, if
+    possible the one that the others contradict: the verdict follows the findings. If one of them lacks something
+    instead, it and the field that asks for it are blanks.
     An artifact that its contract accepts was refused for another reason, and is asked for as a whole.
     """
     errors, kept = schema_errors(artifact, schema), _kept(artifact, schema, outline)
     if errors and all(reasons_of(error, schema) and not is_lack(error) for error in errors):
-        for name, blank in outline.items():
+        contradicted = {name for error in errors for name in reasons_of(error, schema)}
+        for name, blank in sorted(outline.items(), key=lambda shown: shown[0] not in contradicted):
             if not isinstance(blank, Blank):
                 continue
             fine = [one for one in blank.choices if artifact_fault({**artifact, name: one}, schema, outline) is None]

@@ -17,6 +17,7 @@ from interlock.engine.template import rendered_line
 from interlock.kernel.blanks import Outline
 from interlock.kernel.canonical import Json
 from interlock.kernel.frozen import frozen, replace
+from interlock.kernel.text import says_something
 from interlock.plan.builtins.pack_schemas import PACK_SCHEMAS
 from interlock.plan.records import PlanNode
 from interlock.record.base import Preferences
@@ -81,7 +82,7 @@ def claim_in(artifacts: tuple[Mapping[str, Json], ...]) -> tuple[str, str] | Non
         who, what = artifact.get("confirmedBy"), artifact.get("statement")
         if artifact.get("kind") != CONFIRMATION_KIND or not isinstance(who, str) or not isinstance(what, str):
             continue
-        if who.strip() and what.strip() and sample_left(dict(artifact), CLAIM) is None:
+        if says_something(who) and says_something(what) and sample_left(dict(artifact), CLAIM) is None:
             return who, what
     return None
 

@@ -29,7 +29,7 @@ from interlock.kernel.budgets.workflow import (
 )
 from interlock.kernel.canonical import Json, JsonScalar, digest_of
 from interlock.kernel.frozen import frozen
-from interlock.kernel.text import one_line, render_path
+from interlock.kernel.text import one_line, render_path, says_something
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.records import ASSESSMENT_CONTRACT, CAPABILITY_CONTRACT, LOOP_CONTROL_CONTRACT, PlanNode, Task
 from interlock.record.context import Context
@@ -213,7 +213,23 @@ def artifact_fault(
     same = text_in_two_fields(artifact)
     if same is not None:
         return f"`{same[1]}`: the same text as `{same[0]}`; each field says something of its own"
+    empty = [render_path(path) for path in _empty_texts(dict(artifact))]
+    if empty:
+        return f"{', '.join(f'`{path}`' for path in empty)}: only blanks or marks; write what it is about"
     return schema_fault(artifact, schema)
+
+
+def _empty_texts(value: Json, path: tuple[int | str, ...] = ()) -> Iterator[tuple[int | str, ...]]:
+    """Yield the paths of texts without a letter or a digit. Of an empty text, the schema says whether it may be."""
+    if isinstance(value, str):
+        if value and not says_something(value):
+            yield path
+    elif isinstance(value, dict):
+        for key, member in value.items():
+            yield from _empty_texts(member, (*path, key))
+    elif isinstance(value, list):
+        for at, member in enumerate(value):
+            yield from _empty_texts(member, (*path, at))
 
 
 def schema_errors(artifact: Mapping[str, Json], schema: Mapping[str, Json]) -> "list[ValidationError]":
@@ -282,7 +298,7 @@ class _Rating:
             findings.append(reasons.missing_artifact(ASSESSMENT_CONTRACT, _ASSESSMENT_KIND, kinds, outlines, named))
             return None
         artifact = found[0]
-        faults = (self._dimension_fault(artifact), artifact_fault(artifact, schema, outlines[0]))
+        faults = [*self._dimension_faults(artifact), artifact_fault(artifact, schema, outlines[0])]
         fault = _ambiguity(found) or "; ".join(filter(None, faults)) or None
         if fault is not None:
             findings.append(reasons.invalid_artifact(ASSESSMENT_CONTRACT, _ASSESSMENT_KIND, fault, outlines, named))
@@ -302,19 +318,21 @@ class _Rating:
             named = [artifact for artifact in rated if artifact.get("assessmentId") is None]
         return named
 
-    def _dimension_fault(self, artifact: Mapping[str, Json]) -> str | None:
+    def _dimension_faults(self, artifact: Mapping[str, Json]) -> Iterator[str]:
         sent = artifact.get("dimensions")
         if not isinstance(sent, dict):
-            return None
+            return
         known = {dimension.id: dimension for dimension in self.assessment.dimensions}
         for name, rated in sent.items():
             if name not in known:
-                return f"`dimensions.{name}`: there is no such dimension; use {', '.join(known)}"
+                yield f"`dimensions.{name}`: there is no such dimension; use {', '.join(known)}"
+                continue
             level = _level(rated)
             if _folded(level) not in map(_folded, known[name].levels):
-                return f"`dimensions.{name}`: found {level!r}; use one of {' | '.join(known[name].levels)}"
-        missing = [name for name, dimension in known.items() if dimension.required and name not in sent]
-        return f"`dimensions.{missing[0]}`: missing" if missing else None
+                yield f"`dimensions.{name}`: found {level!r}; use one of {' | '.join(known[name].levels)}"
+        for name, dimension in known.items():
+            if dimension.required and name not in sent:
+                yield f"`dimensions.{name}`: missing"
 
     def _levels(self, artifact: Mapping[str, Json], readings: list[TraceEntry]) -> dict[str, str]:
         """Return the sent levels; add a trace entry for each that was spelled differently."""

@@ -3,6 +3,7 @@
 `list of {name, result: passed | failed, evidence?}`: a member without a type is a text, one with `?` is optional.
 """
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import cast
 
@@ -87,7 +88,11 @@ def _required(schema: Mapping[str, Json]) -> Sequence[str]:
 def outline_notation(outline: Outline) -> str:
     """Return an outline in the notation of `shape_of`: fixed values unchanged, a blank as its choices or shape."""
     if isinstance(outline, Blank):
-        return " | ".join(map(str, outline.choices)) or outline.shape or "text"
+        return " | ".join(map(_in_notation, outline.choices)) or outline.shape or "text"
     if isinstance(outline, Mapping):
         return f"{{{', '.join(f'{name}: {outline_notation(value)}' for name, value in outline.items())}}}"
-    return str(outline)
+    return _in_notation(cast("Json", outline))
+
+
+def _in_notation(value: Json) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
