@@ -32,6 +32,7 @@ _OPERATORS: Mapping[str, str] = {
     "ends_with": "ends_with",
     "exists": "exists",
 }
+_COMPARED_WITH_NULL = ("equals", "not_equals")
 _NO_VALUE = Given(op="constant", value=None)
 """Replaces a faulty value. The fault is reported."""
 _PLACEHOLDER = Compare(op="exists", var="unknown", value=True)
@@ -94,6 +95,10 @@ class ConditionLowering:
             return self._report(at, message, "Write exactly one operator. Join several conditions with `and`.")
         value = cast("Json", getattr(form, operators[0]))
         assert form.var is not None, "the caller checked it"
+        if value is None and operators[0] not in _COMPARED_WITH_NULL:
+            name = _to_camel(operators[0])
+            self._report_null(f"{at}.{name}", f"`{name}` cannot compare with null.")
+            return _PLACEHOLDER
         if operators[0] == "in_":
             value = list(cast("tuple[Json, ...]", value))
         # The form is strict, so the value needs no further checks.
@@ -137,6 +142,8 @@ class ConditionLowering:
             self.faults.append(fault(at, "wrong_value", message, "Write one of them."))
             return _NO_VALUE
         name, held = written[0], cast("object", getattr(form, written[0]))
+        if held is None:
+            return self._replace_null(f"{at}.{_to_camel(name)}")
         if name == "var":
             return Read.model_validate({"op": "read", "var": held})
         if name == "if_":
@@ -149,8 +156,22 @@ class ConditionLowering:
             of = (self.lower_value(held, f"{at}.{name}", depth + 1),)
         else:
             operands = enumerate(cast("tuple[object, ...]", held))
-            of = tuple(self.lower_value(one, f"{at}.{name}[{number}]", depth + 1) for number, one in operands)
+            of = tuple(
+                self._replace_null(f"{at}.{name}[{number}]")
+                # Only the item that `append` adds may be null: all other operands are numbers and lists.
+                if one is None and (name, number) != ("append", 1)
+                else self.lower_value(one, f"{at}.{name}[{number}]", depth + 1)
+                for number, one in operands
+            )
         return Operation.model_validate({"op": name, "of": of})
+
+    def _replace_null(self, at: str) -> Value:
+        self._report_null(at, "Nothing can be computed from null.")
+        return _NO_VALUE
+
+    def _report_null(self, at: str, message: str) -> None:
+        fix = "Write a value. In YAML, a key without a value is null."
+        self.faults.append(fault(at, "wrong_type", message, fix))
 
     def _report_too_many(self, at: str) -> Condition:
         if self._terms == CONDITION_TERMS_MAX + 1:

@@ -257,6 +257,10 @@ class _Lowering:
         if len(given) != 1:
             message = f"The {what} must have exactly one of `value`, `from` and `compute`."
             self.faults.append(fault(at, "wrong_value", message, "Write one of them."))
+        for name, key in (("source", "from"), ("compute", "compute")):
+            if name in given and getattr(form, name) is None:
+                message = f"`{key}` is null, so the {what} has no value."
+                self.faults.append(fault(f"{at}.{key}", "wrong_type", message, f"Write what `{key}` needs."))
         parts: dict[str, object] = {"value": form.value, "from": form.source}
         if form.compute is not None:
             parts["compute"] = self._conditions.lower_value(form.compute, f"{at}.compute")
