@@ -5,6 +5,7 @@ import os
 import shutil
 from itertools import pairwise
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -16,7 +17,7 @@ from interlock.kernel.budgets.workflow import (
 )
 from interlock.kernel.errors import ErrorCode
 from interlock.kernel.ids import SourceKind
-from interlock.service.workflows import reading
+from interlock.service.workflows import catalog, reading
 from interlock.service.workflows.catalog import Catalog, CatalogView, Entry, Pinnable
 from interlock.service.workflows.listing import Listing, bundled_listings
 from interlock.store.memory.store import MemoryStore
@@ -100,6 +101,31 @@ def test_no_file_can_keep_the_other_workflows_from_being_listed_and_started(kill
     listed = harness.call("list_workflows")
     assert [one["workflowId"] for one in listed["workflows"]] == ["team.good"]
     assert [one["source"] for one in listed["refused"]] == [ref]
+    assert not harness.start("team.good").is_error
+
+
+@pytest.mark.inv("SRC-4")
+@pytest.mark.parametrize("checked", [(reading, "parse_document"), (catalog, "compile_workflow")], ids=["read", "start"])
+def test_a_file_whose_check_fails_is_refused_and_hides_nothing(
+    checked: tuple[ModuleType, str], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    where, name = checked
+    right = getattr(where, name)
+
+    def fail(document: object, *more: object) -> object:
+        if "team.bad" in str(document):
+            raise TypeError("secret words")
+        return right(document, *more)
+
+    monkeypatch.setattr(where, name, fail)
+    harness = Harness.in_memory(linear_workflow("team.good", "a"))
+    harness.workflows.put(json.dumps(linear_workflow("team.bad", "a")).encode(), ref="bad.json")
+    assert "team.good" in [one["workflowId"] for one in harness.call("list_workflows")["workflows"]]
+    answer = harness.start("team.bad")
+    assert answer.structure["code"] == ErrorCode.WORKFLOW_INVALID
+    assert "The check of this file failed." in answer.text
+    assert "secret words" not in answer.text
+    assert "secret words" in caplog.text
     assert not harness.start("team.good").is_error
 
 

@@ -37,6 +37,7 @@ from interlock.service.workflows.reading import (
     lower_flows,
     read_definition,
     read_source,
+    refuse_failure,
 )
 from interlock.store.workflow_files import WorkflowFile, WorkflowSources
 from interlock.views.summary import Drift, RunSummary
@@ -87,6 +88,9 @@ class Entry:
     @cached_property
     def compiled(self) -> "Pinnable | RefusedFile":
         """The workflow as a run executes it, or why it cannot run. Compiled on first use."""
+        return refuse_failure(self.source, self._compile)
+
+    def _compile(self) -> "Pinnable | RefusedFile":
         content = self.document.content
         if isinstance(content, CompiledWorkflow):
             return self._pinnable(content, self.placement)

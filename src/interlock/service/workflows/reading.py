@@ -1,9 +1,10 @@
 """The files of workflows and definitions, read and checked; flows are compiled with the blocks of all files."""
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import field
 from functools import cache, partial
-from typing import Self
+from typing import Self, TypeVar
 
 from interlock.define.diagnostics import Diagnostic, Diagnostics, fault, has_errors
 from interlock.define.document import WorkflowDocument
@@ -23,6 +24,9 @@ from interlock.plan.compile.compiler import Compiled, faults_beside, placement_d
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.flows.lowering import compile_flow, workflow_id_of
 from interlock.service.workflows.listing import Listing
+
+_log = logging.getLogger(__name__)
+_Found = TypeVar("_Found")
 
 
 @frozen
@@ -54,6 +58,21 @@ class RefusedFile:
     source: Source
     workflow_id: str | None
     diagnostics: Diagnostics
+
+
+def refuse_failure(source: Source, check: Callable[[], _Found]) -> _Found | RefusedFile:
+    """Return the result of a check; if it ends with an exception, the file as refused, so that it hides no other file.
+
+    Such an exception is a defect of Interlock. It is logged, and its words do not reach the caller.
+    """
+    try:
+        return check()
+    except Exception:  # noqa: BLE001 — whatever one file causes must not hide the other workflows
+        _log.exception("the check of %s failed", source.ref)
+    message = "The check of this file failed. This is a defect of Interlock."
+    failed = fault("", "wrong_value", message, "Undo the last change of the file, and report the error in the log.")
+    stated_id = find_stated_id(source.data, source.form)
+    return RefusedFile(source=source, workflow_id=stated_id, diagnostics=(failed,))
 
 
 @frozen
@@ -112,7 +131,10 @@ def lower_flows(found: "Sequence[ReadFile | ReadDefinition | RefusedFile]") -> F
     """Return the files of a view with each flow that has a workflow id compiled."""
     definitions = Definitions()
     files = [_add_definition(one, definitions) if isinstance(one, ReadDefinition) else one for one in found]
-    lowered = (_lower_flow(one, definitions) if isinstance(one, ReadDefinition) else one for one in files)
+    lowered = (
+        refuse_failure(one.source, partial(_lower_flow, one, definitions)) if isinstance(one, ReadDefinition) else one
+        for one in files
+    )
     return Flows(read=found, files=tuple(lowered), definitions=definitions)
 
 
@@ -150,6 +172,10 @@ def _lower_flow(read: ReadDefinition, definitions: Definitions) -> ReadFile | Re
 
 def read_definition(source: Source) -> ReadDefinition | RefusedFile | None:
     """Parse a block, a flow or a contract; None if the file holds something else."""
+    return refuse_failure(source, partial(_check_definition, source))
+
+
+def _check_definition(source: Source) -> ReadDefinition | RefusedFile | None:
     if not any(word in source.data for word in _DEFINITION_MARKS):
         return None
     value = parse_text(source.data, source.form)
@@ -167,11 +193,14 @@ _DEFINITION_MARKS = tuple(word.encode() for word in CLASS_OF)
 
 def read_source(source: Source, patterns: PatternChecker | None = None) -> ReadFile | RefusedFile:
     """Parse and check the bytes of a file; return its document, or all faults that were found."""
+    return refuse_failure(source, partial(_check_source, source, patterns or PatternChecker()))
+
+
+def _check_source(source: Source, patterns: PatternChecker) -> ReadFile | RefusedFile:
     value = parse_text(source.data, source.form)
     if isinstance(value, Diagnostic):
         stated_id = find_stated_id(source.data, source.form)
         return RefusedFile(source=source, workflow_id=stated_id, diagnostics=source.placed((value,)))
-    patterns = patterns or PatternChecker()
     if holds_plan(value):
         return _read_plan(source, value, patterns)
     stated_id = _text_or_none(value.get("id"))
