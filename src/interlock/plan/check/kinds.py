@@ -123,8 +123,13 @@ def _check_comparison(term: Compare, at: str, kinds: Kinds) -> Iterator[Diagnost
 
 
 def _check_operator(term: Compare, at: str, kinds: Kinds) -> Iterator[Diagnostic]:
-    if "." not in term.var and term.op in _WANTED:
-        spelled, wanted = _WANTED[term.op]
+    if "." in term.var or term.op not in _WANTED:
+        return
+    spelled, wanted = _WANTED[term.op]
+    if term.op == "contains" and not isinstance(term.value, str):
+        # A string contains only strings.
+        yield from _check_type(at, term.var, f"`contains` with {describe_kind(term.value)}", ("list",), kinds)
+    else:
         yield from _check_type(at, term.var, f"`{spelled}`", wanted, kinds)
 
 
