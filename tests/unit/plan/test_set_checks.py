@@ -144,7 +144,9 @@ steps:
         ("mode", "goal"),
         ("mode", "box.name"),
         ("speed", "box.name"),
-        ("level", "artifact.confidence"),
+        ("mode", "artifact.confidence"),
+        ("mode", "artifact.summary"),
+        ("things", "artifact.findings"),
         ("box", "artifact"),
         ("mode", "assessments.quality.clear"),
     ],
@@ -182,6 +184,34 @@ def test_an_artifact_as_a_whole_is_an_object() -> None:
         "a", set=[{"key": "mode", "from": "artifact"}], outputContract={"contractRef": "wr.contracts.review_verdict"}
     )
     assert [found.code for found in diagnostics(one)] == ["wrong_type"]
+
+
+@pytest.mark.inv("EFF-1")
+@pytest.mark.parametrize(
+    ("key", "field", "code"),
+    [
+        ("level", "verdict", "wrong_type"),
+        ("things", "verdict", "wrong_type"),
+        ("mode", "findings", "wrong_type"),
+        ("level", "kind", "wrong_type"),
+        ("speed", "verdict", "wrong_value"),
+        ("speed", "kind", "wrong_value"),
+    ],
+)
+def test_a_field_of_an_artifact_that_never_fits_is_a_fault(key: str, field: str, code: str) -> None:
+    review = {"contractRef": "wr.contracts.review_verdict"}
+    (found,) = diagnostics(step("a", set=[{"key": key, "from": f"artifact.{field}"}], outputContract=review))
+    assert (found.path, found.code) == ("steps[0].set[0].from", code)
+
+
+@pytest.mark.parametrize("choices", [["clean", "minor", "blocking"], ["Clean", "Minor"], ["clean", "other"]], ids=str)
+def test_one_fitting_value_of_a_field_of_an_artifact_is_enough(choices: list[str]) -> None:
+    one = step(
+        "a",
+        set=[{"key": "verdict", "from": "artifact.verdict"}],
+        outputContract={"contractRef": "wr.contracts.review_verdict"},
+    )
+    assert diagnostics(one, inputs=[declared("verdict", choices=choices)]) == ()
 
 
 def test_every_level_of_the_dimension_must_be_among_the_choices() -> None:

@@ -3,11 +3,19 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
+from typing import cast
 
-from interlock.decide.evaluate import EVENT, EVIDENCE_ROOTS, is_same_value
+from interlock.decide.evaluate import EVENT, EVIDENCE_ROOTS
 from interlock.decide.value import INTENT_FIELD, Choose, Given, Operation, Read, Value, describe_unsendable
 from interlock.define import document as doc
-from interlock.define.declared import describe_choices, describe_type, infer_type, type_mismatch
+from interlock.define.declared import (
+    TypeMismatch,
+    conform_value,
+    describe_choices,
+    describe_type,
+    infer_type,
+    type_mismatch,
+)
 from interlock.define.diagnostics import Diagnostic, fault, suggest_name, warning
 from interlock.define.parts import Assessment, ContextInput, EmitAction, EmitField, SetAction
 from interlock.kernel.budgets import EVENT_FIELDS_BYTES_MAX, WORDS_BYTES_MAX
@@ -17,7 +25,9 @@ from interlock.kernel.budgets.workflow import (
 from interlock.kernel.canonical import Json, canonical_bytes
 from interlock.kernel.frozen import frozen
 from interlock.kernel.text import one_line, utf8_bytes
+from interlock.plan.builtins.packs import PACKS
 from interlock.plan.check.reads import set_reads
+from interlock.plan.records import ASSESSMENT_CONTRACT
 
 _ASSESSMENT_PARTS = 3
 """`assessments.<id>.<dimension>`."""
@@ -33,10 +43,14 @@ def check_sets(document: doc.WorkflowDocument) -> Iterator[Diagnostic]:
 
 @frozen
 class _Source:
-    """The type and the possible values at a path, as known before any run. None: not known."""
+    """The type and the possible values at a path, as known before any run. None: not known.
+
+    `is_sent`: an agent sends it in this report, which is refused if the value does not fit. One that fits is enough.
+    """
 
     type: str | None = None
     choices: tuple[Json, ...] = ()
+    is_sent: bool = False
 
 
 _UNKNOWN = _Source()
@@ -184,12 +198,10 @@ class _Sets:
         if root == EVENT and step.awaits is not None and len(members) == 1:
             kind = "boolean" if members == ["expired"] else step.awaits.fields.get(members[0])
             return _Source(type=kind)
-        if members:
-            return _UNKNOWN
-        if root == EVENT:
-            return _UNKNOWN
         if root == "artifact":
-            return _Source(type="object") if step.evidence.contract_ref is not None else _UNKNOWN
+            return _field_of_artifact(step.evidence, members)
+        if members or root == EVENT:
+            return _UNKNOWN
         if root in self.variables:
             return self.variables[root][1]
         declared = self.declared.get(root)
@@ -204,6 +216,30 @@ class _Sets:
             return _UNKNOWN
         levels = next((one.levels for one in rating.dimensions if one.id == parts[2]), ())
         return _Source(type="string", choices=tuple(levels))
+
+
+_TYPES: Mapping[object, str] = {
+    "string": "string",
+    "number": "number",
+    "integer": "number",
+    "boolean": "boolean",
+    "array": "list",
+    "object": "object",
+}
+"""The type of a declared key for each type of JSON Schema."""
+
+
+def _field_of_artifact(wanted: doc.EvidenceRequirements, members: Iterable[str]) -> _Source:
+    """Return what the schema of the step's artifact says of a field."""
+    ref = wanted.contract_ref or (ASSESSMENT_CONTRACT if wanted.assessments else None)
+    pack = PACKS.get(ref) if ref is not None else None
+    schema: Mapping[str, Json] = {"type": "object", **((pack.schema if pack is not None else None) or {})}
+    for member in members:
+        properties = cast("Mapping[str, Mapping[str, Json]]", schema.get("properties") or {})
+        schema = properties.get(member, {})
+    choices = [schema["const"]] if "const" in schema else cast("list[Json]", schema.get("enum") or [])
+    kind = _TYPES.get(schema.get("type")) or (infer_type(choices[0]) if choices else None)
+    return _Source(type=kind, choices=tuple(choices), is_sent=True)
 
 
 _SENDABLE = ("string", "number", "boolean")
@@ -250,7 +286,7 @@ def _check_value(declared: ContextInput, value: Json, at: str) -> Iterator[Diagn
 
 
 def _check_source(declared: ContextInput, what: str, source: _Source, at: str) -> Iterator[Diagnostic]:
-    """Compare types: every possible value at the path must fit the declared key."""
+    """Compare types and values: every possible value must fit the declared key; of a field of an artifact, one."""
     if source.type is None:
         return
     if source.type != declared.type:
@@ -260,7 +296,9 @@ def _check_source(declared: ContextInput, what: str, source: _Source, at: str) -
         fix = f"Take {describe_type(declared.type)}, or change the `type` of {declared.key!r} in `inputs`."
         yield fault(at, "wrong_type", message, fix)
         return
-    foreign = [one for one in source.choices if not any(is_same_value(one, choice) for choice in declared.choices)]
+    foreign = [one for one in source.choices if isinstance(conform_value(declared, one), TypeMismatch)]
+    if source.is_sent and len(foreign) < max(1, len(source.choices)):
+        return
     if declared.choices and (foreign or not source.choices):
         found = f"may be {json.dumps(foreign, ensure_ascii=False)}" if foreign else f"may be any {source.type}"
         message = f"{declared.key!r} is declared as {describe_choices(declared.choices)}; {what} {found}."
