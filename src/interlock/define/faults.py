@@ -25,6 +25,7 @@ from interlock.kernel.budgets.workflow import (
 from interlock.kernel.canonical import Json
 from interlock.kernel.frozen import frozen
 from interlock.kernel.text import render_path
+from interlock.record.context import RESERVED_KEYS
 
 Location: TypeAlias = tuple[int | str, ...]
 
@@ -313,6 +314,17 @@ def _iter_keys(kinds: Sequence[object]) -> Iterator[str]:
         for member in _list_alternatives(kind):
             if (model := _find_model(_strip_annotation(member))) is not None:
                 yield from (field.alias or name for name, field in model.model_fields.items())
+
+
+def check_path(path: str, at: str) -> Iterator[Diagnostic]:
+    """Yield why a context path can never have a value: a part of it is blank, or a reserved key."""
+    parts = path.split(".")
+    if not all(part.strip() for part in parts):
+        fix = "Write names with single dots between them, such as `key.member`."
+        yield fault(at, "wrong_value", f"The path {path!r} has an empty part.", fix)
+    elif not RESERVED_KEYS.isdisjoint(parts):
+        message = f"The path {path!r} contains a reserved key, which cannot be sent."
+        yield fault(at, "wrong_value", message, "Use another context key.")
 
 
 def check_length(rule: Length, at: str, *, is_negated: bool) -> Iterator[Diagnostic]:

@@ -11,12 +11,12 @@ from typing import Literal, TypeAlias, assert_never
 from interlock.decide.condition import LoopControl
 from interlock.define import document as doc
 from interlock.define.diagnostics import Diagnostic, fault, suggest_name
+from interlock.define.faults import check_path
 from interlock.define.patterns import PatternChecker
 from interlock.define.workrail import forms
 from interlock.define.workrail.conditions import ALWAYS, ConditionLowering
 from interlock.define.workrail.delegation import lower_delegations
 from interlock.define.workrail.prompts import PromptLowering
-from interlock.record.context import RESERVED_KEYS
 
 LOOP_CONTROL = "wr.contracts.loop_control"
 _VERIFICATION_REPORT = "wr.contracts.verification_report"
@@ -320,13 +320,15 @@ class StepLowering:
             case "for":
                 if spec.count is None:
                     self._report(f"{here}.count", "missing_key", "A `for` loop needs `count`.", "Add `count`.")
-                self._check_path(spec.count, f"{here}.count")
+                if isinstance(spec.count, str):
+                    self._faults += check_path(spec.count, f"{here}.count")
                 return "for", None
             case "forEach":
                 if spec.items is None:
                     message = "A `forEach` loop needs `items`."
                     self._report(f"{here}.items", "missing_key", message, "Add `items`, the context key of the list.")
-                self._check_path(spec.items, f"{here}.items")
+                else:
+                    self._faults += check_path(spec.items, f"{here}.items")
                 return "for_each", None
             case "while" | "until":
                 guard = self._lower_loop_guard(spec, body, here)
@@ -334,16 +336,6 @@ class StepLowering:
                 return "while" if isinstance(guard.condition, LoopControl) else spec.type, guard
             case _:
                 assert_never(spec.type)
-
-    def _check_path(self, path: int | str | None, at: str) -> None:
-        """Report a path that can never have a value. The loop would wait for it for ever."""
-        parts = path.split(".") if isinstance(path, str) else ()
-        if not all(part.strip() for part in parts):
-            fix = "Write a context key, or a path with single dots such as `key.member`."
-            self._report(at, "wrong_value", f"The path {path!r} has an empty part.", fix)
-        elif not RESERVED_KEYS.isdisjoint(parts):
-            message = f"The path {path!r} contains a reserved key, which cannot be sent."
-            self._report(at, "wrong_value", message, "Use another context key.")
 
     def _lower_loop_guard(self, spec: forms.LoopSpecForm, body: _Placed, at: str) -> doc.Guard:
         source = spec.condition_source

@@ -11,8 +11,9 @@ from interlock.decide.evaluate import EVIDENCE_ROOTS, describe_kind
 from interlock.decide.value import Given, Operation, Value
 from interlock.define import document as doc
 from interlock.define.diagnostics import Diagnostic, fault
+from interlock.define.faults import check_path
 from interlock.kernel.canonical import Json
-from interlock.plan.check.reads import action_comparisons, guards, has_blank_part, read_paths
+from interlock.plan.check.reads import action_comparisons, guards, read_paths
 
 Kind: TypeAlias = Literal["string", "number", "boolean", "list", "object"]
 Kinds: TypeAlias = Mapping[str, frozenset[Kind] | None]
@@ -101,10 +102,10 @@ def unanswerable_reads(document: doc.WorkflowDocument) -> Iterator[Diagnostic]:
 
 
 def path_faults(at: str, path: str, kinds: Kinds) -> Iterator[Diagnostic]:
-    """Yield why a path can never have a value: a part of it is blank, or it enters something that is not an object."""
-    if has_blank_part(path):
-        fix = "Write names with single dots between them, such as `key.member`."
-        yield fault(at, "wrong_value", f"The path {path!r} has an empty part.", fix)
+    """Yield why a path can never have a value: no value can be sent there, or it enters what is not an object."""
+    unusable = list(check_path(path, at))
+    if unusable:
+        yield from unusable
         return
     key, _, members = path.partition(".")
     held = kinds.get(key)
@@ -115,6 +116,7 @@ def path_faults(at: str, path: str, kinds: Kinds) -> Iterator[Diagnostic]:
 
 def _check_comparison(term: Compare, at: str, kinds: Kinds) -> Iterator[Diagnostic]:
     if term.op == "exists":
+        yield from check_path(term.var, at)
         return
     found = list(path_faults(at, term.var, kinds))
     yield from found
