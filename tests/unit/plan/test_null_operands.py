@@ -36,7 +36,7 @@ def test_a_file_with_a_null_operand_is_refused_at_its_place_and_hides_nothing() 
     harness.workflows.put(BLANK, ref="blank.yaml")
     (refused,) = harness.call("list_workflows")["refused"]
     answer = harness.call("inspect_workflow", {"workflowId": "team.blank"})
-    found, *_ = answer.structure["details"]["diagnostics"]
+    (found,) = answer.structure["details"]["diagnostics"]
     assert refused["source"] == "blank.yaml"
     assert (found["path"], found["code"], found["line"]) == ("steps[1].when.in", "wrong_type", 10)
     assert found["message"] == "`in` cannot compare with null."

@@ -6,8 +6,10 @@ import pytest
 from tests.support.flow import DECLARED_KINDS, Document, document, loop, step
 
 from interlock.define.document import WorkflowDocument
-from interlock.define.front import parse_workflow
+from interlock.define.front import FaultyDocument, parse_document, parse_workflow
+from interlock.kernel.budgets.workflow import CHOICE_DEPTH_MAX
 from interlock.plan.check.checks import check_document
+from interlock.plan.compile.compiler import faults_beside
 
 
 def faults(*steps: Document, **more: Any) -> list[tuple[str, str]]:
@@ -45,3 +47,41 @@ def test_a_path_through_a_reserved_key_is_never_read(path: str) -> None:
     assert faults(step("a", when={"not": {"var": path, "exists": True}})) == [("steps[0].when", message)]
     assert faults(step("a", set=[{"key": "mode", "from": path}])) == [("steps[0].set[0].from", message)]
     assert faults(whole) == [("steps[0].for.countFrom", message)]
+
+
+def chain(length: int) -> Document:
+    """Return named conditions of which each refers to the one before, and `c<length>` is the last."""
+    named: Document = {"c1": {"var": "goal", "equals": "x"}}
+    for number in range(2, length + 1):
+        named[f"c{number}"] = {"not": {"kind": "condition_ref", "conditionId": f"c{number - 1}"}}
+    return named
+
+
+def test_a_long_chain_of_named_conditions_is_too_deep_and_no_cycle() -> None:
+    most = CHOICE_DEPTH_MAX
+    last: Document = {"kind": "condition_ref", "conditionId": f"c{most}"}
+    assert faults(step("a", when=last), conditions=chain(most)) == []
+    message = f"Named conditions nest deeper than {most} levels here."
+    assert faults(step("a"), conditions=chain(most + 1)) == [("conditions.c2.not", message)]
+
+
+@pytest.mark.parametrize(
+    "when",
+    [
+        {"var": "goal"},
+        {"var": "goal", "gt": None},
+        {"kind": "loop_control"},
+        {"kind": "condition_ref", "conditionId": "gone"},
+        {"kind": "condition_ref", "conditionId": "self"},
+    ],
+    ids=str,
+)
+def test_a_faulty_condition_has_no_second_fault(when: Document) -> None:
+    itself = {"self": {"kind": "condition_ref", "conditionId": "self"}} if "self" in when.values() else {}
+    for whole in (step("a", when=when), loop("l", step("b"), **{"while": when}), loop("l", step("b"), until=when)):
+        found = parse_document(document(whole, conditions=itself))
+        if isinstance(found, FaultyDocument):
+            assert found.recovered is not None
+            assert faults_beside(found.diagnostics, found.recovered) == ()
+        else:
+            assert when == {"kind": "loop_control"}, "only `while` of a loop may read it"

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import cast
 
-from interlock.decide.condition import AllOf, AnyOf, Compare, Condition, LoopControl, Not, reads_loop_control
+from interlock.decide.condition import AllOf, Always, AnyOf, Compare, Condition, LoopControl, Not, reads_loop_control
 from interlock.decide.criteria import Contains, Criteria, EveryOf, Length, Matches, NoneOf, SomeOf
 from interlock.decide.value import Choose, Given, Operation, Read, Value
 from interlock.define.diagnostics import Diagnostic, fault, guessed_fix
@@ -35,7 +35,7 @@ _OPERATORS: Mapping[str, str] = {
 _COMPARED_WITH_NULL = ("equals", "not_equals")
 _NO_VALUE = Given(op="constant", value=None)
 """Replaces a faulty value. The fault is reported."""
-_PLACEHOLDER = Compare(op="exists", var="unknown", value=True)
+_PLACEHOLDER = Always(op="always")
 """Replaces a faulty condition, so that the rest of the document can still be checked. The fault is reported."""
 
 
@@ -115,8 +115,12 @@ class ConditionLowering:
             message = f"There is no condition {name!r}."
             self.faults.append(fault(f"{at}.conditionId", "unknown_condition", message, *guess))
             return _PLACEHOLDER
-        if name in above or len(above) >= CHOICE_DEPTH_MAX:
+        if name in above:
             return self._report(at, f"The condition {name!r} refers to itself.", "Write it out.")
+        if len(above) >= CHOICE_DEPTH_MAX:
+            message = f"Named conditions nest deeper than {CHOICE_DEPTH_MAX} levels here."
+            self.faults.append(fault(at, "too_deep", message, f"Write out the condition {name!r}."))
+            return _PLACEHOLDER
         # Faults inside the definition are reported at its place; loop control depends on where it is used.
         condition = self.lower_condition(self.named[name], f"conditions.{name}", loop_id or "named", (*above, name))
         if loop_id is None and reads_loop_control(condition):
