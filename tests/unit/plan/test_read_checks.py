@@ -37,7 +37,6 @@ def test_a_list_contains_anything_and_a_string_strings(when: Document) -> None:
     assert faults(step("a", when=when)) == []
 
 
-@pytest.mark.inv("CTX-4")
 @pytest.mark.parametrize("path", ["box.constructor", "box.__proto__.x", "box.x.prototype"])
 def test_a_path_through_a_reserved_key_is_never_read(path: str) -> None:
     message = f"The path {path!r} contains a reserved key, which cannot be sent."
@@ -85,3 +84,40 @@ def test_a_faulty_condition_has_no_second_fault(when: Document) -> None:
             assert faults_beside(found.diagnostics, found.recovered) == ()
         else:
             assert when == {"kind": "loop_control"}, "only `while` of a loop may read it"
+
+
+TWICE: Document = {"for": {"count": 2}}
+UNDECLARED = "The key {!r} is not declared."
+
+
+def test_a_variable_of_a_loop_is_read_only_inside_of_it() -> None:
+    each: Document = {"forEach": {"items": "things", "itemVar": "thing"}}
+    message = "The condition reads the key 'iteration', which is not declared."
+    read: Document = {"var": "iteration", "gt": 1}
+    after = step("b", when=read, needs=["index", "thing"])
+    assert faults(loop("l", step("a", when=read, needs=["index", "thing.name"]), **each)) == []
+    assert faults(loop("l", loop("m", step("a", when=read), **TWICE), when=read, **TWICE), after) == [
+        ("steps[0].when", message),
+        ("steps[1].when", message),
+        ("steps[1].needs[0]", UNDECLARED.format("index")),
+        ("steps[1].needs[1]", UNDECLARED.format("thing")),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "place", "key"),
+    [
+        ({"for": {"countFrom": "iteration"}}, "for.countFrom", "iteration"),
+        ({"forEach": {"items": "item"}}, "forEach.items", "item"),
+    ],
+    ids=str,
+)
+def test_how_often_a_loop_runs_does_not_depend_on_its_own_variables(kind: Document, place: str, key: str) -> None:
+    assert faults(loop("l", step("a"), **kind)) == [(f"steps[0].{place}", UNDECLARED.format(key))]
+    outer: Document = {"forEach": {"items": "things"}}
+    assert faults(loop("k", loop("l", step("a"), **kind), **outer)) == []
+
+
+def test_the_condition_of_a_loop_may_read_its_own_variables() -> None:
+    assert faults(loop("l", step("a"), **{"while": {"var": "iteration", "lt": 3}})) == []
+    assert faults(loop("k", loop("l", step("a"), until={"var": "outer", "gt": 3}), iterationVar="outer", **TWICE)) == []

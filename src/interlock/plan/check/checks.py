@@ -19,7 +19,7 @@ from interlock.plan.check.declarations import check_declarations
 from interlock.plan.check.kinds import unanswerable_reads
 from interlock.plan.check.outside_checks import check_outside
 from interlock.plan.check.placeholders import check_placeholder_keys, check_placeholders
-from interlock.plan.check.reads import declared_keys, guards, loop_variables, read_paths
+from interlock.plan.check.reads import declared_keys, guards, loop_variables, read_paths, walk_in_loops
 from interlock.plan.check.set_checks import check_sets
 from interlock.plan.check.sources import check_sources
 from interlock.plan.records import LOOP_CONTROL_CONTRACT
@@ -229,13 +229,12 @@ def _loop_decisions(steps: list[doc.Step]) -> Iterator[Diagnostic]:
 def _keys(document: doc.WorkflowDocument, steps: list[doc.Step]) -> Iterator[Diagnostic]:
     """Yield reads of undeclared keys, and loops on keys that an agent may set freely."""
     firm, produced = declared_keys(document, steps)
-    firm = firm.union(*(loop_variables(step) for step in steps if isinstance(step, doc.LoopStep)))
-    known = firm | produced
-    for step in steps:
+    for step, around in walk_in_loops(document.steps):
+        known = firm | produced | around
         for guard in guards(step):
             yield from _undeclared(guard, known, "Declare it in `inputs`, or in `produces` of an earlier step.")
         if isinstance(step, doc.LoopStep) and step.condition is not None:
-            yield from _check_loop_condition(step.condition, firm, produced)
+            yield from _check_loop_condition(step.condition, firm | around | loop_variables(step), produced)
         for at, path in read_paths(step):
             key = path.partition(".")[0]
             # A path that begins with a dot is reported elsewhere.

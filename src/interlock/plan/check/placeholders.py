@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from interlock.define import document as doc
 from interlock.define.diagnostics import Diagnostic, fault, suggest_name, warning
-from interlock.plan.check.reads import declared_keys, loop_variables
+from interlock.plan.check.reads import declared_keys, walk_in_loops
 
 _PLACEHOLDER = re.compile(r"\{\{\s*wr\.(refs|bindings)\.[^{}]*\}\}")
 _KEY = re.compile(r"\{\{\s*([A-Za-z0-9_-]+)(?:\.([A-Za-z0-9_-]+))?(?:\.[A-Za-z0-9_-]+)*\s*\}\}")
@@ -25,12 +25,9 @@ def check_placeholders(document: doc.WorkflowDocument) -> Iterator[Diagnostic]:
 
 def check_placeholder_keys(document: doc.WorkflowDocument) -> Iterator[Diagnostic]:
     """Yield each placeholder whose key nothing declares or sets. A warning: an agent may send any key (PLAN-23)."""
-    steps = list(doc.walk_steps(document.steps))
-    keys = set[str]().union(*declared_keys(document, steps))
-    loops = [one for one in steps if isinstance(one, doc.LoopStep)]
-    for step in steps:
-        around = [one for one in loops if step.at.startswith(f"{one.at}.")]
-        known = keys.union(*map(loop_variables, around))
+    keys = set[str]().union(*declared_keys(document, doc.walk_steps(document.steps)))
+    for step, around in walk_in_loops(document.steps):
+        known = keys | around
         for at, text in _texts(step):
             for key, member in dict.fromkeys(_KEY.findall(text)):
                 if key in known or key == "wr":

@@ -24,6 +24,16 @@ def loop_variables(loop: doc.LoopStep) -> set[str]:
     return {name for name in (loop.iteration_var, loop.index_var, loop.item_var) if name is not None}
 
 
+def walk_in_loops(
+    steps: Iterable[doc.Step], around: frozenset[str] = frozenset()
+) -> Iterator[tuple[doc.Step, frozenset[str]]]:
+    """Yield every step, at any nesting level, with the variables of the loops around it."""
+    for step in steps:
+        yield step, around
+        inside = around | loop_variables(step) if isinstance(step, doc.LoopStep) else around
+        yield from walk_in_loops(doc.inner_steps(step), inside)
+
+
 def guards(step: doc.Step) -> Iterator[doc.Guard]:
     """Yield the conditions of a step, except the condition of a loop itself."""
     if step.when is not None:
