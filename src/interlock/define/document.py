@@ -107,13 +107,15 @@ class Guard:
 class PromptFragment:
     """A part of a prompt that is shown only if its condition is true.
 
-    One that asks the user is not shown in a run that never stops.
+    One that asks the user is not shown in a run that never stops. `work` is the number of the delegated work that it
+    describes.
     """
 
     fragment_id: str
     text: str
     when: Guard | None
     asks_user: bool = False
+    work: int | None = None
 
 
 @frozen

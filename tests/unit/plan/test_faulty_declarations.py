@@ -521,6 +521,7 @@ _HOLE = "See {{wr.refs.memory_query}}."
         ("prompt", {"prompt": "See {{ wr.bindings.slot }}."}),
         ("guidance[1]", {"guidance": ["Go.", _HOLE]}),
         ("promptFragments[0].text", {"promptFragments": [{"id": "f", "text": _HOLE}]}),
+        ("delegate[1]", {"delegate": [{"title": "T", "goal": "G."}, {"title": "T", "goal": _HOLE}]}),
         ("needsUser[0].ask", {"needsUser": [{"reason": "needs_user_approval", "ask": _HOLE}]}),
         ("promptBlocks.goal", {"promptBlocks": {"goal": _HOLE}}),
         ("promptBlocks.procedure[1]", {"promptBlocks": {"procedure": ["Go.", _HOLE]}}),

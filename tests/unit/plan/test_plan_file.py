@@ -274,6 +274,11 @@ FAULTS: dict[str, tuple[Callable[[Value], None], str, str]] = {
         f"plan.nodes[{A}].task.promptBlocks",
     ),
     "a reserved key": (setter(*TASK, "produces", to=["__proto__"]), "wrong_value", f"plan.nodes[{A}].task.produces[0]"),
+    "a reserved key that is set": (
+        setter(*TASK, "sets", to=[{"key": "__proto__", "value": 1}]),
+        "wrong_value",
+        f"plan.nodes[{A}].task.sets[0].key",
+    ),
     "a condition twice": (
         lambda value: value["plan"]["conditions"].append(value["plan"]["conditions"][0]),
         "duplicate_id",

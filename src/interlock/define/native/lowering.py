@@ -379,6 +379,7 @@ class _Lowering:
                 fragment_id=f"delegate-{number + 1}",
                 text=f"Subagent: **{work.title}**. {work.goal}{method}",
                 when=self._lower_when(work.when, f"{at}.delegate[{number}]"),
+                work=number,
             )
 
     def _lower_evidence(self, form: native.StepForm, at: str) -> doc.EvidenceRequirements:

@@ -45,7 +45,8 @@ def _texts(step: doc.Step) -> Iterator[tuple[str, str]]:
     match step:
         case doc.AgentStep():
             yield from _prompt_texts(step.prompt)
-            yield from ((f"promptFragments[{at}].text", one.text) for at, one in enumerate(step.fragments))
+            for at, one in enumerate(step.fragments):
+                yield f"promptFragments[{at}].text" if one.work is None else f"delegate[{one.work}]", one.text
             yield from ((f"guidance[{at}]", line) for at, line in enumerate(step.guidance))
             yield from ((f"needsUser[{at}].ask", need.ask) for at, need in enumerate(step.needs_user))
         case doc.TemplateStep():

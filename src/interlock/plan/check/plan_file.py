@@ -52,7 +52,8 @@ def parse_plan_file(value: Mapping[str, Json], patterns: PatternChecker) -> Comp
         return tuple(diagnose_validation_error(error, members, CompiledWorkflow))
     found = [_numbered(one, workflow.plan) for one in validate_plan(workflow.plan, PACKS)]
     # Some parts are checked by walking the graph, which must be sound for that.
-    found += islice(check_parts(workflow, patterns, is_sound=not has_errors(found)), DIAGNOSTICS_FOUND_MAX)
+    parts = check_parts(workflow, patterns, is_sound=not has_errors(found))
+    found += map(_in_plan, islice(parts, DIAGNOSTICS_FOUND_MAX))
     if "contracts" not in value:
         workflow = workflow.model_copy(update={"contracts": packs_of(workflow.plan)})
     found += chain(_contracts(workflow), _hash(workflow, stated) if HASH_KEY in value else ())
@@ -84,6 +85,11 @@ def _numbered(found: Diagnostic, plan: Plan) -> Diagnostic:
         return found
     # Of two parts with one name, the later one is at fault.
     return replace(found, path=f"{head}[{len(names) - 1 - names[::-1].index(name)}]")
+
+
+def _in_plan(found: Diagnostic) -> Diagnostic:
+    """Return a fault of a declaration with its place in the file: a document calls the actions of a step `set`."""
+    return replace(found, path=found.path.replace(".task.set[", ".task.sets["))
 
 
 def _contracts(workflow: CompiledWorkflow) -> Iterator[Diagnostic]:
