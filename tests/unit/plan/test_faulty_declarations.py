@@ -360,6 +360,27 @@ CASES = (
         "steps[0].validationCriteria",
         f"  {_STEP[:-1]}, validationCriteria: [{_WANTED}, {{not: {{type: contains, value: xyz}}}}]}}",
     ),
+    Case(
+        "two lengths that exclude each other",
+        steps(f"{_STEP[:-1]}, validationCriteria: [{{type: length, min: 50}}, {{type: length, max: 5}}]}}  # here"),
+        "wrong_value",
+        "steps[0].validationCriteria",
+        f"  {_STEP[:-1]}, validationCriteria: [{{type: length, min: 50}}, {{type: length, max: 50}}]}}",
+    ),
+    Case(
+        "a text that is longer than the notes may be",
+        steps(f"{_STEP[:-1]}, validationCriteria: [{_WANTED}, {{type: length, max: 6}}]}}  # here"),
+        "wrong_value",
+        "steps[0].validationCriteria",
+        f"  {_STEP[:-1]}, validationCriteria: [{_WANTED}, {{type: length, max: 7}}]}}",
+    ),
+    Case(
+        "the opposite of what all notes meet",
+        steps(f"{_STEP[:-1]}, validationCriteria: {{not: {{type: length, min: 0}}}}}}  # here"),
+        "wrong_value",
+        "steps[0].validationCriteria",
+        f"  {_STEP[:-1]}, validationCriteria: {{not: {{type: length, min: 2}}}}}}",
+    ),
     Case("a blank title", steps("- {id: a, title: ' ', prompt: A.}  # here"), "empty", "steps[0].title", "  " + _STEP),
     Case("a blank prompt", steps("- {id: a, title: A, prompt: ' '}  # here"), "empty", "steps[0].prompt", "  " + _STEP),
     Case(

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from interlock.decide.condition import LoopControl, iter_comparisons
-from interlock.decide.criteria import Contains, Criteria, EveryOf, NoneOf
+from interlock.decide.criteria import Contains, Criteria, EveryOf, Length, NoneOf
 from interlock.define import document as doc
 from interlock.define.diagnostics import Diagnostic, fault, guessed_fix, warning
 from interlock.define.parts import Assessment
@@ -181,20 +181,43 @@ def _is_gameable(criteria: Criteria) -> bool:
 
 
 def _contradiction(step: doc.AgentStep) -> Iterator[Diagnostic]:
-    """Yield each text that notes must contain although another criterion excludes it."""
+    """Yield why no notes can meet the criteria of a step, as far as two of its rules show it."""
     joined = _joined(step.evidence.criteria) if step.evidence.criteria is not None else ()
     rules = list(islice(joined, CRITERIA_COMPARED_MAX))
-    wanted = [rule.value for rule in rules if isinstance(rule, Contains) and rule.when is None]
+    texts = [rule.value for rule in rules if isinstance(rule, Contains) and rule.when is None]
+    for message in (*_barred(rules, texts), *_too_short(rules, texts)):
+        yield fault(f"{step.at}.validationCriteria", "wrong_value", message, "Remove one of these two criteria.")
     for rule in rules:
         barred = rule.of if isinstance(rule, NoneOf) else None
-        if not isinstance(barred, Contains) or barred.when is not None:
-            continue
-        for text in wanted:
-            if barred.value in text:
-                message = f"Notes must contain {text!r} and must not contain {barred.value!r}."
-                yield fault(
-                    f"{step.at}.validationCriteria", "wrong_value", message, "Remove one of these two criteria."
-                )
+        # Empty notes count as missing.
+        if isinstance(barred, Length) and barred.when is None and barred.max is None and barred.min in (0, 1):
+            message = f"All notes have at least {barred.min} characters, so none meet the `not` around this rule."
+            yield fault(f"{step.at}.validationCriteria", "wrong_value", message, "Remove the rule, or the `not`.")
+
+
+def _barred(rules: Iterable[Criteria], texts: Iterable[str]) -> Iterator[str]:
+    """Describe each pair of a text that notes must contain, and a criterion that excludes it."""
+    for rule in rules:
+        barred = rule.of if isinstance(rule, NoneOf) else None
+        if isinstance(barred, Contains) and barred.when is None:
+            for text in texts:
+                if barred.value in text:
+                    yield f"Notes must contain {text!r} and must not contain {barred.value!r}."
+
+
+def _too_short(rules: Iterable[Criteria], texts: Iterable[str]) -> Iterator[str]:
+    """Describe what needs more characters than another criterion allows. One rule alone is checked at its place."""
+    lengths = [rule for rule in rules if isinstance(rule, Length) and rule.when is None]
+    limits = [rule for rule in lengths if rule.max is not None]
+    if not limits:
+        return
+    limit = min(limits, key=lambda rule: rule.max or 0)
+    for rule in lengths:
+        if rule is not limit and rule.min is not None and rule.min > (limit.max or 0):
+            yield f"Notes must have at least {rule.min} and at most {limit.max} characters."
+    for text in texts:
+        if len(text) > (limit.max or 0):
+            yield f"Notes must contain {text!r} and have at most {limit.max} characters."
 
 
 def _joined(criteria: Criteria) -> Iterator[Criteria]:
