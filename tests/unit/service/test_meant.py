@@ -171,6 +171,39 @@ def test_of_two_tokens_that_disagree_the_caller_names_one(memory: Harness) -> No
     assert corrected(refused) == (CONTINUE, {"ackToken": wanted, "output": DONE})
 
 
+@pytest.mark.inv("ANS-24")
+@pytest.mark.parametrize("how", [*damaged("a" * 60), "of another kind", "of another kind, under this prefix"])
+@pytest.mark.parametrize("beside", ["run", "stateToken"])
+def test_a_wrong_token_of_another_run_than_the_call_names_is_left_for_the_caller_to_name(
+    memory: Harness, beside: str, how: str
+) -> None:
+    """The call with the right token of that run would be refused because it names two runs."""
+    one, other = memory.start("test.abc", goal="Mend the lamp"), memory.start("test.other", goal="Paint the barn")
+    others = {"of another kind": one.state, "of another kind, under this prefix": f"ack_{one.state.partition('_')[2]}"}
+    wrong = {**damaged(one.ack), **others}[how]
+    named = {"run": other["run"]["label"]} if beside == "run" else {"stateToken": other.state}
+    refused = memory.call(CONTINUE, {"ackToken": wrong, **named, "output": DONE})
+    whole = memory.call(CONTINUE, {"ackToken": one.ack, **named, "output": DONE})
+    assert (corrected(refused), refused.code) == (corrected(whole), memory.call(CONTINUE, {"ackToken": wrong}).code)
+    assert ("Mend the lamp" in refused["suggestion"], one.ack in refused.text) == (True, False)
+
+
+@pytest.mark.inv("ANS-24")
+def test_of_a_wrong_ack_token_and_a_checkpoint_token_of_another_run_the_caller_names_one(memory: Harness) -> None:
+    one, other = memory.start("test.abc"), memory.start("test.other")
+    sent = {"ackToken": one.ack[:-6], "checkpointToken": other["checkpointToken"], "output": DONE}
+    wanted = {"ackToken": "<the ackToken of the last answer of the run you mean>", "output": DONE}
+    assert corrected(memory.call("checkpoint_workflow", sent)) == ("checkpoint_workflow", wanted)
+
+
+@pytest.mark.inv("ANS-24")
+def test_of_two_wrong_tokens_one_is_spelled_right_and_the_other_one_left_out(memory: Harness) -> None:
+    answer = memory.start("test.abc")
+    refused = memory.call(CONTINUE, {"ackToken": answer.ack[:-6], "stateToken": answer.state[:-6], "output": DONE})
+    assert corrected(refused) == (CONTINUE, {"ackToken": answer.ack, "output": DONE})
+    assert not memory.call(*corrected(refused)).is_error
+
+
 def test_bookmarks_and_tokens_of_other_branches_are_spelled_right_as_well(memory: Harness) -> None:
     first = memory.start("test.abc")
     bookmark = memory.checkpoint(first)

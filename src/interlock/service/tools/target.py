@@ -9,6 +9,7 @@ from interlock.kernel.errors import Correction, ErrorCode, Refusal
 from interlock.kernel.frozen import frozen, replace
 from interlock.kernel.ids import LABEL_CHARS, AttemptId, tag_of
 from interlock.kernel.text import one_line
+from interlock.record.short_tokens import decode_token
 from interlock.record.tokens import AttemptRef, StateRef, TokenRef
 from interlock.service.ports import ReadPorts
 from interlock.service.run.context import RunContext, load_run_context
@@ -40,7 +41,7 @@ def load_target(ports: ReadPorts, sent: SentTokens) -> Target | Refusal:
     """
     resolved = resolve_token(ports, sent)
     if isinstance(resolved, Refusal):
-        return resolved
+        return _check_suggestion(ports, sent, resolved)
     check = _resolve_check(ports, sent, resolved.session)
     if isinstance(check, Refusal):
         return check
@@ -58,6 +59,23 @@ def load_target(ports: ReadPorts, sent: SentTokens) -> Target | Refusal:
     if refusal is not None:
         return refusal
     return Target(run_context=run_context, node=node, attempt=ref.attempt if isinstance(ref, AttemptRef) else None)
+
+
+def _check_suggestion(ports: ReadPorts, sent: SentTokens, refusal: Refusal) -> Refusal:
+    """Return the refusal of a token, with a correction that is not refused in turn.
+
+    The suggested token is checked against the rest of the call as a token that was sent. If they name two runs, the
+    caller says which token is meant; a faulty second token is left out.
+    """
+    correction = refusal.correction
+    suggested = correction.instead.get(sent.argument) if correction is not None and correction.tool is None else None
+    if not isinstance(suggested, str):
+        return refusal
+    found = load_target(ports, replace(sent, token=decode_token(suggested)))
+    if not isinstance(found, Refusal) or found.correction is None:
+        return refusal
+    instead = {sent.argument: suggested, **found.correction.instead}
+    return replace(refusal, suggestion=f"{found.message} {found.suggestion}", correction=Correction(instead=instead))
 
 
 def _resolve_check(ports: ReadPorts, sent: SentTokens, known: Session | None) -> TokenRef | Refusal | None:
