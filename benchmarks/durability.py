@@ -11,7 +11,7 @@ from benchmarks.wire import start, temporary_site
 from interlock.engine.answer.model import Answer
 from interlock.engine.gates import NO_APPROVAL
 from interlock.kernel.errors import Refusal
-from interlock.server.arguments import parse_arguments
+from interlock.server.arguments.parse import parse_arguments
 from interlock.server.calls import run_call
 from interlock.server.tools import tool_named
 from interlock.server.tools.contract import Caller

@@ -34,8 +34,8 @@ from interlock.kernel.text import one_line
 from interlock.kernel.turns import TURNS
 from interlock.record.events import Actor
 from interlock.server.apps.extension import shows_pages
-from interlock.server.arguments import parse_arguments
-from interlock.server.corrected import with_corrected_call
+from interlock.server.arguments.corrected import with_corrected_call
+from interlock.server.arguments.parse import parse_arguments
 from interlock.server.elicitation.ask import Elicitation, apps_of, can_ask, claims_of, client_kind
 from interlock.server.progress import STILL_WORKING, Activity, report_progress_while
 from interlock.server.threads import Workers

@@ -44,9 +44,9 @@ from interlock.record.events import Event, parse_event
 from interlock.record.short_tokens import decode_token
 from interlock.record.tokens import TokenRef
 from interlock.server.app import build_server
-from interlock.server.arguments import parse_arguments
+from interlock.server.arguments.corrected import with_corrected_call
+from interlock.server.arguments.parse import parse_arguments
 from interlock.server.calls import refusal_text, run_call
-from interlock.server.corrected import with_corrected_call
 from interlock.server.tools import tool_named
 from interlock.server.tools.contract import Caller
 from interlock.service.clock import Clock

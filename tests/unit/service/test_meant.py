@@ -251,6 +251,65 @@ def test_a_token_under_another_name_goes_where_it_belongs_and_replaces_none(memo
     assert corrected(refused) == (CONTINUE, {"ackToken": answer.ack, "output": DONE})
 
 
+@pytest.mark.inv("ANS-12", "ANS-24")
+def test_wrapped_and_misplaced_arguments_are_moved_to_their_place(memory: Harness) -> None:
+    answer = memory.start("test.abc")
+    whole = {"ackToken": answer.ack, "run": answer["run"]["label"], "output": DONE}
+    token = {"ackToken": answer.ack}
+    shown = answer["nextCall"]
+    for sent in (
+        {**shown, "arguments": whole},
+        {**shown, "output": DONE},
+        {"nextCall": {**shown, "output": DONE}},
+        {"arguments": shown["arguments"], "output": DONE},
+        {"arguments": {**shown["arguments"], **DONE}},
+        {"params": whole},
+        {"params": {"name": CONTINUE, "arguments": whole}},
+        {"output": whole},
+        {"output": {**DONE, **token, "run": whole["run"]}},
+        {"output": {**DONE, "arguments": shown["arguments"]}},
+        {"output": {**DONE, "token": answer.ack}, "run": whole["run"]},
+        {"token": answer.ack, "ruun": whole["run"], "outptu": DONE},
+    ):
+        assert corrected(memory.call(CONTINUE, sent)) == (CONTINUE, whole), sent
+    checkpoint = {**token, "output": DONE}
+    assert corrected(memory.call("checkpoint_workflow", {"output": checkpoint}))[1] == checkpoint
+    both = {**whole, "arguments": {"ackToken": "another", "run": "zzzz"}}
+    assert corrected(memory.call(CONTINUE, both))[1] == whole, "what is at its place stays"
+    assert not memory.call(CONTINUE, whole).is_error
+
+
+@pytest.mark.inv("ANS-24")
+def test_a_shown_call_that_was_sent_whole_is_asked_for_the_evidence_it_lacks(memory: Harness) -> None:
+    shown = memory.start("test.abc")["nextCall"]
+    wanted = {**shown["arguments"], "output": {"notesMarkdown": "<written by you>"}}
+    assert corrected(memory.call(CONTINUE, shown)) == (CONTINUE, wanted)
+    refused = memory.call(CONTINUE, {"arguments": {**shown["arguments"], "output": 5}})
+    assert corrected(refused) == (CONTINUE, wanted), "none of its other faults"
+
+
+@pytest.mark.inv("ANS-24")
+@pytest.mark.parametrize("wrapper", ["arguments", "input", "output"])
+def test_the_wrapped_arguments_of_other_tools_are_moved_as_well(memory: Harness, wrapper: str) -> None:
+    start = {"workflowId": "test.abc", "goal": "Mend the lamp"}
+    for tool, sent in (("inspect_workflow", {"workflowId": "test.abc"}), ("start_workflow", start)):
+        refused = memory.call(tool, {wrapper: sent})
+        assert corrected(refused) == (tool, sent)
+        assert f"Send what `{wrapper}` holds" in refused["suggestion"]
+        assert not memory.call(*corrected(refused)).is_error
+
+
+@pytest.mark.inv("ANS-24")
+def test_a_token_that_a_corrected_call_lacks_is_asked_for(memory: Harness) -> None:
+    token = "<the ackToken of the last answer>"
+    assert corrected(memory.call(CONTINUE, {"output": DONE, "foo": 1}))[1] == {"output": DONE, "ackToken": token}
+    assert corrected(memory.call(CONTINUE, {"foo": 1}))[1] == {"stateToken": "<the stateToken of the last answer>"}
+    saved = corrected(memory.call("checkpoint_workflow", {"output": {**DONE, "text": "x"}}))[1]
+    assert saved == {"output": DONE, "ackToken": token}
+    inspected = corrected(memory.call("inspect_workflow", {"arguments": {"detail": "all"}}))[1]
+    assert inspected == {"workflowId": "<an id that list_workflows returned>"}
+
+
 def test_what_only_says_what_belongs_there_is_not_taken_for_it() -> None:
     asked = {"key": "who", "description": "Who.", "type": "string"}
     memory = Harness.in_memory(linear_workflow("test.inputs", "a", inputs=[asked]))

@@ -1,6 +1,6 @@
 """The tool `checkpoint_workflow`."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Annotated
 
 from pydantic import Field
@@ -33,6 +33,11 @@ class CheckpointArguments(Arguments):
     state_token: SkipJsonSchema[str | None] = None
     """A check that is not published, because a small model sends wrong tokens in it."""
 
+    @classmethod
+    def missing(cls, sent: Collection[str]) -> list[str]:
+        """See `Arguments.missing`."""
+        return [] if "ackToken" in sent or "checkpointToken" in sent else ["ackToken"]
+
     def faults(self, caller: Caller) -> Iterator[Fault]:
         """See `Arguments.faults`."""
         if self.ack_token is None and self.checkpoint_token is None:
@@ -40,7 +45,7 @@ class CheckpointArguments(Arguments):
                 "ackToken",
                 "Neither `ackToken` nor `checkpointToken` was sent.",
                 "Send the `ackToken` of the last answer of the run.",
-                correction=Correction(wrong=(("ackToken",),), instead={"stateToken": None}, understood=self.sent()),
+                correction=Correction(instead={"stateToken": None}, understood=self.sent()),
             )
         elif None not in (self.ack_token, self.checkpoint_token, self.state_token):
             yield Fault(

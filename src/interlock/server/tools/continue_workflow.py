@@ -1,6 +1,6 @@
 """The tool `continue_workflow`."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Annotated
 
 from pydantic import Field, JsonValue
@@ -17,6 +17,8 @@ from interlock.service.tokens.resolve import SentTokens
 from interlock.service.tools.continue_workflow import ContinueCommand, continue_workflow
 
 _NOTES = "notesMarkdown"
+_OF_REPORTS = ("output", "context", "preferences")
+"""The arguments that only a call with an `ackToken` may have (ANS-13)."""
 
 
 class ContinueArguments(Arguments):
@@ -44,6 +46,15 @@ class ContinueArguments(Arguments):
         str | None,
         Field(description="A `stateToken`. Without `ackToken`, it only shows the step again; then send no evidence."),
     ] = None
+
+    @classmethod
+    def missing(cls, sent: Collection[str]) -> list[str]:
+        """See `Arguments.missing`. A call with evidence reports a step; one without must not be led to report one."""
+        if "ackToken" in sent or "stateToken" in sent:
+            return []
+        if not any(name in sent for name in _OF_REPORTS):
+            return ["stateToken"]
+        return [name for name in ("ackToken", "output") if name not in sent]
 
     def faults(self, caller: Caller) -> Iterator[Fault]:
         """See `Arguments.faults`."""
@@ -114,19 +125,18 @@ class ContinueArguments(Arguments):
 
     def _faults_without_ack(self) -> Iterator[Fault]:
         """A call without an `ackToken` is read-only: it needs a `stateToken` and accepts no evidence (ANS-13)."""
-        evidence = {"output": self.output, "context": self.context, "preferences": self.preferences}
-        extra = [name for name, value in evidence.items() if value is not None]
         if self.state_token is None:
-            # A call with evidence reports a step. A call without must not be led to report one.
-            reporting = (("ackToken",), ("output",)) if self.output is None else (("ackToken",),)
+            missing = self.missing(self.sent())
             yield Fault(
-                "ackToken" if extra else "stateToken",
+                missing[0],
                 "Neither `ackToken` nor `stateToken` was sent.",
                 "Send the `nextCall` of the last answer: its `ackToken` with your notes if the step is done, or its"
                 " `stateToken` alone to see the current step.",
-                correction=Correction(wrong=reporting if extra else (("stateToken",),), understood=self.sent()),
+                correction=Correction(understood=self.sent()),
             )
-        elif extra:
+            return
+        extra = [name for name in _OF_REPORTS if name in self.sent()]
+        if extra:
             yield Fault(
                 extra[0],
                 f"A `stateToken` alone only shows the step, so `{extra[0]}` would be lost.",

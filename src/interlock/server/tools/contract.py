@@ -1,7 +1,7 @@
 """The base types of tools: the published contract, the arguments, and the call that is made of them."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
@@ -72,8 +72,23 @@ class ObjectArgument(BaseModel):
     )
 
 
+def member_names(model: type[ObjectArgument]) -> list[str]:
+    """Return the names of an object's members, as callers send them."""
+    return [field.alias or name for name, field in model.model_fields.items()]
+
+
 class Arguments(ObjectArgument, ABC):
     """The arguments of a tool. Flat, because real clients support no more (SRV-2)."""
+
+    @classmethod
+    def required(cls) -> list[str]:
+        """Return the names of the arguments without which no call is valid."""
+        return [field.alias or name for name, field in cls.model_fields.items() if field.is_required()]
+
+    @classmethod
+    def missing(cls, sent: Collection[str]) -> list[str]:
+        """Return what a call lacks that has the arguments with these names."""
+        return [name for name in cls.required() if name not in sent]
 
     @abstractmethod
     def faults(self, caller: Caller) -> Iterator[Fault]:

@@ -6,7 +6,6 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import TypeVar
 
-from interlock.define.diagnostics import suggest_name
 from interlock.engine.answer.model import WORKFLOW_BLANK
 from interlock.engine.answer.structure import NextCall
 from interlock.engine.request import NOTES_BLANK
@@ -21,14 +20,12 @@ from interlock.kernel.canonical import Json, nests_deeper_than
 from interlock.kernel.errors import Correction, ErrorCode, Refusal
 from interlock.kernel.frozen import replace
 from interlock.kernel.text import utf8_bytes
-from interlock.server.tools.contract import ObjectArgument, Tool
+from interlock.server.tools.contract import Tool, member_names
 from interlock.server.tools.evidence import NESTED
 
 _Item = TypeVar("_Item")
 
 _KIND_BLANK = Blank(what="the kind of the artifact")
-_OTHER_NAMES = {"inputs": "context", "variables": "context"}
-"""Other names of arguments that no letters show: workflows declare `inputs`, and `context` carries their values."""
 _BLANKS: Mapping[str, Outline] = {
     "workflowId": WORKFLOW_BLANK,
     "ackToken": Blank(what="the ackToken of the last answer"),
@@ -70,56 +67,19 @@ def corrected_call(tool: Tool, sent: Mapping[str, Json], correction: Correction)
         if inner == ["artifacts"] and isinstance(sent_holder, dict) and isinstance(sent_holder.get("artifacts"), dict):
             continue
         if inner and name in NESTED and isinstance(holder, dict):
-            members = _members(NESTED[str(name)])
+            members = member_names(NESTED[str(name)])
             shown[str(name)] = _with_inner_blank(holder, inner, correction.blank, members)
         else:
             shown = _with_blank(shown, str(name), known)
-    return _call(tool.name, instead | shown)
+    outline = instead | shown
+    for name in tool.arguments.missing(outline):
+        outline = _with_blank(outline, name, known)
+    return _call(tool.name, outline)
 
 
 def _call(tool: str, outline: Mapping[str, Outline]) -> Json:
     call = NextCall.of(tool, outline)
     return {"tool": tool, "arguments": call.arguments, "fill": [one.to_json() for one in call.fill]}
-
-
-def renamed(arguments: Mapping[str, Json], loc: tuple[int | str, ...], target: str) -> dict[str, Json]:
-    """Move the value at `loc` to another argument, for example `output.notesMarkdown`. Returns a copy."""
-    *holders, wrong = map(str, loc)
-    moved = dict(arguments)
-    inner = moved.get(holders[0]) if holders else None
-    source = dict(inner) if isinstance(inner, dict) else moved
-    value = source.pop(wrong)
-    if holders:
-        moved[holders[0]] = source
-    name, _, member = target.partition(".")
-    taken = moved.get(name)
-    if member:
-        moved[name] = {member: value} | (taken if isinstance(taken, dict) else {})
-    elif taken is None:
-        moved[name] = value
-    return moved
-
-
-def suggested_place(tool: Tool, loc: tuple[int | str, ...]) -> str | None:
-    """Return the known argument that is most similar to an unknown one: at the same level, or a member of an object."""
-    wrong = _OTHER_NAMES.get(str(loc[-1]), str(loc[-1]))
-    if len(loc) > 1:
-        holder = str(loc[0])
-        guess = suggest_name(wrong, _members(NESTED[holder])) if holder in NESTED else None
-        return f"{holder}.{guess}" if guess else None
-    known = tool.argument_names
-    places = {member: f"{name}.{member}" for name in NESTED if name in known for member in _members(NESTED[name])}
-    if wrong in places:
-        return places[wrong]
-    guess = suggest_name(wrong, known)
-    if guess is not None:
-        return guess
-    member = suggest_name(wrong, places)
-    return places[member] if member is not None else None
-
-
-def _members(model: type[ObjectArgument]) -> list[str]:
-    return [field.alias or name for name, field in model.model_fields.items()]
 
 
 def _with_blank(arguments: Mapping[str, Outline], name: str, known: Collection[str]) -> dict[str, Outline]:

@@ -2,8 +2,9 @@
 
 import json
 import re
-from collections.abc import Mapping
-from typing import TypeAlias, cast
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import cast
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
@@ -23,21 +24,20 @@ from interlock.kernel.errors import Correction, ErrorCode, Refusal
 from interlock.kernel.frozen import replace
 from interlock.kernel.json_bounds import Excess, JsonBounds, find_excess
 from interlock.kernel.text import one_line, render_path
-from interlock.server.corrected import corrected_call, renamed, suggested_place
+from interlock.server.arguments.corrected import corrected_call
+from interlock.server.arguments.misplaced import Location, find_place, place_unknown, wrapped_arguments
 from interlock.server.tools import TOOLS
 from interlock.server.tools.contract import Arguments, Caller, Fault, Tool
-from interlock.service.tokens.mint import PREFIXES
 
 INJECTED_BY_CLIENTS = frozenset({"wait_for_previous"})
 """Arguments that some clients add to every tool's schema and send. They are ignored."""
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_Location: TypeAlias = tuple[int | str, ...]
 _TEXT_BOUNDS = JsonBounds(values_max=ARGUMENT_VALUES_MAX, depth_max=LINE_DEPTH_MAX)
 _UNION_MEMBERS = frozenset({"list", "dict", "str", "bool", "int", "float", "nullable", "constrained-str"})
 _OBJECTS = frozenset({"output", "context", "preferences"})
-_ARGUMENTS_OF_ALL_TOOLS = frozenset(name for tool in TOOLS for name in tool.argument_names)
-"""The names of all arguments. An unknown argument with one of these names is not misplaced evidence."""
+_UNKNOWN = "extra_forbidden"
+"""The type of pydantic's error of an argument that does not exist."""
 _EXPECTED_TYPES = {
     "string_type": "a string",
     "bool_type": "true or false",
@@ -155,83 +155,64 @@ def _parse_json(text: str) -> Json:
 def _fault_of_validation(tool: Tool, cleaned: Mapping[str, Json], error: ValidationError) -> Fault:
     """Describe the first fault and the correct call. Unknown arguments are reported first."""
     faults = error.errors(include_url=False, include_input=False)
-    fault = next((one for one in faults if one["type"] == "extra_forbidden"), faults[0])
-    others = tuple(_published_location(one["loc"]) for one in faults if one is not fault)
-    if fault["type"] == "extra_forbidden":
-        return _fault_of_unknown(tool, cleaned, fault["loc"], others)
-    loc = _published_location(fault["loc"])
-    path, correction = render_path(loc), Correction(wrong=(loc, *others), understood=cleaned)
+    unknown = [one["loc"] for one in faults if one["type"] == _UNKNOWN]
+    if unknown:
+        return _fault_of_unknown(tool, cleaned, unknown)
+    fault, wrong = faults[0], tuple(_published_location(one["loc"]) for one in faults)
+    path, correction = render_path(wrong[0]), Correction(wrong=wrong, understood=cleaned)
     if fault["type"] == "missing":
         message = "This required argument is missing."
         fix = f"Send it, for example: {json.dumps(corrected_call(tool, cleaned, correction))}"
         return Fault(path, message, fix, correction=correction)
-    message, fix = f"Found {_describe_value(cleaned, loc)}.", f"Send {_describe_expected(fault)}."
+    message, fix = f"Found {_describe_value(cleaned, wrong[0])}.", f"Send {_describe_expected(fault)}."
     return Fault(path, message, fix, correction=correction)
 
 
-def _fault_of_unknown(tool: Tool, cleaned: Mapping[str, Json], loc: _Location, others: tuple[_Location, ...]) -> Fault:
-    """Refuse an argument that does not exist. Suggest a similar argument, or to leave this one out.
-
-    `others` are the places of the other faults: the corrected call has none of them.
-    """
-    place = _token_argument(tool, cleaned, loc) or suggested_place(tool, loc)
-    key = one_line(str(loc[-1]), ECHO_BYTES_MAX)
-    name = None if place is None else place.rpartition(".")[2]
-    if place is not None and name != key and not _accepts(tool, place, cast("Json", find_value(cleaned, loc))):
-        place = name = None
-    if place is None:
-        without = _without_unknown(tool, cleaned, loc)
-        correction = replace(without, wrong=(*without.wrong, *others))
+def _fault_of_unknown(tool: Tool, cleaned: Mapping[str, Json], unknown: Sequence[Location]) -> Fault:
+    """Refuse arguments that do not exist: those that wrap other ones first. Say where to send what they hold."""
+    wrapping = (one for one in unknown if wrapped_arguments(tool, find_value(cleaned, one)))
+    wrapper = next(wrapping, None)
+    loc = unknown[0] if wrapper is None else wrapper
+    accepts = partial(_accepts, tool)
+    place = None if wrapper is not None else find_place(tool, cleaned, loc, accepts)
+    key, name = one_line(str(loc[-1]), ECHO_BYTES_MAX), None if place is None else place.rpartition(".")[2]
+    if wrapper is not None:
+        fix = f"Send what `{key}` holds as arguments of `{tool.name}` itself."
+    elif place is None:
         fix = f"Leave `{key}` out.{_other_tools_hint(tool, loc)}"
     else:
-        elsewhere = tuple(one for one in others if one[0] != place.partition(".")[0])
-        correction = Correction(wrong=elsewhere, understood=renamed(cleaned, loc, place))
-        is_moved = len(loc) == 1 and place != name
+        is_moved = place != name if len(loc) == 1 else "." not in place
         fix = f"Send it as `{place}`." if is_moved else f"Did you mean `{name}`? Send it under that name."
+    placed = place_unknown(tool, cleaned, unknown, accepts)
+    correction = replace(placed, wrong=(*placed.wrong, *_wrong_locations(tool, placed.understood or {})))
     return Fault(
         render_path(loc), "This argument does not exist.", fix, details={"didYouMean": name}, correction=correction
     )
 
 
-def _accepts(tool: Tool, place: str, value: Json) -> bool:
-    """Say whether an argument, or a member of one, takes a value, apart from faults inside the value."""
-    name, _, member = place.partition(".")
-    cleaned = _clean(tool, {name: {member: value} if member else value})
+def _wrong_locations(tool: Tool, arguments: Mapping[str, Json]) -> tuple[Location, ...]:
+    """Return the places of the faults that arguments have by their types."""
+    cleaned = _clean(tool, arguments)
     if isinstance(cleaned, Fault):
-        return False
+        return ((cleaned.path,),)
     try:
         tool.arguments.model_validate(cleaned)
     except ValidationError as error:
-        return all(render_path(_published_location(one["loc"])) != place for one in error.errors(include_url=False))
-    return True
+        return tuple(_published_location(one["loc"]) for one in error.errors(include_url=False, include_input=False))
+    return ()
 
 
-def _without_unknown(tool: Tool, cleaned: Mapping[str, Json], loc: tuple[int | str, ...]) -> Correction:
-    """Leave out an argument that does not exist. If it may be evidence, ask for `output` instead."""
-    output, known = cleaned.get("output"), tool.argument_names
-    is_report = "output" in known and ("ackToken" in cleaned or "checkpointToken" in cleaned)
-    outer, *inner = map(str, loc)
-    is_evidence = is_report and (bool(inner) or outer not in _ARGUMENTS_OF_ALL_TOOLS)
-    if not is_evidence or (isinstance(output, dict) and output.keys() - set(inner)):
-        return Correction(wrong=(loc,), understood=cleaned)
-    others = {key: value for key, value in cleaned.items() if key != outer}
-    return Correction(wrong=(("output",),), understood=others)
+def _accepts(tool: Tool, place: str, value: Json) -> bool:
+    """Say whether an argument, or a member of one, takes a value, apart from faults inside the value."""
+    name, _, member = place.partition(".")
+    wrong = _wrong_locations(tool, {name: {member: value} if member else value})
+    return not any(render_path(loc) in (name, place) for loc in wrong)
 
 
-def _other_tools_hint(tool: Tool, loc: tuple[int | str, ...]) -> str:
+def _other_tools_hint(tool: Tool, loc: Location) -> str:
     """Name the other tools that have this argument."""
     others = [f"`{one.name}`" for one in TOOLS if one is not tool and len(loc) == 1 and loc[0] in one.argument_names]
     return f" It is an argument of {' and '.join(others)}." if others else ""
-
-
-def _token_argument(tool: Tool, cleaned: Mapping[str, Json], loc: tuple[int | str, ...]) -> str | None:
-    """Return the argument for a token that was sent under another name. Its prefix shows its kind."""
-    value = cleaned.get(str(loc[0])) if len(loc) == 1 else None
-    if not isinstance(value, str):
-        return None
-    return next(
-        (name for name, start in PREFIXES.items() if value.startswith(start) and name in tool.argument_names), None
-    )
 
 
 def _describe_expected(fault: ErrorDetails) -> str:
@@ -242,7 +223,7 @@ def _describe_expected(fault: ErrorDetails) -> str:
     return f"one of {expected}" if isinstance(expected, str) else "a JSON value"
 
 
-def _published_location(loc: tuple[int | str, ...]) -> tuple[int | str, ...]:
+def _published_location(loc: Location) -> Location:
     """Return a location without the names that pydantic adds for the members of a union.
 
     A very deep location is shortened to the value that contains it.
@@ -251,7 +232,7 @@ def _published_location(loc: tuple[int | str, ...]) -> tuple[int | str, ...]:
     return own if len(own) <= ARTIFACT_DEPTH_MAX else own[: 3 if own[0] == "output" else 2]
 
 
-def _describe_value(cleaned: Mapping[str, Json], loc: tuple[int | str, ...]) -> str:
+def _describe_value(cleaned: Mapping[str, Json], loc: Location) -> str:
     value = find_value(cleaned, loc)
     if isinstance(value, str):
         return repr(one_line(value, ECHO_BYTES_MAX))

@@ -1,0 +1,120 @@
+"""Moves unknown arguments to where they belong: out of another value, or to the argument of a similar name (ANS-12)."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias, cast
+
+from interlock.define.diagnostics import suggest_name
+from interlock.define.faults import find_value
+from interlock.kernel.budgets import CORRECTED_ARGUMENTS_MAX
+from interlock.kernel.canonical import Json
+from interlock.kernel.errors import Correction
+from interlock.server.tools import TOOLS
+from interlock.server.tools.contract import Tool, member_names
+from interlock.server.tools.evidence import NESTED
+from interlock.service.tokens.mint import PREFIXES
+
+Location: TypeAlias = tuple[int | str, ...]
+Accepts: TypeAlias = Callable[[str, Json], bool]
+"""Says whether an argument, or a member of one, takes a value."""
+
+_WRAPPER = "arguments"
+"""The member of a shown call that holds the arguments."""
+_OTHER_NAMES = {"inputs": "context", "variables": "context"}
+"""Other names of arguments that no letters show: workflows declare `inputs`, and `context` carries their values."""
+_ARGUMENTS_OF_ALL_TOOLS = frozenset(name for tool in TOOLS for name in tool.argument_names)
+"""The names of all arguments. An unknown argument with one of these names is not misplaced evidence."""
+
+
+def wrapped_arguments(tool: Tool, value: object) -> dict[str, Json]:
+    """Return what an object holds if it wraps arguments of the tool, as a shown call does; an empty value otherwise."""
+    if not isinstance(value, dict):
+        return {}
+    held, known = cast("dict[str, Json]", value), tool.argument_names
+    inner = wrapped_arguments(tool, held.get(_WRAPPER))
+    if inner:
+        return _merge(inner, {key: one for key, one in held.items() if key != _WRAPPER})
+    names = {*tool.arguments.required(), *PREFIXES} & known.keys()
+    return held if names & held.keys() or held.keys() <= known.keys() else {}
+
+
+def find_place(tool: Tool, arguments: Mapping[str, Json], loc: Location, accepts: Accepts) -> str | None:
+    """Return the argument, or the member of one, that an unknown argument is meant for; None if there is none."""
+    value = cast("Json", find_value(arguments, loc))
+    place = _token_argument(tool, value) or _similar_place(tool, loc)
+    if place is None or place.rpartition(".")[2] == loc[-1]:
+        return place
+    return place if accepts(place, value) else None
+
+
+def place_unknown(tool: Tool, sent: Mapping[str, Json], unknown: Sequence[Location], accepts: Accepts) -> Correction:
+    """Return the call in which each unknown argument is at its place or left out.
+
+    If a report has no evidence without those that are left out, its `output` is asked for.
+    """
+    arguments, waiting, is_evidence = dict(sent), list(unknown), False
+    for at in range(CORRECTED_ARGUMENTS_MAX):
+        if at == len(waiting):
+            break
+        loc = waiting[at]
+        held = wrapped_arguments(tool, find_value(arguments, loc))
+        place = None if held else find_place(tool, arguments, loc, accepts)
+        waiting += [(key,) for key in held if key not in tool.argument_names]
+        is_evidence |= place is None and not _ARGUMENTS_OF_ALL_TOOLS.issuperset(loc)
+        arguments, value = _take(arguments, loc)
+        arguments = _merge(arguments, held if place is None else _nest(place, value))
+    arguments = {name: arguments[name] for name in tool.argument_names if name in arguments}
+    is_report = "output" in tool.argument_names and ("ackToken" in arguments or "checkpointToken" in arguments)
+    lacks_evidence = is_evidence and is_report and not arguments.get("output")
+    return Correction(wrong=(("output",),) if lacks_evidence else (), understood=arguments)
+
+
+def _token_argument(tool: Tool, value: Json) -> str | None:
+    """Return the argument for a token that was sent under another name. Its prefix shows its kind."""
+    if not isinstance(value, str):
+        return None
+    return next(
+        (name for name, start in PREFIXES.items() if value.startswith(start) and name in tool.argument_names), None
+    )
+
+
+def _similar_place(tool: Tool, loc: Location) -> str | None:
+    """Return the known argument that is most similar to an unknown one: at the same level, or at another one."""
+    wrong, known = _OTHER_NAMES.get(str(loc[-1]), str(loc[-1])), tool.argument_names
+    if len(loc) > 1:
+        holder = str(loc[0])
+        guess = suggest_name(wrong, member_names(NESTED[holder])) if holder in NESTED and wrong not in known else None
+        return f"{holder}.{guess}" if guess else wrong if wrong in known else None
+    places = {member: f"{name}.{member}" for name in NESTED if name in known for member in member_names(NESTED[name])}
+    if wrong in places:
+        return places[wrong]
+    guess = suggest_name(wrong, known)
+    if guess is not None:
+        return guess
+    member = suggest_name(wrong, places)
+    return places[member] if member is not None else None
+
+
+def _take(arguments: dict[str, Json], loc: Location) -> tuple[dict[str, Json], Json]:
+    """Return the arguments without one of them, or without a member of one, and its value."""
+    name, *inner = map(str, loc)
+    others, holder = {key: value for key, value in arguments.items() if key != name}, arguments.get(name)
+    if not inner or not isinstance(holder, dict):
+        return others, holder
+    kept: dict[str, Json] = {key: value for key, value in holder.items() if key != inner[0]}
+    return {**others, name: kept} if kept else others, holder.get(inner[0])
+
+
+def _nest(place: str, value: Json) -> dict[str, Json]:
+    """Return a value as an argument, or as a member of one."""
+    name, _, member = place.partition(".")
+    return {name: {member: value} if member else value}
+
+
+def _merge(arguments: Mapping[str, Json], moved: Mapping[str, Json]) -> dict[str, Json]:
+    """Return the arguments with those that were moved to them. A value that is already there is kept."""
+    merged = {**moved, **arguments}
+    for name in NESTED.keys() & moved.keys() & arguments.keys():
+        own, more = arguments[name], moved[name]
+        if isinstance(more, dict):
+            merged[name] = {**more, **(own if isinstance(own, dict) else {})}
+    return merged
