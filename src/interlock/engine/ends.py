@@ -1,6 +1,6 @@
 """Decides whether a run ends otherwise than by its last step: only a person ends one (END-5, END-6). Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias, cast, get_args
 
 from pydantic import ValidationError
@@ -24,23 +24,29 @@ STEP_WORKS: tuple[Work, ...] = ("released", "failed")
 _MEMBERS = ("work", "reason", "note", "refs")
 
 
-def parse_work(artifact: Mapping[str, Json], allowed: Sequence[Work]) -> WorkRecorded | MemberFault:
-    """Parse the artifact `wr.work_record`, in which `work` is one of these."""
-    unknown = next((name for name in artifact if name not in ("kind", *_MEMBERS)), None)
-    if unknown is not None:
-        return MemberFault(member=unknown, found="It is no member of `wr.work_record`.", fix="Leave it out.")
+def parse_work(artifact: Mapping[str, Json], allowed: Sequence[Work]) -> WorkRecorded | tuple[MemberFault, ...]:
+    """Parse the artifact `wr.work_record`, in which `work` is one of these, or return its faults."""
+    faults = {one.member: one for one in _member_faults(artifact, allowed)}
+    try:
+        record = WorkRecorded.model_validate({name: artifact[name] for name in _MEMBERS if name in artifact})
+    except ValidationError as error:
+        for member in (str(one["loc"][0]) for one in error.errors(include_url=False)):
+            faults.setdefault(member, MemberFault(member=member, found="It is too long or no text.", fix=_BUDGETS))
+        return tuple(faults.values())
+    return tuple(faults.values()) or record
+
+
+def _member_faults(artifact: Mapping[str, Json], allowed: Sequence[Work]) -> Iterator[MemberFault]:
+    for name in artifact:
+        if name not in ("kind", *_MEMBERS):
+            yield MemberFault(member=name, found="It is no member of `wr.work_record`.", fix="Leave it out.")
     for member, choices in (("work", allowed), ("reason", get_args(WorkReason))):
         if artifact.get(member) not in choices:
             listed = ", ".join(f"`{choice}`" for choice in choices)
             found = f"`{member}` must be one of: {listed}."
-            return MemberFault(member=member, found=found, fix=_WHERE, blank=Blank(choices=tuple(choices)))
+            yield MemberFault(member=member, found=found, fix=_WHERE, blank=Blank(choices=tuple(choices)))
     if "note" in artifact and artifact["note"] in (None, ""):
-        return MemberFault(member="note", found="The note is empty.", fix="Write why, or leave it out.")
-    try:
-        return WorkRecorded.model_validate({name: artifact[name] for name in _MEMBERS if name in artifact})
-    except ValidationError as error:
-        member = str(error.errors(include_url=False)[0]["loc"][0])
-        return MemberFault(member=member, found="It is too long or no text.", fix=_BUDGETS)
+        yield MemberFault(member="note", found="The note is empty.", fix="Write why, or leave it out.")
 
 
 _WHERE = (

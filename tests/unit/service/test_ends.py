@@ -29,6 +29,7 @@ from tests.support.verify import unsound
 
 from interlock.engine.answer.model import HumanInputRequired
 from interlock.engine.request import Request
+from interlock.kernel.blanks import fill_in
 from interlock.kernel.budgets import QUESTION_BYTES_MAX, WORK_NOTE_BYTES_MAX
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import RunId
@@ -312,6 +313,48 @@ def test_the_corrected_call_of_a_work_record_changes_only_the_wrong_member(
     (filled,) = corrected["arguments"]["output"]["artifacts"]
     assert filled.keys() == right.keys()
     assert {name for name in right if filled[name] != right[name]} <= {member}
+
+
+CHOSEN = {f"output.artifacts[0].{member}": value for member, value in work_record()["artifacts"][0].items()}
+
+
+@pytest.mark.inv("ANS-15", "ANS-24")
+@pytest.mark.parametrize("change", [{}, {"reason": "bored", "status": "half"}])
+def test_leaving_a_step_in_a_report_is_led_to_a_checkpoint_with_the_notes(harness: Harness, change: Document) -> None:
+    first = harness.start("test.flow")
+    left = work_record("released", "handoff")["artifacts"][0]
+    sent = {"notesMarkdown": "Half of it.", "artifacts": [{**left, **change}]}
+    refused = answering(harness).advance(first, None, run=first["run"]["label"], output=sent)
+    assert refused["details"]["path"].startswith("output.artifacts[0].")
+    call = refused["details"]["correctedCall"]
+    arguments = fill_in(call["arguments"], call["fill"], lambda _: "handoff")
+    assert (call["tool"], arguments) == (
+        "checkpoint_workflow",
+        {"ackToken": first.ack, "output": {**sent, "artifacts": [left]}},
+    )
+    assert not harness.call(call["tool"], arguments).is_error
+    (event,) = ends_of(harness, first)
+    assert (event.is_end, event.data.work) == (False, "released")
+
+
+@pytest.mark.inv("ANS-15", "ANS-24")
+def test_the_corrected_call_of_a_work_record_with_several_faults_is_not_refused(harness: Harness) -> None:
+    """Nothing else is recorded with an end, so notes that came with it are not in the call."""
+    first = harness.start("test.flow")
+    wrong: Document = {"kind": "wr.work_record", "status": "done", "note": "", "refs": []}
+    beside: Document = {"notesMarkdown": "Did a.", "artifacts": [{"kind": "report"}, wrong]}
+    kept = harness.checkpoint(first, None, output=beside)["details"]["correctedCall"]
+    assert kept["arguments"]["output"] == {"notesMarkdown": "Did a.", "artifacts": [{"kind": "report"}]}
+    asked = {"output.artifacts[1].kind", "output.artifacts[1].work", "output.artifacts[1].reason"}
+    assert {one["path"] for one in kept["fill"]} == asked
+    alone: Document = {"artifacts": [wrong]}
+    for sent in (alone, beside):
+        refused = answering(harness).advance(first, None, output=sent)
+        assert ("Save notes" in refused["suggestion"]) == (sent is beside)
+        call = refused["details"]["correctedCall"]
+        arguments: Document = fill_in(call["arguments"], call["fill"], lambda one: CHOSEN[str(one["path"])])
+        assert arguments == {"ackToken": first.ack, "output": work_record()}
+    assert answering(harness).call(call["tool"], arguments)["ended"]["status"] == "cancelled"
 
 
 def test_two_work_records_in_one_call_are_refused(harness: Harness) -> None:

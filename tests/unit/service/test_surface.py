@@ -273,7 +273,7 @@ def test_the_corrected_call_is_the_callers_own_but_for_what_was_wrong(
 def test_a_member_that_is_none_of_its_choices_is_asked_for_with_them(memory: Harness) -> None:
     record = {"kind": "wr.work_record", "work": "failed", "reason": "R"}
     sent = {"ackToken": ACK, "output": {"artifacts": [{"kind": "k"}, record], **NOTES}}
-    call = memory.call(CONTINUE, sent)["details"]["correctedCall"]
+    call = memory.call("checkpoint_workflow", sent)["details"]["correctedCall"]
     assert call["arguments"] == {"ackToken": ACK, "output": {"artifacts": [{"kind": "k"}], **NOTES}}
     place = "output.artifacts[1]"
     assert call["fill"] == [

@@ -20,6 +20,7 @@ from interlock.kernel.canonical import Json, nests_deeper_than
 from interlock.kernel.errors import Correction, ErrorCode, Refusal
 from interlock.kernel.frozen import replace
 from interlock.kernel.text import utf8_bytes
+from interlock.server.tools import tool_named
 from interlock.server.tools.contract import Tool, member_names
 from interlock.server.tools.evidence import NESTED
 
@@ -55,20 +56,26 @@ def with_corrected_call(refusal: Refusal, tool: Tool, sent: Mapping[str, Json]) 
 def corrected_call(tool: Tool, sent: Mapping[str, Json], correction: Correction) -> Json:
     """Apply a correction to the call that was sent."""
     instead = {name: value for name, value in correction.instead.items() if value is not None}
+    understood = correction.understood
     if correction.tool is not None:
-        return _call(correction.tool, instead)
-    known, understood = tool.argument_names, sent if correction.understood is None else correction.understood
+        other, understood = tool_named(correction.tool), understood or {}
+        assert other is not None, "a correction names a tool that there is"
+        tool = other
+    elif understood is None:
+        understood = sent
+    known = tool.argument_names
     arguments = {name: one for name, one in understood.items() if name in known and name not in correction.instead}
     for path in correction.wrong:
         arguments = _without_member(arguments, path)
     shown: dict[str, Outline] = _shorten(arguments, ECHO_BYTES_MAX)
-    for name, *inner in correction.wrong:
+    for path in correction.wrong:
+        name, *inner = path
         holder, sent_holder = shown.get(str(name)), arguments.get(str(name))
         if inner == ["artifacts"] and isinstance(sent_holder, dict) and isinstance(sent_holder.get("artifacts"), dict):
             continue
         if inner and name in NESTED and isinstance(holder, dict):
             members = member_names(NESTED[str(name)])
-            shown[str(name)] = _with_inner_blank(holder, inner, correction.blank, members)
+            shown[str(name)] = _with_inner_blank(holder, inner, correction.blanks.get(path), members)
         else:
             shown = _with_blank(shown, str(name), known)
     outline = instead | shown

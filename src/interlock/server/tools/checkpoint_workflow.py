@@ -12,7 +12,7 @@ from interlock.engine.request import Request
 from interlock.kernel.errors import Correction
 from interlock.record.short_tokens import decode_token
 from interlock.server.tools.contract import Arguments, Call, Caller, Fault, Hints, Tool
-from interlock.server.tools.evidence import OutputArgument, evidence_faults
+from interlock.server.tools.evidence import OutputArgument, evidence_faults, work_faults
 from interlock.service.tokens.mint import Argument
 from interlock.service.tokens.resolve import SentTokens
 from interlock.service.tools.checkpoint_workflow import CheckpointCommand, checkpoint_workflow
@@ -54,7 +54,8 @@ class CheckpointArguments(Arguments):
                 "Send only one of them: the `ackToken` or the `checkpointToken`.",
                 correction=Correction(instead={"ackToken": None, "stateToken": None}, understood=self.sent()),
             )
-        yield from evidence_faults(self.output, caller.artifact_bytes_max, STEP_WORKS)
+        yield from evidence_faults(self.output, caller.artifact_bytes_max)
+        yield from work_faults(self.output, STEP_WORKS)
 
     def call(self, caller: Caller) -> Call:
         """See `Arguments.call`."""

@@ -1,18 +1,27 @@
 """The tool `continue_workflow`."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Annotated
 
 from pydantic import Field, JsonValue
 
 from interlock.engine.answer.structure import ExecutionAnswer
-from interlock.engine.ends import RUN_WORKS, WORK_KIND
-from interlock.engine.request import CONFIRMATION_KIND, Request
+from interlock.engine.ends import RUN_WORKS, STEP_WORKS, WORK_KIND, parse_work
+from interlock.engine.request import CONFIRMATION_KIND, MemberFault, Request
 from interlock.kernel.blanks import Blank
+from interlock.kernel.canonical import Json
 from interlock.kernel.errors import Correction
+from interlock.kernel.frozen import replace
 from interlock.record.short_tokens import decode_token
 from interlock.server.tools.contract import Arguments, Call, Caller, Fault, Hints, Tool
-from interlock.server.tools.evidence import OutputArgument, PreferencesArgument, evidence_faults, preference_delta
+from interlock.server.tools.evidence import (
+    OutputArgument,
+    PreferencesArgument,
+    evidence_faults,
+    member_correction,
+    preference_delta,
+    work_faults,
+)
 from interlock.service.tokens.resolve import SentTokens
 from interlock.service.tools.continue_workflow import ContinueCommand, continue_workflow
 
@@ -60,8 +69,9 @@ class ContinueArguments(Arguments):
         """See `Arguments.faults`."""
         if self.ack_token is None:
             yield from self._faults_without_ack()
-        yield from evidence_faults(self.output, caller.artifact_bytes_max, RUN_WORKS, takes_events=True)
+        yield from evidence_faults(self.output, caller.artifact_bytes_max, takes_events=True)
         yield from self._faults_beside_end()
+        yield from work_faults(self.output, RUN_WORKS, self._correct_work)
         yield from self._misplaced_notes()
 
     def call(self, caller: Caller) -> Call:
@@ -85,20 +95,31 @@ class ContinueArguments(Arguments):
 
     def _faults_beside_end(self) -> Iterator[Fault]:
         """The end of a run records nothing else, so evidence that came with it would be lost."""
-        artifacts = (self.output.artifacts if self.output is not None else None) or []
-        ends = [one for one in artifacts if one.get("kind") == WORK_KIND]
+        artifacts = self._artifacts()
+        ends = [at for at, one in enumerate(artifacts) if one.get("kind") == WORK_KIND and not _leaves_step(one)]
         others = [one for one in artifacts if one.get("kind") not in (WORK_KIND, CONFIRMATION_KIND)]
         has_notes = self.output is not None and bool(self.output.notes_markdown)
         if ends and (others or has_notes or self.context or self.preferences):
+            found = parse_work(artifacts[ends[0]], RUN_WORKS)
             yield Fault(
                 "output",
                 f"The artifact `{WORK_KIND}` asks for the end of the run. Nothing else is recorded with an end.",
                 "Save notes and artifacts first, with `checkpoint_workflow`. Then send this artifact alone.",
-                correction=Correction(
-                    instead={"output": {"artifacts": ends[:1]}, "context": None, "preferences": None},
-                    understood=self.sent(),
-                ),
+                correction=self._correct_work(ends[0], found if isinstance(found, tuple) else ()),
             )
+
+    def _correct_work(self, at: int, faults: Sequence[MemberFault]) -> Correction:
+        """Correct a record of work: an end of the run is sent alone, and a step is left with a checkpoint (END-7)."""
+        record = self._artifacts()[at]
+        if _leaves_step(record):
+            left = parse_work(record, STEP_WORKS)
+            correction = member_correction(at, left if isinstance(left, tuple) else ())
+            return replace(correction, tool="checkpoint_workflow", understood=self.sent())
+        others = {name: value for name, value in self.sent().items() if name not in _OF_REPORTS}
+        return replace(member_correction(0, faults), understood={**others, "output": {"artifacts": [record]}})
+
+    def _artifacts(self) -> list[dict[str, JsonValue]]:
+        return (self.output.artifacts if self.output is not None else None) or []
 
     def _misplaced_notes(self) -> Iterator[Fault]:
         """Notes in the context would be kept as a key that nothing reads, and the step would miss them."""
@@ -144,6 +165,11 @@ class ContinueArguments(Arguments):
                 f" To see the step, leave out `{extra[0]}`.",
                 correction=Correction(wrong=(("ackToken",),), understood=self.sent()),
             )
+
+
+def _leaves_step(record: Mapping[str, Json]) -> bool:
+    """Say whether a record of work can only be that of a step that is left."""
+    return record.get("work") in STEP_WORKS and record.get("work") not in RUN_WORKS
 
 
 CONTINUE_WORKFLOW = Tool(

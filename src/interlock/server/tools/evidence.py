@@ -1,6 +1,6 @@
 """The arguments with evidence and preferences, and their checks before a use case runs."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue, WithJsonSchema
@@ -65,9 +65,9 @@ def preference_delta(argument: PreferencesArgument | None) -> PreferenceDelta:
 
 
 def evidence_faults(
-    output: OutputArgument | None, artifact_bytes_max: int, works: Sequence[Work], *, takes_events: bool = False
+    output: OutputArgument | None, artifact_bytes_max: int, *, takes_events: bool = False
 ) -> Iterator[Fault]:
-    """Yield the faults of notes and artifacts that do not depend on the step. A work record may be one of `works`."""
+    """Yield the faults of notes and artifacts that do not depend on the step, except those of work records."""
     if output is None:
         return
     notes, artifacts = output.notes_markdown or "", output.artifacts or []
@@ -79,16 +79,27 @@ def evidence_faults(
         yield Fault("output.artifacts", f"Found {len(artifacts)} artifacts.", f"Send at most {ARTIFACTS_MAX}.")
     for at, artifact in enumerate(artifacts):
         yield from _artifact_faults(f"output.artifacts[{at}]", artifact, artifact_bytes_max)
-    yield from _work_faults(artifacts, works)
     yield from _event_faults(artifacts, takes_events=takes_events)
 
 
-def _work_faults(artifacts: list[dict[str, Json]], works: Sequence[Work]) -> Iterator[Fault]:
+def member_correction(at: int, faults: Sequence[MemberFault]) -> Correction:
+    """Return how to correct members of the artifact at a position."""
+    blanks = {_member_path(at, one): one.blank for one in faults if one.blank is not None}
+    return Correction(wrong=tuple(_member_path(at, one) for one in faults), blanks=blanks)
+
+
+def work_faults(
+    output: OutputArgument | None,
+    works: Sequence[Work],
+    correct: Callable[[int, Sequence[MemberFault]], Correction] = member_correction,
+) -> Iterator[Fault]:
+    """Yield the faults of the record of work, which must be one of `works`. A call has at most one."""
+    artifacts = (output.artifacts if output is not None else None) or []
     records = [at for at, artifact in enumerate(artifacts) if artifact.get("kind") == WORK_KIND]
     for at in records:
         found = parse_work(artifacts[at], works)
-        if isinstance(found, MemberFault):
-            yield _fault_of_member(at, found)
+        if isinstance(found, tuple):
+            yield _fault_of_member(at, found[0], correct(at, found))
     if len(records) > 1:
         path = f"output.artifacts[{records[1]}]"
         yield Fault(path, f"This is the second `{WORK_KIND}` of the call.", "Send one.")
@@ -104,12 +115,15 @@ def _event_faults(artifacts: list[dict[str, Json]], *, takes_events: bool) -> It
             continue
         found = parse_event_artifact(artifact)
         if isinstance(found, MemberFault):
-            yield _fault_of_member(at, found)
+            yield _fault_of_member(at, found, member_correction(at, [found]))
 
 
-def _fault_of_member(at: int, found: MemberFault) -> Fault:
-    place = ("output", "artifacts", at, *found.member.split("."))
-    return Fault(render_path(place), found.found, found.fix, correction=Correction(wrong=(place,), blank=found.blank))
+def _fault_of_member(at: int, found: MemberFault, correction: Correction) -> Fault:
+    return Fault(render_path(_member_path(at, found)), found.found, found.fix, correction=correction)
+
+
+def _member_path(at: int, found: MemberFault) -> tuple[int | str, ...]:
+    return ("output", "artifacts", at, *found.member.split("."))
 
 
 def _artifact_faults(path: str, artifact: dict[str, Json], bytes_max: int) -> Iterator[Fault]:
