@@ -96,10 +96,14 @@ def test_notes_in_the_context_are_led_to_their_place(memory: Harness) -> None:
     misplaced = {"ackToken": first.ack, "context": {"notesMarkdown": "Built it.", "size": 3}}
     refused = memory.call(CONTINUE, misplaced)
     assert (refused.code, refused["details"]["path"]) == (ErrorCode.VALIDATION_ERROR, "context.notesMarkdown")
-    wanted = {"notesMarkdown": "<the notes that you sent in `context`>"}
+    wanted = {"notesMarkdown": "Built it."}
     assert corrected(refused) == (CONTINUE, {"ackToken": first.ack, "context": {"size": 3}, "output": wanted})
-    alone = memory.call(CONTINUE, {"ackToken": first.ack, "context": {"notesMarkdown": "Built it."}})
-    assert corrected(alone) == (CONTINUE, {"ackToken": first.ack, "output": wanted})
+    report = {"artifacts": [{"kind": "report"}]}
+    alone = memory.call(CONTINUE, {"ackToken": first.ack, "context": wanted, "output": report})
+    assert corrected(alone) == (CONTINUE, {"ackToken": first.ack, "output": {**wanted, **report}})
+    for notes, blank in ((5, "written by you"), ("Built it. " * 200, "your notesMarkdown, as you sent it")):
+        refused = memory.call(CONTINUE, {"ackToken": first.ack, "context": {"notesMarkdown": notes}})
+        assert corrected(refused)[1] == {"ackToken": first.ack, "output": {"notesMarkdown": f"<{blank}>"}}
     both = memory.call(CONTINUE, misplaced | {"output": DONE})
     assert both["pending"]["stepId"] == "b"
 

@@ -8,7 +8,6 @@ from pydantic import Field, JsonValue
 from interlock.engine.answer.structure import ExecutionAnswer
 from interlock.engine.ends import RUN_WORKS, STEP_WORKS, WORK_KIND, parse_work
 from interlock.engine.request import CONFIRMATION_KIND, MemberFault, Request
-from interlock.kernel.blanks import Blank
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import Correction
 from interlock.kernel.frozen import replace
@@ -123,17 +122,20 @@ class ContinueArguments(Arguments):
 
     def _misplaced_notes(self) -> Iterator[Fault]:
         """Notes in the context would be kept as a key that nothing reads, and the step would miss them."""
-        if _NOTES not in (self.context or {}) or (self.output is not None and self.output.notes_markdown):
+        context, output = self.context or {}, self.sent().get("output") or {}
+        assert isinstance(output, dict), "the output is an object"
+        if _NOTES not in context or output.get(_NOTES):
             return
-        others = {key: value for key, value in (self.context or {}).items() if key != _NOTES}
-        kept = {"artifacts": self.output.artifacts} if self.output is not None and self.output.artifacts else {}
-        notes = Blank(what="the notes that you sent in `context`")
+        others = {key: value for key, value in context.items() if key != _NOTES}
+        moved: dict[str, Json] = {**self.sent(), "output": {**output, _NOTES: context[_NOTES]}}
         yield Fault(
             f"context.{_NOTES}",
             "Notes were sent in `context`, where no step reads them.",
             f"Send them as `output.{_NOTES}`.",
             correction=Correction(
-                instead={"context": others or None, "output": {_NOTES: notes, **kept}}, understood=self.sent()
+                instead={"context": others or None},
+                wrong=() if isinstance(context[_NOTES], str) else (("output", _NOTES),),
+                understood=moved,
             ),
         )
 
