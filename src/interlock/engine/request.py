@@ -35,6 +35,15 @@ NOTES_WORDS = notes_words()
 """The same where the answer is not about one step."""
 
 
+def repeat_blank(name: str) -> Blank:
+    """Return the blank of a value that was sent and is too long to be shown in a corrected call."""
+    return Blank(what=f"your {name}, as you sent it")
+
+
+_NOTES_SAMPLES = (Blank(what=NOTES_WORDS), OPTIONAL_NOTES_BLANK, repeat_blank("notesMarkdown"))
+"""Everything that answers show in the place of notes. The words with a title are judged with the step (EVID-11)."""
+
+
 def report_instruction(step: str, tool: str) -> str:
     """Return what an answer says before the call that reports a step; sent back as notes, it is no evidence."""
     return f"Do {step} now: write your answer to it. Then call {tool} with"
@@ -139,7 +148,7 @@ class Request:
         """Say whether there are notes, other than the sample text of an answer."""
         if not says_something(self.notes or ""):
             return False
-        return not any(is_sample(self.notes, one) for one in (Blank(what=NOTES_WORDS), OPTIONAL_NOTES_BLANK))
+        return not any(is_sample(self.notes, one) for one in _NOTES_SAMPLES)
 
     def stored_notes(self) -> str:
         """Return the notes as they are recorded: within the budget, cut with the marker (EVT-7)."""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from interlock.engine.request import PreferenceDelta, Request
+from interlock.engine.request import NOTES_WORDS, PreferenceDelta, Request
 from interlock.kernel.budgets import NOTES_BYTES_MAX
 from interlock.kernel.canonical import digest_of_bytes
 from interlock.kernel.text import TRUNCATION_MARKER, utf8_bytes
@@ -16,17 +16,10 @@ BASE = Preferences(autonomy="guided", risk_policy="conservative")
 @pytest.mark.parametrize(
     "notes",
     [
-        None,
-        "",
-        " ",
-        "\n\t\u00a0",
-        "  <YOUR NOTES>\n",
-        "<your notes>",
-        "Optional.",
-        "...",
-        "\u200b",
-        "—",
-        "\ufeff\u202e",
+        *(None, "", " ", "\n\t\u00a0", "...", "\u200b", "—", "\ufeff\u202e"),
+        *("  <YOUR NOTES>\n", "<your notes>", "Optional."),
+        "`Your notesMarkdown, as you sent it.`",
+        f"{NOTES_WORDS}.",
     ],
 )
 def test_nothing_blanks_and_the_sample_text_of_an_answer_are_no_notes(notes: str | None) -> None:

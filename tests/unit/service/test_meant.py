@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from tests.support.calls import assert_shown, with_samples
 
+from interlock.kernel.blanks import fill_in
 from interlock.kernel.errors import ErrorCode
 from interlock.testing.harness import Harness, ToolResult, linear_workflow
 
@@ -312,6 +313,20 @@ def test_a_token_that_a_corrected_call_lacks_is_asked_for(memory: Harness) -> No
     assert saved == {"output": DONE, "ackToken": token}
     inspected = corrected(memory.call("inspect_workflow", {"arguments": {"detail": "all"}}))[1]
     assert inspected == {"workflowId": "<an id that list_workflows returned>"}
+
+
+@pytest.mark.inv("ANS-22")
+@pytest.mark.parametrize("wrapping", ["{}", "<{}>", "`{}`.", "{}."])
+def test_the_words_that_stand_for_long_values_are_not_taken_for_them(memory: Harness, wrapping: str) -> None:
+    answer = memory.start("test.abc")
+    long = "".join(f"Changed line {at} of the parser.\n" for at in range(50))
+    for sent in ({"output": {"notesMarkdown": long}, "foo": 1}, {"context": {"notesMarkdown": long}}):
+        call = memory.call(CONTINUE, {"ackToken": answer.ack, **sent})["details"]["correctedCall"]
+        filled = fill_in(call["arguments"], call["fill"], lambda one: wrapping.format(one["what"]))
+        assert memory.call(CONTINUE, filled)["kind"] == "blocked"
+    call = memory.start("test.abc", goal=long, foo=1)["details"]["correctedCall"]
+    filled = fill_in(call["arguments"], call["fill"], lambda one: wrapping.format(one["what"]))
+    assert memory.call("start_workflow", filled).code is ErrorCode.VALIDATION_ERROR
 
 
 def test_what_only_says_what_belongs_there_is_not_taken_for_it() -> None:

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from interlock.engine.answer.model import WORKFLOW_BLANK
 from interlock.engine.answer.structure import NextCall
-from interlock.engine.request import NOTES_BLANK
+from interlock.engine.request import NOTES_BLANK, repeat_blank
 from interlock.kernel.blanks import Blank, Outline
 from interlock.kernel.budgets import (
     ARTIFACT_DEPTH_MAX,
@@ -149,7 +149,7 @@ def _shorten(arguments: Mapping[str, Json], bytes_max: int) -> dict[str, Outline
             shown[key] = _shorten(value, EVIDENCE_ECHO_BYTES_MAX)
         else:
             one: Json = [value] if key == "artifacts" and isinstance(value, dict) else value
-            shown[key] = one if _is_short(one, bytes_max) else Blank(what=f"your {key}, as you sent it")
+            shown[key] = one if _is_short(one, bytes_max) else repeat_blank(key)
     return shown
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field, JsonValue
 
 from interlock.engine.answer.structure import ExecutionAnswer
-from interlock.engine.request import Request, is_sample
+from interlock.engine.request import Request, is_sample, repeat_blank
 from interlock.kernel.budgets import ECHO_BYTES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import Correction
@@ -63,7 +63,7 @@ class StartArguments(Arguments):
                 "Copy `sessionId` from an answer of that session, or leave it out to start a new one.",
                 correction=Correction(instead={"sessionId": None}, understood=self.sent()),
             )
-        if is_sample(self.goal):
+        if is_sample(self.goal, repeat_blank("goal")):
             yield Fault("goal", "This is sample text, not a goal.", "Send what the user wants, or leave it out.")
 
     def call(self, caller: Caller) -> Call:
