@@ -38,6 +38,9 @@ def damaged(token: str) -> dict[str, str]:
         "a character missing": token[:at] + token[at + 1 :],
         "a character twice": token[:at] + token[at] + token[at:],
         "with a space": f" {token} ",
+        "in backticks": f"`{token}`",
+        "in quotes": f'"{token}",',
+        "in brackets, and cut": f"<{token[:-6]}>",
         "with another label": f"{token.partition('_')[0]}_zzzz{token.partition('_')[2][4:]}",
     }
 
@@ -107,6 +110,12 @@ def test_notes_in_the_context_are_led_to_their_place(memory: Harness) -> None:
         assert corrected(refused)[1] == {"ackToken": first.ack, "output": {"notesMarkdown": f"<{blank}>"}}
     both = memory.call(CONTINUE, misplaced | {"output": DONE})
     assert both["pending"]["stepId"] == "b"
+
+
+def test_the_run_of_a_token_in_quotes_is_found_by_its_label(memory: Harness) -> None:
+    answer = memory.start("test.abc")
+    refused = memory.call(CONTINUE, {"ackToken": f"`{answer.ack[:8]}`", "output": DONE})
+    assert corrected(refused) == (CONTINUE, {"stateToken": answer.state, "run": answer["run"]["label"]})
 
 
 def test_of_a_token_without_its_signature_nothing_is_completed(memory: Harness) -> None:

@@ -5,6 +5,7 @@ sent nearly all of it, including the signature, so a suggestion reveals nothing 
 """
 
 import re
+import string
 from collections.abc import Iterator
 from heapq import nlargest
 
@@ -23,6 +24,8 @@ from interlock.views.session import Node, Run, Session
 
 _UNREADABLE = (SessionUnhealthyError, ContentDamagedError, UnknownVersionError)
 _LABELLED = re.compile(r"(?:st|ack|chk)_([0-9a-z]{4})(?:[0-9a-z]{2})?", re.IGNORECASE)
+_AROUND = string.whitespace + string.punctuation.replace("-", "").replace("_", "")
+"""What may be around a token that was copied from a text. No token begins or ends with one of these."""
 
 
 @frozen
@@ -107,7 +110,7 @@ def suggest_token(ports: ReadPorts, text: str, argument: Argument, label: str | 
     If the report with that token was refused, it is the token that came with the refusal. For the text of a token of
     another kind behind the prefix of this one, it is the current token of the same step.
     """
-    found = text.strip()
+    found = text.strip(_AROUND)
     for place in _places(ports, found, label):
         for node, token in place.issued(argument):
             if _is_near(found, token):
@@ -130,7 +133,7 @@ def _of_other_kinds(place: RunTokens, text: str, argument: Argument) -> Iterator
 
 def label_in(text: str) -> str | None:
     """Return the run label in a text that begins like a token of format 2; None for other texts."""
-    found = _LABELLED.match(text)
+    found = _LABELLED.match(text.strip(_AROUND))
     return found[1].lower() if found is not None else None
 
 
