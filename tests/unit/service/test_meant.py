@@ -174,6 +174,20 @@ def test_a_token_of_another_kind_is_replaced_by_the_one_of_the_same_step(memory:
     assert (tool, "ackToken" in arguments) == (CONTINUE, False), "a step that is done is not done again"
 
 
+def test_for_the_state_token_of_a_checkpoint_the_ack_token_of_the_step_is_shown(memory: Harness) -> None:
+    first = memory.start("test.abc")
+    whole = ("checkpoint_workflow", {"ackToken": first.ack, "output": DONE})
+    for text in (first.state, first.state[:-6], f"`{first.state}`", first["checkpointToken"], first.ack):
+        refused = memory.call("checkpoint_workflow", {"stateToken": text, "output": DONE})
+        assert refused.code is ErrorCode.TOKEN_SCOPE_MISMATCH
+        assert corrected(refused) == whole, text
+    assert not memory.call(*whole).is_error
+    second = memory.advance(first)
+    done = memory.call("checkpoint_workflow", {"stateToken": first.state, "output": DONE})
+    assert corrected(done) == (CONTINUE, {"stateToken": second.state, "run": first["run"]["label"]})
+    assert corrected(memory.call("checkpoint_workflow", {"stateToken": "junk"}))[0] == "resume_session"
+
+
 def test_of_two_tokens_that_disagree_the_caller_names_one(memory: Harness) -> None:
     one, other = memory.start("test.abc"), memory.start("test.other")
     refused = memory.call(CONTINUE, {"ackToken": one.ack, "stateToken": other.state, "output": DONE})

@@ -40,12 +40,12 @@ class CheckpointArguments(Arguments):
 
     def faults(self, caller: Caller) -> Iterator[Fault]:
         """See `Arguments.faults`."""
-        if self.ack_token is None and self.checkpoint_token is None:
+        if self.ack_token is self.checkpoint_token is self.state_token is None:
             yield Fault(
                 "ackToken",
                 "Neither `ackToken` nor `checkpointToken` was sent.",
                 "Send the `ackToken` of the last answer of the run.",
-                correction=Correction(instead={"stateToken": None}, understood=self.sent()),
+                correction=Correction(understood=self.sent()),
             )
         elif None not in (self.ack_token, self.checkpoint_token, self.state_token):
             yield Fault(
@@ -69,7 +69,12 @@ class CheckpointArguments(Arguments):
         return Call(run=lambda ports: checkpoint_workflow(ports, command), session=tokens.token.session)
 
     def _tokens(self) -> SentTokens:
-        """Return the token that names the step, and another one that must name the same step (CHK-5)."""
+        """Return the token that names the step, and another one that must name the same step (CHK-5).
+
+        A `stateToken` alone is refused by the use case, which knows the right token.
+        """
+        if self.ack_token is None and self.checkpoint_token is None and self.state_token is not None:
+            return SentTokens(argument="stateToken", token=decode_token(self.state_token))
         text = self.ack_token or self.checkpoint_token
         assert text is not None, "a call without a token has a fault"
         argument: Argument = "checkpointToken" if self.ack_token is None else "ackToken"

@@ -9,16 +9,16 @@ from interlock.engine.answer.structure import Warned
 from interlock.engine.checkpoint import Checkpoint, plan_checkpoint
 from interlock.engine.request import Request
 from interlock.kernel.budgets import CHECKPOINTS_PER_NODE_MAX
-from interlock.kernel.errors import ErrorCode, Refusal
-from interlock.kernel.frozen import frozen
+from interlock.kernel.errors import Correction, ErrorCode, Refusal
+from interlock.kernel.frozen import frozen, replace
 from interlock.kernel.ids import AttemptId, ack_attempt, checkpoint_attempt, derived_id, node_of_attempt
 from interlock.record.append_plan import AppendPlan
 from interlock.record.events import Actor
 from interlock.record.payloads import NotesPayload
-from interlock.service.ports import Ports
+from interlock.service.ports import Ports, ReadPorts
 from interlock.service.run.attempts import whole_notes
 from interlock.service.tokens.mint import Argument, minting
-from interlock.service.tokens.resolve import SentTokens, lost_history
+from interlock.service.tokens.resolve import SentTokens, lost_history, resolve_token
 from interlock.service.tools import warnings
 from interlock.service.tools.end_run import refuse_ended
 from interlock.service.tools.pending_step import render_pending_step
@@ -72,7 +72,10 @@ def checkpoint_workflow(ports: Ports, command: CheckpointCommand) -> Answer | Re
         StoreFailureError, SessionBusyError, SessionUnhealthyError, ContentDamagedError, KeyRingDamagedError:
             See `service.failures`; nothing was recorded, unless a `StoreFailureError` says that it may be.
     """
-    target, argument = load_target(ports.read, command.tokens), command.tokens.argument
+    argument = command.tokens.argument
+    if argument == "stateToken":
+        return _refuse_state(ports.read, command.tokens)
+    target = load_target(ports.read, command.tokens)
     if isinstance(target, Refusal):
         return target
     call = _Call(target=target, request=command.request, ring=ports.key_ring.ensure_keys(), argument=argument)
@@ -94,6 +97,23 @@ def checkpoint_workflow(ports: Ports, command: CheckpointCommand) -> Answer | Re
                 return refusal
             session = ports.append(lock, _plan(call, session, attempt), command.actor)
     return _render_recorded(ports, call, session, attempt)
+
+
+def _refuse_state(ports: ReadPorts, sent: SentTokens) -> Refusal:
+    """Refuse a `stateToken` alone; the corrected call is that of the same text as `ackToken`."""
+    found = resolve_token(ports, replace(sent, argument="ackToken"))
+    correction = Correction(instead={"ackToken": sent.token.text})
+    if isinstance(found, Refusal):
+        correction = found.correction or Correction()
+    if correction.tool is None:
+        correction = replace(correction, instead={**correction.instead, "stateToken": None})
+    return Refusal(
+        code=ErrorCode.TOKEN_SCOPE_MISMATCH,
+        message="Only a `stateToken` was sent, and it only shows the step: a checkpoint needs the step's `ackToken`.",
+        suggestion="Send the `ackToken` of the last answer of the run.",
+        details=found.details if isinstance(found, Refusal) else {},
+        correction=correction,
+    )
 
 
 def _refusal(call: _Call, session: Session, attempt: AttemptId) -> Refusal | None:
