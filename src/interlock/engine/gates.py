@@ -7,7 +7,7 @@ from pydantic import Field
 
 from interlock.decide.evaluate import ConditionInputs, evaluate
 from interlock.engine.published import Published
-from interlock.engine.template import rendered_line
+from interlock.engine.template import ValueRoom, rendered_line
 from interlock.kernel.canonical import Json, digest_of
 from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import Digest
@@ -150,8 +150,9 @@ def needs_confirmation(node: PlanNode, seen: Context) -> bool:
 def needs_of(node: PlanNode, seen: Context) -> tuple[QuestionItem, ...]:
     """Return the questions of a step that only the user can answer."""
     assert node.task is not None, "only a task has a gate"
+    room = ValueRoom()
     return tuple(
-        QuestionItem(reason=need.reason, ask=rendered_line(need.ask, seen), choice_kind=need.choice_kind)
+        QuestionItem(reason=need.reason, ask=rendered_line(need.ask, seen, room), choice_kind=need.choice_kind)
         for need in node.task.needs_user
     )
 

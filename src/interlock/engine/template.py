@@ -6,12 +6,22 @@ Callers set the values. None of them can pass for the author's or Interlock's wo
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import cast
 
-from interlock.kernel.budgets import HEADER_TITLE_BYTES_MAX, TITLES_KEPT_MAX
+from interlock.kernel.budgets import HEADER_TITLE_BYTES_MAX, INSERTED_BYTES_MAX, TITLES_KEPT_MAX
 from interlock.kernel.canonical import Json
-from interlock.kernel.text import flat, in_code, one_line, printable, quoted
+from interlock.kernel.text import (
+    TRUNCATION_MARKER,
+    flat,
+    in_code,
+    one_line,
+    printable,
+    quoted,
+    truncated,
+    utf8_bytes,
+)
 from interlock.plan.graph import Graphs
 from interlock.record.context import Context
 from interlock.record.snapshot import ListFrame, LoopFrame
@@ -19,22 +29,38 @@ from interlock.record.snapshot import ListFrame, LoopFrame
 _HOLE = re.compile(r"\{\{\s*([A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*)\s*\}\}")
 
 
+@dataclass(slots=True)
+class ValueRoom:
+    """The bytes of values that texts which are shown together may still insert, before the values are quoted."""
+
+    left: int = INSERTED_BYTES_MAX
+
+    def take(self, value: object) -> str:
+        """Return a value as text, cut with the marker to what is left. Without room, it is not rendered."""
+        if self.left <= 0:
+            return TRUNCATION_MARKER
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        taken = truncated(text, max(self.left, len(TRUNCATION_MARKER)))
+        self.left -= utf8_bytes(taken)
+        return taken
+
+
 def has_placeholders(template: str) -> bool:
     """Say whether a text may contain placeholders: if not, it is the same with every context."""
     return "{{" in template
 
 
-def rendered(template: str, context: Mapping[str, Json]) -> str:
+def rendered(template: str, context: Mapping[str, Json], room: ValueRoom | None = None) -> str:
     """Return the text with each placeholder replaced by its value; an object as compact JSON, an unset key as a mark.
 
-    A value of several lines becomes a quote on lines of its own.
+    A value of several lines becomes a quote on lines of its own. Values beyond `room` are cut (PLAN-24).
     """
-    return _rendered(template, context, _inserted)
+    return _rendered(template, context, room, _inserted)
 
 
-def rendered_line(template: str, context: Mapping[str, Json]) -> str:
+def rendered_line(template: str, context: Mapping[str, Json], room: ValueRoom | None = None) -> str:
     """Return a title or a question as `rendered` does, with each value on one line."""
-    return _rendered(template, context, flat)
+    return _rendered(template, context, room, flat)
 
 
 @lru_cache(maxsize=TITLES_KEPT_MAX)
@@ -48,19 +74,20 @@ def unfilled_line(template: str) -> str:
     return _HOLE.sub("…", template)
 
 
-def _rendered(template: str, context: Mapping[str, Json], shown: Callable[[str], str]) -> str:
+def _rendered(template: str, context: Mapping[str, Json], room: ValueRoom | None, shown: Callable[[str], str]) -> str:
     if not has_placeholders(template):
         return template
-    return _HOLE.sub(lambda hole: _filled(hole.group(1), context, shown), template)
+    values = room or ValueRoom()
+    return _HOLE.sub(lambda hole: _filled(hole.group(1), context, values, shown), template)
 
 
-def _filled(path: str, context: Mapping[str, Json], shown: Callable[[str], str]) -> str:
+def _filled(path: str, context: Mapping[str, Json], room: ValueRoom, shown: Callable[[str], str]) -> str:
     value: object = context
     for part in path.split("."):
         if not isinstance(value, Mapping) or part not in value:
             return f"[context key not set: {path}]"
         value = cast("Mapping[str, object]", value)[part]
-    return shown(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+    return shown(room.take(value))
 
 
 def _inserted(value: str) -> str:

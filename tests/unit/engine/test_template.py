@@ -5,7 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.engine.template import rendered, rendered_line
+from interlock.kernel.budgets import INSERTED_BYTES_MAX
 from interlock.kernel.canonical import Json
+from interlock.kernel.text import TRUNCATION_MARKER
+from interlock.testing.harness import Harness
 
 CONTEXT: dict[str, Json] = {
     "name": "Ada",
@@ -89,3 +92,43 @@ def test_a_template_full_of_braces_costs_no_more_than_its_length() -> None:
     """A pattern that backtracks would take minutes here."""
     assert rendered("{{" + " " * 200_000, CONTEXT).startswith("{{")
     assert rendered("{{a." * 50_000, CONTEXT).startswith("{{")
+
+
+@pytest.mark.inv("PLAN-24")
+def test_values_of_a_text_are_inserted_up_to_a_budget_and_then_cut_with_the_marker() -> None:
+    value = "y" * 30_000
+    text = rendered("{{big}} " * 4_000, {"big": value})
+    whole = INSERTED_BYTES_MAX // len(value)
+    assert text.startswith(f"{value} " * whole)
+    assert len(text) < INSERTED_BYTES_MAX + 4_000 * len(TRUNCATION_MARKER)
+    assert text.endswith(" [TRUNCATED] [TRUNCATED] ")
+    assert text == rendered("{{big}} " * 4_000, {"big": value})
+
+
+@pytest.mark.inv("PLAN-24")
+def test_values_within_the_budget_are_inserted_whole() -> None:
+    value = "y" * (INSERTED_BYTES_MAX // 2)
+    assert rendered("{{big}}{{big}}", {"big": value}) == value * 2
+    assert rendered("{{big}}{{big}}{{next}}", {"big": value, "next": "z"}) == f"{value * 2}[TRUNCATED]"
+
+
+@pytest.mark.inv("PLAN-24")
+def test_a_title_with_long_values_stays_one_line() -> None:
+    line = rendered_line("{{big}} and {{big}}", {"big": ["y" * 200_000]})
+    assert "\n" not in line
+    assert line.startswith('["yy')
+    assert line.endswith("y [TRUNCATED]")
+    assert len(line) < INSERTED_BYTES_MAX + 100
+
+
+@pytest.mark.inv("PLAN-24")
+def test_a_prompt_and_its_fragments_insert_one_context_at_most() -> None:
+    fragments = [{"id": f"part{number}", "text": "{{big}}" * 50} for number in range(50)]
+    step = {"id": "a", "title": "A", "prompt": "{{big}} " * 1_000, "promptFragments": fragments}
+    started = Harness.in_memory({"id": "test.big", "name": "Big", "steps": [step]}).start(
+        "test.big", goal="Go on", context={"big": "y" * 30_000}
+    )
+    prompt = started["pending"]["prompt"]
+    assert prompt.count("y" * 30_000) == INSERTED_BYTES_MAX // 30_000
+    assert prompt.count("y") <= INSERTED_BYTES_MAX
+    assert "[TRUNCATED][TRUNCATED]" in prompt

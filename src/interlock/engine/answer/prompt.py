@@ -9,7 +9,7 @@ from interlock.decide.evaluate import ConditionInputs, evaluate
 from interlock.define.document import CLARIFY
 from interlock.define.parts import FunctionDefinition
 from interlock.engine.gates import QuestionItem, asks_of, needs_of
-from interlock.engine.template import rendered, rendered_line
+from interlock.engine.template import ValueRoom, rendered, rendered_line
 from interlock.kernel.budgets import FUNCTIONS_BYTES_MAX, PARALLEL_PROMPTS_BYTES_MAX
 from interlock.kernel.text import TRUNCATION_MARKER, quoted, truncated, utf8_bytes
 from interlock.plan.compiled import CompiledWorkflow
@@ -71,8 +71,7 @@ def _sections(workflow: CompiledWorkflow, node: PlanNode, seen: Context, *, neve
         asks = _listed(f"**Not asked of the user**\n{_DECIDE}", asks_of(node, seen))
     else:
         asks = _listed("**Ask the user for this**", needs_of(node, seen))
-    yield rendered(task.prompt, seen)
-    yield from _fragments(task, seen, _DECIDE if never_stops and asks is None else None, never_stops=never_stops)
+    yield from _texts(task, seen, _DECIDE if never_stops and asks is None else None, never_stops=never_stops)
     functions = [one for one in visible_functions(workflow, node) if one.name in task.functions]
     if functions:
         yield function_words("**Functions used here**", functions, FUNCTIONS_BYTES_MAX)
@@ -83,14 +82,16 @@ def _sections(workflow: CompiledWorkflow, node: PlanNode, seen: Context, *, neve
         yield f"**Evidence of this step**\n{wanted}"
 
 
-def _fragments(task: Task, seen: Context, instead: str | None, *, never_stops: bool) -> Iterator[str]:
-    """Yield the fragments that are shown; `instead` replaces those that ask the user, once."""
+def _texts(task: Task, seen: Context, instead: str | None, *, never_stops: bool) -> Iterator[str]:
+    """Yield the prompt and the fragments that are shown; `instead` replaces those that ask the user, once."""
+    room = ValueRoom()
+    yield rendered(task.prompt, seen, room)
     for fragment in task.fragments:
         # A fragment whose condition cannot be decided is left out: a prompt never stops a run (PLAN-20).
         if fragment.condition is not None and evaluate(fragment.condition, ConditionInputs(context=seen)) is not True:
             continue
         if not fragment.asks_user or not never_stops:
-            yield rendered(fragment.text, seen)
+            yield rendered(fragment.text, seen, room)
         elif instead is not None:
             yield instead
             instead = None

@@ -19,7 +19,7 @@ from interlock.engine.judge.schema_words import in_words
 from interlock.engine.judge.shape import artifact_outline, field_blank
 from interlock.engine.judge.violations import Violation
 from interlock.engine.request import IN_STRUCTURE, IN_TEXT, Request, notes_words, report_instruction, sample_left
-from interlock.engine.template import rendered, rendered_line
+from interlock.engine.template import ValueRoom, rendered, rendered_line
 from interlock.kernel.blanks import Blank, Outline
 from interlock.kernel.budgets import (
     ARTIFACT_FAULTS_MAX,
@@ -269,7 +269,8 @@ def _copied(notes: str, title: str, task: Task, context: Context) -> str | None:
     if repeats_itself(notes):
         return "say the same few words over and over"
     shown = [task.prompt, *task.requirements, *(one.text for one in task.fragments)]
-    if is_copy(notes, "\n".join(rendered(one, context) for one in shown)):
+    room = ValueRoom()
+    if is_copy(notes, "\n".join(rendered(one, context, room) for one in shown)):
         return "only repeat the prompt of the step"
     asked = f"{report_instruction(*IN_STRUCTURE)} these arguments, and add output.notesMarkdown, written by you."
     ours = (
