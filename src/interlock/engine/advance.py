@@ -8,7 +8,7 @@ BLK-2).
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from interlock.decide.evaluate import EVENT, ConditionInputs, Undecided
+from interlock.decide.evaluate import EVENT, Undecided
 from interlock.decide.evaluation_pass import PassAborted
 from interlock.decide.value import iter_reads
 from interlock.define.parts import AwaitEvent
@@ -47,7 +47,7 @@ from interlock.engine.judge.recommended import recommendation_trace
 from interlock.engine.judge.separation import check_separation
 from interlock.engine.judge.violations import Violation, blockers_of, gaps_of
 from interlock.engine.request import PreferenceDelta
-from interlock.engine.step_pass import run_step_pass
+from interlock.engine.step_pass import EvaluatedStep, StepInputs, run_step_pass
 from interlock.engine.template import rendered_line, with_loop_variables
 from interlock.engine.walk.capture import DecisionCapture, Gate, StepPass
 from interlock.engine.walk.evaluating import Evaluating
@@ -56,10 +56,12 @@ from interlock.engine.walk.flow import (
     EndlessWalk,
     LoopLimit,
     Suspended,
+    Walked,
     WalkResult,
     loop_decisions_of,
     run_to_next_task,
 )
+from interlock.engine.walk.items import read_lists_again
 from interlock.kernel.budgets import (
     ATTEMPTS_PER_STEP_MAX,
 )
@@ -67,8 +69,8 @@ from interlock.kernel.budgets.workflow import (
     TRACE_SUMMARY_BYTES_MAX,
 )
 from interlock.kernel.canonical import Json
-from interlock.kernel.frozen import frozen
-from interlock.kernel.ids import EventId, node_of_attempt
+from interlock.kernel.frozen import frozen, replace
+from interlock.kernel.ids import EventId, NodeId, node_of_attempt
 from interlock.kernel.text import one_line
 from interlock.plan.records import PlanNode
 from interlock.plan.walk import ExecutionState
@@ -162,23 +164,11 @@ def _outcome(attempt: Attempt, state: Running, held: HeldContext) -> "_Transitio
     if violations.is_refused():
         return violations.findings
     evidence = {**judgement.values, **_outside_values(attempt, node)}
-    inputs = ConditionInputs(context=seen, evidence=evidence)
-    is_expired = attempt.event is not None and attempt.event.is_expired
-    done = run_step_pass(workflow, node, inputs, context, is_expired=is_expired)
-    step = done.captured
-    violations.findings += done.findings
-    if violations.is_refused():
+    done = _decided(attempt, state, StepInputs(context=context, stack=state.loop_stack, evidence=evidence))
+    step, walk = done.step.captured, done.walk
+    violations.findings += done.step.findings
+    if walk is None:
         return violations.findings
-    state_after = ExecutionState(workflow.graphs, state)
-    state_after.complete(node.node_id)
-    decider = Evaluating(workflow.graphs, loop_decisions_of(attempt.evidence.artifacts))
-    walk = run_to_next_task(
-        workflow,
-        state_after,
-        ContextAt(merge_context(context, step.effects), node_of_attempt(attempt.attempt)),
-        decider,
-        never_stops=attempt.never_stops,
-    )
     if isinstance(walk, Suspended):
         return [finding_of(walk)]
     violations.findings += map(finding_of, walk.disclosed)
@@ -203,6 +193,52 @@ def _outcome(attempt: Attempt, state: Running, held: HeldContext) -> "_Transitio
         answered=gate.record if isinstance(gate, Approved) else None,
         receipts=proved.took,
     )
+
+
+@frozen
+class _Decided:
+    """What a step sets, and where the run goes from there. `walk` is None if the step refuses the report."""
+
+    step: EvaluatedStep
+    walk: Walked | None
+
+    def is_undecided(self) -> bool:
+        """Say whether a value or a decision lacks something that it reads."""
+        reasons_left = (self.walk,) if isinstance(self.walk, Suspended) else self.walk.disclosed if self.walk else ()
+        return bool(self.step.findings) or any(isinstance(one.reason, Undecided | PassAborted) for one in reasons_left)
+
+
+def _decided(attempt: Attempt, state: Running, given: StepInputs) -> _Decided:
+    """Evaluate what the step sets, and run to the next task. A pass keeps its item unless something is undecided.
+
+    Then the lists of the running passes are read again: the item is corrected by sending its list (WALK-10).
+    """
+    done = _decided_with(attempt, state, given)
+    if not done.is_undecided():
+        return done
+    again = read_lists_again(attempt.workflow.graphs, state.loop_stack, given.context, _child(attempt))
+    return done if again == state.loop_stack else _decided_with(attempt, state, replace(given, stack=again))
+
+
+def _decided_with(attempt: Attempt, state: Running, given: StepInputs) -> _Decided:
+    workflow, node = attempt.workflow, _pending(attempt)
+    is_expired = attempt.event is not None and attempt.event.is_expired
+    step = run_step_pass(workflow, node, given, is_expired=is_expired)
+    if step.findings and not attempt.never_stops:
+        return _Decided(step=step, walk=None)
+    state_after = ExecutionState(workflow.graphs, state)
+    state_after.complete(node.node_id)
+    at = ContextAt(merge_context(given.context, step.captured.effects), _child(attempt))
+    if given.stack != state.loop_stack:
+        # What the step set may have changed the lists, and the frames refer to the context after it.
+        state_after.stack = [*read_lists_again(workflow.graphs, state.loop_stack, at.context, at.node)]
+    decider = Evaluating(workflow.graphs, loop_decisions_of(attempt.evidence.artifacts))
+    walk = run_to_next_task(workflow, state_after, at, decider, never_stops=attempt.never_stops)
+    return _Decided(step=step, walk=walk)
+
+
+def _child(attempt: Attempt) -> NodeId:
+    return node_of_attempt(attempt.attempt)
 
 
 def _outside_values(attempt: Attempt, node: PlanNode) -> dict[str, Json]:

@@ -6,14 +6,14 @@ are those of a report: `run_step_pass`, then `run_to_next_task`.
 
 from collections.abc import Mapping
 
-from interlock.decide.evaluate import ABSENT, NOT_SET, ConditionInputs, Undecided, describe_kind, value_at
+from interlock.decide.evaluate import ABSENT, NOT_SET, Undecided, describe_kind, value_at
 from interlock.decide.evaluation_pass import PassAborted, PassResult
 from interlock.engine.advance import finding_of
 from interlock.engine.judge.declared_context import hold_context
 from interlock.engine.judge.evidence import judge
 from interlock.engine.judge.violations import Violation
 from interlock.engine.request import Request
-from interlock.engine.step_pass import run_step_pass
+from interlock.engine.step_pass import StepInputs, run_step_pass
 from interlock.engine.template import with_loop_variables
 from interlock.engine.walk.evaluating import Evaluating
 from interlock.engine.walk.flow import (
@@ -80,7 +80,9 @@ def decide_step(
     invalid = tuple(one for one in judgement.findings if one.detail == "invalid_required_output")
     if invalid:
         return DecidedStep(findings=invalid)
-    step = run_step_pass(workflow, node, ConditionInputs(context=seen, evidence=judgement.values), context)
+    step = run_step_pass(
+        workflow, node, StepInputs(context=context, stack=position.loop_stack, evidence=judgement.values)
+    )
     if step.findings:
         return DecidedStep(evaluated=step.evaluated, findings=step.findings)
     conditions: list[EvaluatedCondition] = []

@@ -1,7 +1,9 @@
 """What a step sets and sends when it is done: one pass over its decision graph (EFF-2, WORLD-5). Pure."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import field
 from functools import partial
+from typing import TypeAlias
 
 from interlock.decide.evaluate import NOT_SET, ConditionInputs, Undecided
 from interlock.decide.evaluation_pass import Outcome, PassAborted, PassResult, run_pass
@@ -10,8 +12,9 @@ from interlock.define.declared import TypeMismatch, conform_value
 from interlock.define.parts import EmitAction, SetAction
 from interlock.engine.judge import reasons
 from interlock.engine.judge.violations import Violation
-from interlock.engine.template import rendered_line
+from interlock.engine.template import rendered_line, with_loop_variables
 from interlock.engine.walk.capture import StepPass
+from interlock.engine.walk.items import name_list
 from interlock.kernel.budgets import CONTEXT_BYTES_MAX
 from interlock.kernel.budgets.operations import PORT_VALUE_BYTES_MAX
 from interlock.kernel.canonical import Json, canonical_bytes, digest_of_bytes
@@ -19,6 +22,19 @@ from interlock.kernel.frozen import frozen, replace
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.records import PlanNode
 from interlock.record.context import Context, merge_context
+from interlock.record.snapshot import LoopFrame
+
+_Named: TypeAlias = Callable[[Undecided], Undecided]
+"""Points what is wrong with a loop's item at the list that can be sent."""
+
+
+@frozen
+class StepInputs:
+    """What a step reads when it is done: the context, the passes of the loops around it, and its evidence."""
+
+    context: Context
+    stack: tuple[LoopFrame, ...]
+    evidence: Mapping[str, Json]
 
 
 @frozen
@@ -35,29 +51,32 @@ class EvaluatedStep:
 
 
 def run_step_pass(
-    workflow: CompiledWorkflow, node: PlanNode, inputs: ConditionInputs, context: Context, *, is_expired: bool = False
+    workflow: CompiledWorkflow, node: PlanNode, given: StepInputs, *, is_expired: bool = False
 ) -> EvaluatedStep:
-    """Evaluate what a step sets and sends. `context` has no variables of loops; the effects change it.
+    """Evaluate what a step sets and sends.
 
     A step whose event did not come (`is_expired`) sends and mirrors nothing.
     """
     assert node.task is not None, "only a task sets anything"
     if not node.task.sets and not node.task.emits:
         return EvaluatedStep()
+    seen = with_loop_variables(workflow.graphs, given.context, given.stack)
+    inputs = ConditionInputs(context=seen, evidence=given.evidence)
     done = run_pass(workflow.graphs.actions(node.node_id), inputs, partial(_conform_set, workflow))
     names = [*(action.key for action in node.task.sets), *map(emit_name, range(len(node.task.emits)))]
     outcomes = {name: done.outcomes[action_id(name)] for name in names}
     if isinstance(done, PassAborted):
         finding = reasons.aborted(node.node_id, done)
         return EvaluatedStep(evaluated=done, captured=StepPass(read=done.read, outcomes=outcomes), findings=(finding,))
-    title = rendered_line(node.title, inputs.context)
+    title = rendered_line(node.title, seen)
+    named = partial(name_list, workflow.graphs, given.stack)
     findings = [
-        _finding_of_set(node, title, action, outcomes[action.key])
+        _finding_of_set(node, title, action, outcomes[action.key], named)
         for action in node.task.sets
         if outcomes[action.key].why is not None
     ]
     findings += [
-        _finding_of_emit(node, title, action, outcomes[emit_name(number)])
+        _finding_of_emit(node, title, action, outcomes[emit_name(number)], named)
         for number, action in enumerate(node.task.emits)
         if outcomes[emit_name(number)].why is not None and not is_expired
     ]
@@ -73,29 +92,35 @@ def run_step_pass(
         intents={emit_name(one.number): one for one in intents},
         mirrored=frozenset(emit_name(one.number) for one in intents if node.task.emits[one.number].mirror),
     )
-    captured = _fitting(captured, context, findings)
+    captured = _fitting(captured, given.context, findings)
     return EvaluatedStep(evaluated=done, captured=captured, findings=tuple(findings))
 
 
-def _finding_of_set(node: PlanNode, title: str, action: SetAction, outcome: Outcome) -> Violation:
+def _finding_of_set(node: PlanNode, title: str, action: SetAction, outcome: Outcome, named: _Named) -> Violation:
     """Return the violation for an action that had no effect for a reason that has to be corrected."""
     why = outcome.why
     assert why is not None, "as the caller checked"
     if outcome.kind == "rejected" and action.compute is not None:
         return reasons.unfit_computed(node.node_id, action.key, why)
     if outcome.kind == "rejected":
-        return reasons.unfit_key(title, action.key, action.source or action.key, why)
-    if outcome.kind == "failed" and why.path is not None and why.found == NOT_SET:
-        return reasons.missing_key(title, why.path)
-    return reasons.undecided(why, title)
+        source = action.source or action.key
+        item = named(replace(why, path=source))
+        return (
+            reasons.unfit_key(title, action.key, source, why) if item.path == source else reasons.undecided(item, title)
+        )
+    return _finding_of_missing(title, outcome, named(why))
 
 
-def _finding_of_emit(node: PlanNode, title: str, action: EmitAction, outcome: Outcome) -> Violation:
+def _finding_of_emit(node: PlanNode, title: str, action: EmitAction, outcome: Outcome, named: _Named) -> Violation:
     """Return the violation for an intent that is not sent for a reason that has to be corrected."""
     why = outcome.why
     assert why is not None, "as the caller checked"
     if outcome.kind == "rejected":
         return reasons.unfit_intent(node.node_id, action.kind, why)
+    return _finding_of_missing(title, outcome, named(why))
+
+
+def _finding_of_missing(title: str, outcome: Outcome, why: Undecided) -> Violation:
     if outcome.kind == "failed" and why.path is not None and why.found == NOT_SET:
         return reasons.missing_key(title, why.path)
     return reasons.undecided(why, title)

@@ -13,11 +13,12 @@ from typing import Literal, NamedTuple, Protocol, TypeAlias, cast
 from interlock.decide.evaluate import NOT_SET, LoopDecision, Undecided, value_at
 from interlock.decide.evaluation_pass import PassAborted
 from interlock.engine.template import with_loop_variables
+from interlock.engine.walk.items import is_same_list, name_list
 from interlock.engine.walk.trace import GOES_ON, LEAVES, DecisionPoint, DecisionRecord
 from interlock.kernel.budgets.workflow import (
     WALK_NODES_MAX,
 )
-from interlock.kernel.canonical import Json, canonical_bytes
+from interlock.kernel.canonical import Json
 from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import NodeId
 from interlock.plan.compiled import CompiledWorkflow
@@ -200,8 +201,8 @@ class Walk:
 
     def _suspend(self, reason: Undecided | PassAborted | LoopLimit | EndlessWalk, node: PlanNode) -> Suspended | None:
         """Suspend the walk; in a run that never stops disclose the reason, and the caller takes the cautious way."""
-        reported = self._in_context(reason) if isinstance(reason, Undecided) else reason
-        suspended = Suspended(reason=reported, node=node, seen=self._seen())
+        named = name_list(self.graphs, self.marks.stack, reason) if isinstance(reason, Undecided) else reason
+        suspended = Suspended(reason=named, node=node, seen=self._seen())
         if not self.never_stops:
             return suspended
         self.disclosed.append(suspended)
@@ -261,18 +262,6 @@ class Walk:
 
     def _seen(self, frames: list[LoopFrame] | None = None) -> Context:
         return with_loop_variables(self.graphs, self.at.context, self.marks.stack if frames is None else frames)
-
-    def _in_context(self, found: Undecided) -> Undecided:
-        """Point an undecided loop item at its list, because only the list can be sent."""
-        key, _, member = (found.path or "").partition(".")
-        for frame in reversed(self.marks.stack):
-            loop = self.graphs.loops[frame.loop_id]
-            if loop.items is not None and loop.item_var == key:
-                what = f"without {member!r}" if found.found == NOT_SET else found.found
-                reported = f"a list whose item {frame.iteration + 1} is {what}"
-                wanted = f"a list whose items all have {member!r}, {found.expected}" if member else found.expected
-                return Undecided(path=loop.items, found=reported, expected=wanted)
-        return found
 
     def _decide(self, node: PlanNode) -> Suspended | None:
         point, edges = self._point(node.node_id, self.marks.stack), self.graphs.out_edges[node.node_id]
@@ -344,7 +333,7 @@ class Walk:
         if loop.items is None:
             return LoopFrame(loop_id=loop.loop_id, iteration=iteration)
         items = cast("list[Json]", value_at(self._seen(outer), loop.items))
-        is_same = isinstance(before, ListFrame) and _is_same_list(before.items, items)
+        is_same = isinstance(before, ListFrame) and is_same_list(before.items, items)
         items_at = before.items_at if is_same and before is not None else self.at.node
         return ListFrame(loop_id=loop.loop_id, iteration=iteration, items_at=items_at, items=items)
 
@@ -423,11 +412,6 @@ class Walk:
             edges_taken=taken,
             pending=PendingNone(kind="none"),
         )
-
-
-def _is_same_list(before: list[Json], items: list[Json]) -> bool:
-    """Say whether two lists are equal, without comparing a list that did not change with itself."""
-    return before is items or canonical_bytes(before) == canonical_bytes(items)
 
 
 def _why(verdict: Truth) -> str:

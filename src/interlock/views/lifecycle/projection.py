@@ -12,6 +12,7 @@ from typing import Literal
 
 from interlock.engine.request import REPLY_CONTENT_TYPE
 from interlock.engine.walk.flow import ContextAt, Move
+from interlock.engine.walk.items import read_lists_again
 from interlock.engine.walk.recorded import Repeated, repeat_walk
 from interlock.kernel.budgets.operations import LIFECYCLE_REFS_MAX
 from interlock.kernel.canonical import Json, digest_of_bytes
@@ -186,6 +187,7 @@ class _Projection:
         """Walk on by the recorded decisions to a node, add the moves, and compare the position with its snapshot."""
         self._read_context(node)
         capture, capture_missing = self._capture(node)
+        self._read_lists_again(node)
         walked = repeat_walk(self.workflow, self.marks, ContextAt(self.context, node.node), capture)
         for move in walked.moves:
             self._add_move(index, move, node)
@@ -202,6 +204,18 @@ class _Projection:
         if isinstance(state, Complete):
             refs = [_event(node.index), _log_node(node), _snapshot(node)]
             self._add(index, "workflow.run.completed", refs)
+
+    def _read_lists_again(self, node: Node) -> None:
+        """Read the lists of running passes again if the report that led to a node did so (WALK-10)."""
+        again = read_lists_again(self.workflow.graphs, self.marks.stack, self.context, node.node)
+        changed = [frame for frame in again if frame.items_at == node.node]
+        if not changed:
+            return
+        state = self.sources.snapshot(node).state
+        stored = state.loop_stack if isinstance(state, Running) else ()
+        references = {(frame.loop_id, frame.iteration, frame.items_at) for frame in stored}
+        if any((frame.loop_id, frame.iteration, frame.items_at) in references for frame in changed):
+            self.marks.stack = [*again]
 
     def _difference(self, walked: Repeated, node: Node) -> PartialReason | None:
         """Return why a repeated walk does not lead to the snapshot of a node; None if it does."""
