@@ -61,7 +61,7 @@ from interlock.engine.walk.flow import (
     loop_decisions_of,
     run_to_next_task,
 )
-from interlock.engine.walk.items import read_lists_again
+from interlock.engine.walk.items import name_list, read_lists_again
 from interlock.kernel.budgets import (
     ATTEMPTS_PER_STEP_MAX,
 )
@@ -170,8 +170,8 @@ def _outcome(attempt: Attempt, state: Running, held: HeldContext) -> "_Transitio
     if walk is None:
         return violations.findings
     if isinstance(walk, Suspended):
-        return [finding_of(walk)]
-    violations.findings += map(finding_of, walk.disclosed)
+        return [_finding_after(walk, attempt, done)]
+    violations.findings += [_finding_after(one, attempt, done) for one in walk.disclosed]
     gate = check_approval(attempt, node, seen)
     match gate:
         case ApprovalMissing():
@@ -239,6 +239,23 @@ def _decided_with(attempt: Attempt, state: Running, given: StepInputs) -> _Decid
 
 def _child(attempt: Attempt) -> NodeId:
     return node_of_attempt(attempt.attempt)
+
+
+def _finding_after(suspended: Suspended, attempt: Attempt, done: _Decided) -> Violation:
+    """Return the violation for what stopped a walk. If the step itself set the value, it names the source (WALK-4)."""
+    node, state, reason = _pending(attempt), attempt.snapshot.state, suspended.reason
+    assert node.task is not None, "a pending step is a task"
+    assert isinstance(state, Running), "a complete node has no attempts"
+    key, _, member = (reason.path or "").partition(".") if isinstance(reason, Undecided) else ("", "", "")
+    action = next((one for one in node.task.sets if one.key == key), None)
+    if not isinstance(reason, Undecided) or action is None or key not in done.step.captured.effects:
+        return finding_of(suspended)
+    source = None
+    if action.source is not None:
+        path = f"{action.source}.{member}" if member else action.source
+        source = name_list(attempt.workflow.graphs, state.loop_stack, replace(reason, path=path))
+    title = rendered_line(suspended.node.title, suspended.seen)
+    return reasons.undecided_set(reason, title, node.node_id, source)
 
 
 def _outside_values(attempt: Attempt, node: PlanNode) -> dict[str, Json]:

@@ -190,3 +190,44 @@ def test_a_key_that_a_refusal_asks_for_may_be_sent_although_a_step_sets_it() -> 
     refused = harness.advance(first)
     assert refused["blockers"][0]["pointer"] == {"kind": "context_key", "key": "verdict"}
     assert harness.advance(refused, context={"verdict": "clean"})["pending"]["stepId"] == "b"
+
+
+def reading_a_source(source: Document, then: Document) -> Harness:
+    inputs = [declared("box", "object"), declared("raw", "object"), declared("size", "number")]
+    contract = {"outputContract": {"contractRef": "wr.contracts.review_verdict"}}
+    first = step("a", notes="optional", **(contract if source.get("from") == "artifact" else {}))
+    return Harness.in_memory(document(first | {"set": [source]}, step("b", **then), step("c"), inputs=inputs))
+
+
+@pytest.mark.inv("WALK-2", "WALK-4")
+def test_a_decision_on_a_key_that_the_step_sets_asks_for_what_it_is_set_from() -> None:
+    harness = reading_a_source({"key": "box", "from": "raw"}, {"when": {"var": "box.size", "gt": 5}})
+    answer = harness.start("test.flow", context={"raw": {"large": True}})
+    refused = harness.advance(answer, "Looked.")
+    (found,) = refused["blockers"]
+    assert found["pointer"] == {"kind": "context_key", "key": "raw.size"}
+    assert "'box.size', which is not set" in found["message"]
+    assert "sets it from 'raw.size'" in found["message"]
+    assert "'raw' in `context`, whole and including 'size'" in found["suggestedFix"]
+    moved = harness.advance(refused, "Looked again.", context={"raw": {"size": 9}})
+    assert moved["pending"]["stepId"] == "b"
+
+
+@pytest.mark.inv("WALK-4")
+def test_a_decision_on_a_key_that_is_set_to_a_constant_names_no_value_to_send() -> None:
+    harness = reading_a_source({"key": "box", "value": {"large": True}}, {"needs": ["box.size"]})
+    (found,) = harness.advance(harness.start("test.flow"), "Looked.")["blockers"]
+    assert found["pointer"] == {"kind": "workflow_step", "stepId": "a"}
+    assert "The pending step sets this key itself." in found["message"]
+    assert "report to the user that the workflow is wrong" in found["suggestedFix"]
+
+
+@pytest.mark.inv("WALK-4")
+def test_a_decision_on_a_member_of_a_set_artifact_asks_for_the_artifact() -> None:
+    harness = reading_a_source({"key": "box", "from": "artifact"}, {"when": {"var": "box.size", "gt": 5}})
+    answer = harness.start("test.flow")
+    refused = harness.follow(answer)
+    (found,) = refused["blockers"]
+    assert found["pointer"] == {"kind": "context_key", "key": "artifact.size"}
+    assert "the artifact in `output.artifacts` again, with a correct 'size'" in found["suggestedFix"]
+    assert refused["nextCall"]["fill"][0]["path"].startswith("output.artifacts[0]")

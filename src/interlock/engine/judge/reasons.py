@@ -276,6 +276,25 @@ def undecided(found: Undecided, what: str) -> Violation:
     )
 
 
+def undecided_set(found: Undecided, what: str, step_id: str, source: Undecided | None) -> Violation:
+    """`contract_violation:*` for a decision on a key that the step itself sets: to send the key changes nothing.
+
+    `source` is what the key was set from; None if that is a constant or computed.
+    """
+    origin = f"it from {_named(source.path or '')!r}" if source is not None else "this key itself"
+    fix = _CORRECT_READ
+    if source is not None:
+        fix = f"Make the call that this answer shows with {_place(source.path or '')} ({source.expected})." + _KEPT
+    return _finding(
+        "missing_required_output" if found.found == NOT_SET else "invalid_required_output",
+        _key(source.path or "") if source is not None else _step(step_id),
+        f"{_quoted(what)} depends on the context key {_named(found.path or '')!r}, which is {found.found}; it"
+        f" needs {found.expected}. The pending step sets {origin}.",
+        fix + _USE_FRESH,
+        {"found": found.found, "wanted": one_line(found.expected, WANTED_BYTES_MAX)},
+    )
+
+
 def loop_limit(loop_id: str, iteration: int, max_iterations: int) -> Violation:
     """`unexpected:invariant_violation` for one more pass of a loop whose passes are used up (WALK-7)."""
     return _finding(

@@ -51,6 +51,8 @@ TRACE_SUMMARY_BYTES_MAX = 200
 """One recorded reason; all together have at most 8192 bytes (TRACE-1)."""
 CONDITION_TERMS_MAX = 5_000
 """Terms of a document's conditions and values, references expanded: a few such terms can expand to millions."""
+STEPS_FOLLOWED_MAX = 100
+"""Steps after one that removes a key in which it is searched: the time grows with the product of both numbers."""
 VALUE_DEPTH_MAX = 16
 """Nested computed values: deeper nesting is unreadable, and functions over them recurse."""
 PATTERN_CHARS_MAX = 1_000

@@ -3,16 +3,15 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import cast
 
-from interlock.decide.condition import Compare, Condition, Not
 from interlock.decide.evaluate import EVENT
-from interlock.decide.value import Given, Value
 from interlock.define import document as doc
 from interlock.define.diagnostics import Diagnostic, fault, guessed_fix
 from interlock.define.parts import Assessment, AwaitEvent
 from interlock.kernel.canonical import Json
 from interlock.plan.builtins.packs import PACKS
 from interlock.plan.check.kinds import Kinds, declared_kinds, path_faults
-from interlock.plan.check.reads import action_reads, has_blank_part, read_paths
+from interlock.plan.check.reads import action_reads, has_blank_part
+from interlock.plan.check.removed import check_removed
 from interlock.plan.records import ASSESSMENT_CONTRACT
 
 _NEEDS_VALUE = "but `from` needs a value that always exists"
@@ -28,7 +27,7 @@ def check_sources(document: doc.WorkflowDocument) -> Iterator[Diagnostic]:
             found = _source(step, path, at, kinds, ratings)
             # A condition can ask whether the value exists; `from` alone always needs it.
             yield from (one for one in found if at.endswith(".from") or _NEEDS_VALUE not in one.message)
-    yield from _removed_and_read(document.steps)
+    yield from check_removed(document.steps)
 
 
 def _source(
@@ -135,56 +134,3 @@ def _check_rating(
             yield fault(
                 at, "wrong_value", message, f"Remove `required: false` of {inside[0]!r}, or read another dimension."
             )
-
-
-def _removed_and_read(steps: Iterable[doc.Step]) -> Iterator[Diagnostic]:
-    """Yield each step that needs a key which the step right before it removes: no call comes in between."""
-    before: doc.Step | None = None
-    for step in steps:
-        removed = _removed(before) if isinstance(before, doc.AgentStep) else set[str]()
-        for at, key in _wants(step):
-            if key in removed:
-                assert before is not None, "it removes the key"
-                message = f"The step before this one, {before.id!r}, removes {key!r}."
-                fix = f"Give {key!r} a value in {before.id!r}, or do not read it here."
-                yield fault(at, "wrong_value", message, fix)
-        for inner in _sequences(step):
-            yield from _removed_and_read(inner)
-        before = step
-
-
-def _removed(step: doc.AgentStep) -> set[str]:
-    last = {action.key: action for action in step.sets}
-    return {key for key, action in last.items() if action.when is None and _is_null(action.payload)}
-
-
-def _is_null(value: Value) -> bool:
-    return isinstance(value, Given) and value.value is None
-
-
-def _wants(step: doc.Step) -> Iterator[tuple[str, str]]:
-    """Yield (path, key) of each key that a step needs to be reached."""
-    if step.when is None:
-        yield from ((at, path.partition(".")[0]) for at, path in read_paths(step))
-    elif (term := _single(step.when.condition)) is not None and term.op != "exists":
-        yield step.when.at, term.key
-
-
-def _single(condition: Condition) -> Compare | None:
-    while isinstance(condition, Not):
-        condition = condition.of
-    return condition if isinstance(condition, Compare) else None
-
-
-def _sequences(step: doc.Step) -> Iterator[tuple[doc.Step, ...]]:
-    """Yield each sequence of steps inside a step."""
-    match step:
-        case doc.LoopStep():
-            yield step.body
-        case doc.ParallelStep():
-            yield from step.branches
-        case doc.ChoiceStep():
-            yield from (branch.steps for branch in step.branches)
-            yield step.otherwise or ()
-        case doc.AgentStep() | doc.TemplateStep():
-            return
