@@ -15,7 +15,10 @@ from interlock.kernel.budgets.workflow import (
 from interlock.kernel.frozen import frozen
 from interlock.kernel.uuids import Uuid
 from interlock.plan.compiled import output_key
+from interlock.record.context import RESERVED_KEYS
 
+_NO_OUTPUT_KEYS = RESERVED_KEYS | {"goal"}
+"""Context keys that no slot may set: `goal` is that of the run."""
 _SAFE = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_-")
 
 
@@ -105,7 +108,13 @@ class Wiring:
         return Source(path=f"{output_key(node_id)}.{name}", slot=node_id)
 
     def find_faults(self) -> Iterator[Diagnostic]:
-        """Yield why the flow cannot run: no entry, a slot that no entry leads to, a way back."""
+        """Yield why the flow cannot run: a reserved alias, no entry, a slot that no entry reaches, a way back."""
+        for at, slot in enumerate(self.flow.nodes):
+            if slot.alias in _NO_OUTPUT_KEYS:
+                message = (
+                    f"The outputs of a slot are set under its alias, and the context key {slot.alias!r} is reserved."
+                )
+                yield fault(f"nodes[{at}].alias", "wrong_value", message, "Give the slot another alias.")
         if not any(edge.source_id is None for edge in self.flow.edges):
             fix = 'Add an edge with `"source_id": null` to the slot where the flow begins.'
             yield fault("edges", "missing_entry", "No edge is an entry, so the flow never begins.", fix)

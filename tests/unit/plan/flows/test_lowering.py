@@ -275,3 +275,12 @@ def test_a_flow_has_the_plan_of_the_workflow_that_says_the_same() -> None:
         assert flow.graphs.parallel_to(name) == workflow.graphs.parallel_to(name)
     kinds = [[node.kind for node in one.plan.nodes if node.kind != "fan_in"] for one in (flow, workflow)]
     assert kinds[0] == kinds[1] == ["fan_out", "task", "task", "task", "terminal"]
+
+
+@pytest.mark.inv("CTX-4", "CTX-6", "OPS-17")
+@pytest.mark.parametrize("alias", ["goal", "constructor", "prototype", "__proto__"])
+def test_a_slot_whose_outputs_would_replace_the_goal_or_a_reserved_key_is_a_fault(alias: str) -> None:
+    flow = FlowBuilder("Text").add_block(WRITE, alias="one").add_block(WRITE, alias=alias).entry("one").entry(alias)
+    (found,) = faults(flow.build())
+    assert (found.path, found.code) == ("nodes[1].alias", "wrong_value")
+    assert repr(alias) in found.message
