@@ -9,6 +9,7 @@ from interlock.decide.evaluate import EMITTED
 from interlock.decide.graph import DecisionGraph, EmitIntent, SetKey
 from interlock.decide.lowering import Assignment, build_graph, emit_name
 from interlock.decide.schedule import Schedule, build_schedule
+from interlock.decide.validate import GraphFault, validate_graph
 from interlock.kernel.frozen import frozen
 from interlock.plan.records import Loop, Plan, PlanEdge, PlanNode, Task
 
@@ -54,6 +55,12 @@ class Graphs:
             assert task is not None, "only a task sets anything"
             self.step_schedules[node_id] = _schedule(_step_graph(task))
         return self.step_schedules[node_id]
+
+    def action_faults(self, node_id: str) -> tuple[GraphFault, ...]:
+        """Return the faults of the decision graph of what a step sets. Only a plan file may have some."""
+        task = self.nodes[node_id].task
+        assert task is not None, "only a task sets anything"
+        return validate_graph(_step_graph(task))
 
     @classmethod
     def of(cls, plan: Plan) -> "Graphs":

@@ -144,6 +144,18 @@ def setter(*path: str | int, to: object) -> Callable[[Value], None]:
 
 A, R, TASK = at_of("a"), at_of("r"), ("plan", "nodes", at_of("a"), "task")
 LONG_KEY = "k" * (CONTEXT_KEY_BYTES_MAX + 1)
+SET: Value = {"key": "found", "value": "it"}
+EMIT: Value = {"kind": "team.notify", "fields": {"f": {"value": "it"}}}
+ONE: Value = {"op": "constant", "value": 1}
+IS_SET: Value = {"op": "exists", "var": "mode", "value": True}
+IN_FIVE: Value = {"op": "in", "var": "mode", "value": 5}
+APPEND: Value = {"op": "append", "of": [{"op": "read", "var": "things"}, ONE, ONE]}
+
+
+def computing(value: Value) -> Value:
+    return {"key": "found", "compute": value}
+
+
 FAULTS: dict[str, tuple[Callable[[Value], None], str, str]] = {
     "a newer version": (setter("schemaVersion", to=2), "unknown_version", "schemaVersion"),
     "a newer graph": (setter("plan", "v", to=7), "unknown_version", "plan.v"),
@@ -278,6 +290,62 @@ FAULTS: dict[str, tuple[Callable[[Value], None], str, str]] = {
         setter(*TASK, "sets", to=[{"key": "__proto__", "value": 1}]),
         "wrong_value",
         f"plan.nodes[{A}].task.sets[0].key",
+    ),
+    "two actions on one key": (setter(*TASK, "sets", to=[SET, SET]), "duplicate_write", f"plan.nodes[{A}].task.sets"),
+    "an intent that sets a key once more": (
+        lambda value: value["plan"]["nodes"][A]["task"].update(sets=[SET], emits=[EMIT | {"mirror": {"found": "f"}}]),
+        "duplicate_write",
+        f"plan.nodes[{A}].task.sets",
+    ),
+    "a condition of an action with a text as its limit": (
+        setter(*TASK, "sets", to=[SET | {"when": {"op": "gt", "var": "mode", "value": "3"}}]),
+        "wrong_type",
+        f"plan.nodes[{A}].task.sets[0]",
+    ),
+    "a condition inside a computed value with a number as its list": (
+        setter(*TASK, "sets", to=[computing({"op": "if", "when": IN_FIVE, "then": ONE, "otherwise": ONE})]),
+        "wrong_type",
+        f"plan.nodes[{A}].task.sets[0]",
+    ),
+    "a condition of an intent on an endless key": (
+        setter(*TASK, "emits", to=[EMIT | {"when": {"op": "exists", "var": LONG_KEY, "value": True}}]),
+        "wrong_value",
+        f"plan.nodes[{A}].task.emits[0]",
+    ),
+    "a field from an endless key": (
+        setter(*TASK, "emits", to=[EMIT | {"fields": {"f": {"from": LONG_KEY}}}]),
+        "wrong_value",
+        f"plan.nodes[{A}].task.emits[0].fields.f",
+    ),
+    "a value from a path with a blank part": (
+        setter(*TASK, "sets", to=[{"key": "found", "from": "box..size"}]),
+        "wrong_value",
+        f"plan.nodes[{A}].task.sets[0]",
+    ),
+    "a value from an endless key": (
+        setter(*TASK, "sets", to=[{"key": "found", "from": LONG_KEY}]),
+        "wrong_value",
+        f"plan.nodes[{A}].task.sets[0]",
+    ),
+    "a division by nothing": (
+        setter(*TASK, "sets", to=[computing({"op": "divide", "of": [ONE]})]),
+        "wrong_value",
+        f"plan.nodes[{A}].task.sets[0]",
+    ),
+    "a list with two more items": (
+        setter(*TASK, "sets", to=[computing({"op": "if", "when": IS_SET, "then": ONE, "otherwise": APPEND})]),
+        "wrong_value",
+        f"plan.nodes[{A}].task.sets[0]",
+    ),
+    "values with too many terms": (
+        setter(*TASK, "sets", to=[computing({"op": "add", "of": [ONE] * 5_001})]),
+        "too_many",
+        "plan.conditions",
+    ),
+    "a choice by a loop-control artifact": (
+        setter("plan", "conditions", 0, "condition", to={"op": "loop_control", "whenAbsent": "missing"}),
+        "wrong_value",
+        "plan.conditions[0].condition",
     ),
     "a condition twice": (
         lambda value: value["plan"]["conditions"].append(value["plan"]["conditions"][0]),

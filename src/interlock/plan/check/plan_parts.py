@@ -3,9 +3,10 @@
 import re
 from collections.abc import Callable, Iterator, Mapping
 
-from interlock.decide.condition import Compare, Condition, iter_terms
+from interlock.decide.condition import Compare, Condition, iter_loop_controls, iter_terms
 from interlock.decide.criteria import Criteria, Length, Matches, iter_rule_conditions, iter_rules
 from interlock.decide.evaluate import is_number
+from interlock.decide.value import OPERANDS, Choose, Given, Operation, Read, Value, iter_parts
 from interlock.define import document as doc
 from interlock.define.diagnostics import Diagnostic, fault, has_errors
 from interlock.define.faults import check_length
@@ -29,6 +30,7 @@ from interlock.kernel.budgets.workflow import (
 )
 from interlock.kernel.text import utf8_bytes
 from interlock.plan.check.declarations import check_declarations
+from interlock.plan.check.reads import has_blank_part
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.graph import Graphs, find_meetings
 from interlock.plan.prompt_blocks import join_blocks
@@ -48,11 +50,15 @@ def check_parts(workflow: CompiledWorkflow, patterns: PatternChecker, *, is_soun
     yield from _header(workflow)
     yield from _declarations(workflow)
     yield from _conditions(workflow)
+    yield from _loop_controls(workflow)
     for number, node in enumerate(workflow.plan.nodes):
         at = f"plan.nodes[{number}]"
         yield from _too_long(f"{at}.title", node.title, TITLE_CHARS_MAX, least=1)
         if node.task is not None:
             yield from _task(workflow, node.task, f"{at}.task", patterns)
+            for found in workflow.graphs.action_faults(node.node_id):
+                code = "duplicate_write" if found.code == "duplicate_write" else "wrong_value"
+                yield fault(f"{at}.task.sets", code, found.message, "Remove all but one action on each key.")
     for number, loop in enumerate(workflow.plan.loops):
         yield from _loop(loop, f"plan.loops[{number}]")
     if is_sound:
@@ -113,8 +119,12 @@ def _conditions(workflow: CompiledWorkflow) -> Iterator[Diagnostic]:
             terms += 1
             if isinstance(term, Compare):
                 yield from _comparison(term, at)
+    for at, value in _all_values(workflow):
+        for part in iter_parts(value):
+            terms += 1
+            yield from _part(part, at)
     if terms > CONDITION_TERMS_MAX:
-        message = f"The conditions have more than {CONDITION_TERMS_MAX} terms."
+        message = f"The conditions and values have more than {CONDITION_TERMS_MAX} terms."
         yield fault("plan.conditions", "too_many", message, "Use fewer or shorter conditions.")
 
 
@@ -122,17 +132,63 @@ def _all_conditions(workflow: CompiledWorkflow) -> Iterator[tuple[str, Condition
     for number, named in enumerate(workflow.plan.conditions):
         yield f"plan.conditions[{number}].condition", named.condition
     for number, node in enumerate(workflow.plan.nodes):
+        if node.task is not None:
+            yield from _task_conditions(node.task, f"plan.nodes[{number}].task")
+
+
+def _task_conditions(task: Task, at: str) -> Iterator[tuple[str, Condition]]:
+    if task.confirmation is not None:
+        yield f"{at}.confirmation", task.confirmation
+    for number, fragment in enumerate(task.fragments):
+        if fragment.condition is not None:
+            yield f"{at}.fragments[{number}].condition", fragment.condition
+    if task.evidence.criteria is not None:
+        for condition in iter_rule_conditions(task.evidence.criteria):
+            yield f"{at}.evidence.criteria", condition
+    for part, actions in (("sets", task.sets), ("emits", task.emits)):
+        for number, action in enumerate(actions):
+            yield from ((f"{at}.{part}[{number}]", condition) for condition in action.conditions)
+
+
+def _all_values(workflow: CompiledWorkflow) -> Iterator[tuple[str, Value]]:
+    """Yield the values that steps set and send."""
+    for number, node in enumerate(workflow.plan.nodes):
         at, task = f"plan.nodes[{number}].task", node.task
         if task is None:
             continue
-        if task.confirmation is not None:
-            yield f"{at}.confirmation", task.confirmation
-        for inner, fragment in enumerate(task.fragments):
-            if fragment.condition is not None:
-                yield f"{at}.fragments[{inner}].condition", fragment.condition
-        if task.evidence.criteria is not None:
-            for condition in iter_rule_conditions(task.evidence.criteria):
-                yield f"{at}.evidence.criteria", condition
+        yield from ((f"{at}.sets[{inner}]", action.payload) for inner, action in enumerate(task.sets))
+        for inner, action in enumerate(task.emits):
+            yield from ((f"{at}.emits[{inner}].fields.{name}", one.payload) for name, one in action.fields.items())
+
+
+def _part(part: Value, at: str) -> Iterator[Diagnostic]:
+    """Check a part of a value: the path that it reads, or the number of its operands."""
+    match part:
+        case Read(var=path):
+            yield from _path(at, path)
+            if has_blank_part(path):
+                message = f"A part of the path {path[:CONTEXT_KEY_BYTES_MAX]!r} is blank, so it never has a value."
+                yield fault(at, "wrong_value", message, "Write the keys with one dot between them.")
+        case Operation(op=op, of=operands):
+            least, most = OPERANDS[op]
+            if not least <= len(operands) <= (most or len(operands)):
+                wanted = str(least) if least == most else f"at least {least}"
+                message = f"`{op}` has {len(operands)} operands; it takes {wanted}."
+                yield fault(at, "wrong_value", message, f"Give it {wanted}.")
+        case Given() | Choose():
+            return
+
+
+def _loop_controls(workflow: CompiledWorkflow) -> Iterator[Diagnostic]:
+    """Check that only loops need the decision of a loop-control artifact: nothing asks an agent for it elsewhere."""
+    of_loops = {loop.condition_id for loop in workflow.plan.loops}
+    of_edges = {edge.condition_id for edge in workflow.plan.edges}
+    names = [named.condition_id for named in workflow.plan.conditions]
+    for number, (at, condition) in enumerate(_all_conditions(workflow)):
+        is_of_loop = number < len(names) and names[number] in of_loops and names[number] not in of_edges
+        if not is_of_loop and any(one.when_absent == "missing" for one in iter_loop_controls(condition)):
+            message = "`loop_control` is the condition of a loop; here it can never be decided."
+            yield fault(at, "wrong_value", message, "Read a context key.")
 
 
 def _comparison(term: Compare, at: str) -> Iterator[Diagnostic]:
