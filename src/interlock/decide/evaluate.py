@@ -27,6 +27,8 @@ EMITTED = "wr.emitted"
 """The path below which a step reads, by number, whether its run has sent one of its intents before."""
 EVIDENCE_ROOTS = frozenset({"artifact", "assessments", EVENT, "wr"})
 """The first parts of the paths that read a step's evidence where a step sets keys. All other paths read the context."""
+CONTEXT_SOURCE = "context"
+"""The detail `source` of a refusal for a context key that has such a name."""
 
 NOT_SET = "not set"
 """What was found where there is no value."""

@@ -106,7 +106,9 @@ def _finding_of_set(node: PlanNode, title: str, action: SetAction, outcome: Outc
         source = action.source or action.key
         item = named(replace(why, path=source))
         return (
-            reasons.unfit_key(title, action.key, source, why) if item.path == source else reasons.undecided(item, title)
+            reasons.unfit_key(title, action.key, source, why)
+            if item.path == source
+            else reasons.undecided(item, title, is_of_step=True)
         )
     return _finding_of_missing(title, outcome, named(why))
 
@@ -123,7 +125,7 @@ def _finding_of_emit(node: PlanNode, title: str, action: EmitAction, outcome: Ou
 def _finding_of_missing(title: str, outcome: Outcome, why: Undecided) -> Violation:
     if outcome.kind == "failed" and why.path is not None and why.found == NOT_SET:
         return reasons.missing_key(title, why.path)
-    return reasons.undecided(why, title)
+    return reasons.undecided(why, title, is_of_step=True)
 
 
 def _fitting(step: StepPass, context: Context, findings: list[Violation]) -> StepPass:

@@ -231,3 +231,20 @@ def test_a_decision_on_a_member_of_a_set_artifact_asks_for_the_artifact() -> Non
     assert found["pointer"] == {"kind": "context_key", "key": "artifact.size"}
     assert "the artifact in `output.artifacts` again, with a correct 'size'" in found["suggestedFix"]
     assert refused["nextCall"]["fill"][0]["path"].startswith("output.artifacts[0]")
+
+
+@pytest.mark.inv("WALK-4")
+@pytest.mark.parametrize("reads", [{"when": {"var": "artifact.size", "gt": 5}}, {"needs": ["artifact.size"]}])
+@pytest.mark.parametrize("contract", [None, "wr.contracts.review_verdict"])
+def test_a_context_key_with_the_name_of_evidence_is_asked_for_in_the_context(
+    reads: Document, contract: str | None
+) -> None:
+    first = step("a", notes="optional", **({"outputContract": {"contractRef": contract}} if contract else {}))
+    inputs = [declared("artifact", "object")]
+    harness = Harness.in_memory(document(first, step("b", **reads), step("c"), inputs=inputs))
+    refused = harness.follow(harness.start("test.flow"))
+    (found,) = refused["blockers"]
+    assert "'artifact' in `context`, whole and including 'size'" in found["suggestedFix"]
+    assert [one["path"] for one in refused["nextCall"]["fill"]] == ["context.artifact"]
+    moved = harness.advance(refused, None, context={"artifact": {"size": 9}})
+    assert moved["pending"]["stepId"] == "b"

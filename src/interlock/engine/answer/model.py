@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from textwrap import indent
 from typing import Literal
 
-from interlock.decide.evaluate import EVIDENCE_ROOTS
+from interlock.decide.evaluate import CONTEXT_SOURCE, EVIDENCE_ROOTS
 from interlock.define.parts import Reference
 from interlock.engine.answer.parts import PendingStepView, RunView
 from interlock.engine.answer.structure import (
@@ -145,7 +145,7 @@ def evidence_outline(step: PendingStepView, blockers: BlockerReport | None = Non
     refused = [(blocker.pointer, blocker.details) for blocker in blockers.blockers] if blockers is not None else []
     contracts = {one.contract_ref for one, _ in refused if isinstance(one, OutputContractPointer)}
     wanted = {one.key: details for one, details in refused if isinstance(one, ContextKeyPointer)}
-    keys = [path for path in wanted if not step.artifacts or path.partition(".")[0] not in EVIDENCE_ROOTS]
+    keys = [path for path, details in wanted.items() if not step.artifacts or _is_of_context(path, details)]
     is_refused = bool(contracts or wanted or any(isinstance(one, CapabilityPointer) for one, _ in refused))
     is_of_artifact = bool(contracts - {NOTES_CONTRACT}) or len(keys) < len(wanted)
     artifacts = step.artifacts if not is_refused or is_of_artifact or not (contracts or wanted) else ()
@@ -163,6 +163,11 @@ def evidence_outline(step: PendingStepView, blockers: BlockerReport | None = Non
     if context:
         evidence["context"] = context
     return evidence
+
+
+def _is_of_context(path: str, details: Mapping[str, JsonScalar] | None) -> bool:
+    """Say whether a refused path is one of the context, and not of the evidence of the step."""
+    return path.partition(".")[0] not in EVIDENCE_ROOTS or (details or {}).get("source") == CONTEXT_SOURCE
 
 
 def _notes_blank(step: PendingStepView) -> Blank:

@@ -5,7 +5,7 @@ Each docstring begins with the category and detail of its row in `violations.REA
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from interlock.decide.evaluate import EVIDENCE_ROOTS, NOT_SET, Undecided
+from interlock.decide.evaluate import CONTEXT_SOURCE, EVIDENCE_ROOTS, NOT_SET, Undecided
 from interlock.decide.evaluation_pass import PassAborted
 from interlock.define.declared import TypeMismatch
 from interlock.engine.gates import QuestionItem
@@ -18,10 +18,9 @@ from interlock.kernel.budgets import (
     CONTEXT_KEY_BYTES_MAX,
     WANTED_BYTES_MAX,
 )
-from interlock.kernel.budgets.workflow import (
-    WALK_NODES_MAX,
-)
+from interlock.kernel.budgets.workflow import WALK_NODES_MAX
 from interlock.kernel.canonical import Json, JsonScalar
+from interlock.kernel.frozen import replace
 from interlock.kernel.text import flat, one_line, truncated
 from interlock.plan.records import LOOP_CONTROL_CONTRACT, NOTES_CONTRACT
 from interlock.record.outcome import (
@@ -164,6 +163,7 @@ def missing_key(step_title: str, key: str) -> Violation:
         _key(key),
         f"The step {_quoted(step_title)} must set the context key {_named(key)!r}, which is not set.",
         f"Make the call that this answer shows with {_place(key)}." + _KEPT + _USE_FRESH,
+        _of_context(key) or None,
     )
 
 
@@ -178,7 +178,7 @@ def unfit_value(step_title: str, key: str, mismatch: TypeMismatch) -> Violation:
         f"Make the call that this answer shows with {_place(key)} ({wanted}). The value that you sent was not taken."
         + _KEPT
         + _USE_FRESH,
-        {"found": _share(mismatch.found), "wanted": wanted},
+        {"found": _share(mismatch.found), "wanted": wanted, **_of_context(key)},
     )
 
 
@@ -193,7 +193,7 @@ def unfit_key(step_title: str, key: str, source: str, why: Undecided) -> Violati
         _key(source),
         f"The step {_share(step_title)!r} sets the context key {_named(key)!r} from {_named(source)!r}, which is"
         f" {why.found}; {_named(key)!r} is declared as {wanted}.",
-        f"Make the call that this answer shows with {_place(source)} ({wanted})." + _KEPT + _USE_FRESH,
+        f"Make the call that this answer shows with {_source_place(source)} ({wanted})." + _KEPT + _USE_FRESH,
         {"key": key, "found": why.found, "wanted": wanted},
     )
 
@@ -256,8 +256,11 @@ def not_approved(step_id: str, question: str, fields: Mapping[str, Json]) -> Vio
     )
 
 
-def undecided(found: Undecided, what: str) -> Violation:
-    """`contract_violation:*` for a condition that cannot be decided (WALK-4); `what` is the title of its decision."""
+def undecided(found: Undecided, what: str, *, is_of_step: bool = False) -> Violation:
+    """`contract_violation:*` for a condition that cannot be decided (WALK-4); `what` is the title of its decision.
+
+    Only what a step itself decides (`is_of_step`) can read its evidence; everything else reads the context.
+    """
     if found.path is None:
         return _finding(
             "missing_required_output",
@@ -265,15 +268,10 @@ def undecided(found: Undecided, what: str) -> Violation:
             f"{_quoted(what)} depends on an artifact of kind `wr.loop_control`; none was sent for this loop.",
             'Send {"kind": "wr.loop_control", "decision": "stop"}, or "continue", in `output.artifacts`.' + _USE_FRESH,
         )
-    is_missing = found.found == NOT_SET
-    return _finding(
-        "missing_required_output" if is_missing else "invalid_required_output",
-        _key(found.path),
-        f"{_quoted(what)} depends on the context key {_named(found.path)!r}, which is {found.found}; it needs"
-        f" {found.expected}.",
-        f"Make the call that this answer shows with {_place(found.path)} ({found.expected})." + _KEPT + _USE_FRESH,
-        {"found": found.found, "wanted": one_line(found.expected, WANTED_BYTES_MAX)},
-    )
+    place = _source_place(found.path) if is_of_step else _place(found.path)
+    fix = f"Make the call that this answer shows with {place} ({found.expected})." + _KEPT
+    lack = _undecided(found, what, _key(found.path), fix)
+    return lack if is_of_step else replace(lack, details={**(lack.details or {}), **_of_context(found.path)})
 
 
 def undecided_set(found: Undecided, what: str, step_id: str, source: Undecided | None) -> Violation:
@@ -281,15 +279,20 @@ def undecided_set(found: Undecided, what: str, step_id: str, source: Undecided |
 
     `source` is what the key was set from; None if that is a constant or computed.
     """
-    origin = f"it from {_named(source.path or '')!r}" if source is not None else "this key itself"
-    fix = _CORRECT_READ
-    if source is not None:
-        fix = f"Make the call that this answer shows with {_place(source.path or '')} ({source.expected})." + _KEPT
+    if source is None or source.path is None:
+        lack, origin = _undecided(found, what, _step(step_id), _CORRECT_READ), "this key itself"
+    else:
+        fix = f"Make the call that this answer shows with {_source_place(source.path)} ({source.expected})." + _KEPT
+        lack, origin = _undecided(found, what, _key(source.path), fix), f"it from {_named(source.path)!r}"
+    return replace(lack, message=f"{lack.message} The pending step sets {origin}.")
+
+
+def _undecided(found: Undecided, what: str, pointer: BlockerPointer, fix: str) -> Violation:
     return _finding(
         "missing_required_output" if found.found == NOT_SET else "invalid_required_output",
-        _key(source.path or "") if source is not None else _step(step_id),
-        f"{_quoted(what)} depends on the context key {_named(found.path or '')!r}, which is {found.found}; it"
-        f" needs {found.expected}. The pending step sets {origin}.",
+        pointer,
+        f"{_quoted(what)} depends on the context key {_named(found.path or '')!r}, which is {found.found}; it needs"
+        f" {found.expected}.",
         fix + _USE_FRESH,
         {"found": found.found, "wanted": one_line(found.expected, WANTED_BYTES_MAX)},
     )
@@ -439,9 +442,18 @@ def _ask_details(number: int, ask: QuestionItem) -> dict[str, JsonScalar]:
 def _place(path: str) -> str:
     """Return where to send a context path: a key by its name, a member as part of its whole key."""
     key, _, member = path.partition(".")
-    if key in EVIDENCE_ROOTS:
-        return f"the artifact in `output.artifacts` again, with a correct {_named(member)!r}"
     return f"{_named(key)!r} in `context`" + (f", whole and including {_named(member)!r}" if member else "")
+
+
+def _source_place(path: str) -> str:
+    """Return where to send what a step reads of a path: its evidence, or the context."""
+    root, _, member = path.partition(".")
+    again = f"the artifact in `output.artifacts` again, with a correct {_named(member)!r}"
+    return again if root in EVIDENCE_ROOTS else _place(path)
+
+
+def _of_context(path: str) -> dict[str, JsonScalar]:
+    return {"source": CONTEXT_SOURCE} if path.partition(".")[0] in EVIDENCE_ROOTS else {}
 
 
 def _shape_words(outlines: Iterable[Mapping[str, Outline]]) -> str:
