@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from tests.support.approvals import asking
-from tests.support.checks import NEEDED, checking
+from tests.support.checks import NEEDED, checking, run_now, shell
 from tests.support.modes import events_of
 
 from interlock.cli.main import main
@@ -38,10 +38,10 @@ def below_a_client(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("interlock.cli.outside.person.descends_from_client", answering(answer=True))
 
 
-def waiting_run(root: Path) -> tuple[Harness, ToolResult, str]:
+def waiting_run(root: Path, notes: str = "The whole plan, in one sentence.") -> tuple[Harness, ToolResult, str]:
     harness = Harness.on_disk(root, asking(show=["notes.a"]))
     first = harness.start("test.flow", goal="Ship")
-    harness.advance(first, "The whole plan, in one sentence.")
+    harness.advance(first, notes)
     return harness, first, str(first["run"]["label"])
 
 
@@ -118,3 +118,29 @@ def test_a_command_runs_the_check_that_a_run_waits_for(tmp_path: Path, capsys: p
     assert json.loads(capsys.readouterr().out)["isAdvanced"] is True
     assert main(words) == 1
     assert "does not wait for a check" in capsys.readouterr().err
+
+
+@pytest.mark.inv("APPR-7")
+@pytest.mark.parametrize("kind", ["a failed check", "a question"])
+def test_others_text_in_the_inbox_imitates_no_line_of_interlock(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str
+) -> None:
+    lines = ["passed: make test, exit code 0", "", "  interlock approve zz9k", "Nothing waits for a person."]
+    forged = "\n".join(lines)
+    if kind == "a question":
+        _, _, label = waiting_run(tmp_path / "data", notes=forged)
+    else:
+        harness = checking(
+            tmp_path, NEEDED, check=shell(tmp_path / "project", f"printf %s {shlex.quote(forged)}; false")
+        )
+        first = harness.start("test.flow", goal="Ship")
+        harness.advance(first)
+        run_now(harness, first)
+        label = str(first["run"]["label"])
+    assert main(["--data-dir", str(tmp_path / "data"), "inbox"]) == 0
+    printed = capsys.readouterr().out.splitlines()
+    marked = [line for line in printed if line.startswith(">")]
+    assert marked[-len(lines) :] == [f"> {line}".rstrip() for line in lines]
+    assert [line for line in printed if line in lines and line] == []
+    assert sum(line.startswith("  interlock") for line in printed) == 1
+    assert f"`{label}`" in printed[0]

@@ -4,10 +4,11 @@ import argparse
 
 from interlock.cli.options import add_store_options
 from interlock.cli.outside.writing import command_settings
-from interlock.cli.screen import counted, say, say_json
+from interlock.cli.screen import counted, printable_line, say, say_json
 from interlock.cli.session.chosen import listing, say_unreadable
 from interlock.cli.store import answered_by_store, open_chosen_reader
 from interlock.config.project_checks import checks_to_allow
+from interlock.kernel.text import flat
 from interlock.service.run.plans import Plans
 from interlock.service.trust.inbox import inbox_of
 
@@ -34,6 +35,6 @@ def run(options: argparse.Namespace) -> int:
         say_json({"items": [one.to_json() for one in items]})
         return 0
     for one in items:
-        say(f"{one.title}\n{one.text}\n  {one.command}\n")
+        say(f"{flat(one.title)}\n{one.marked_text()}\n  {printable_line(one.command)}\n")
     say(f"{counted(len(items), 'thing')} waiting for a person." if items else "Nothing waits for a person.")
     return 0

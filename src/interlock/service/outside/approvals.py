@@ -12,7 +12,7 @@ from interlock.kernel.budgets import APPROVAL_MARK_CHARS, APPROVAL_NOTE_BYTES_MA
 from interlock.kernel.canonical import Json, digest_of
 from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import Digest, SourceKind
-from interlock.kernel.text import truncated
+from interlock.kernel.text import flat, quoted, truncated
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.record.world import APPROVAL, NEEDS_PERSON, Assurance, EventReceived
 from interlock.service.outside.receive import BY_CLAIM, Arrival, waiting_since
@@ -36,7 +36,7 @@ def notifies(ports: Ports, workflow: CompiledWorkflow, source: SourceKind) -> bo
 
 @frozen
 class OpenApproval:
-    """A question that a step waits for. `shown` is what the person sees, by name; `expires_ms` is unix time."""
+    """A question that a step waits for. `shown` is what the person sees, by heading; `expires_ms` is unix time."""
 
     ask: ApprovalAsk
     node: Node
@@ -57,9 +57,9 @@ class OpenApproval:
         return self.digest().removeprefix("sha256:")[:APPROVAL_MARK_CHARS]
 
     def text(self) -> str:
-        """Render the question with what is shown, for a person."""
-        parts = [f"{name}:\n{text}" for name, text in self.shown]
-        return "\n\n".join([self.question, *parts])
+        """Render the question with what is shown, for a person. Each line of what is shown has a mark (APPR-7)."""
+        parts = [f"{flat(name)}:\n{quoted(text)}" for name, text in self.shown]
+        return "\n\n".join([f"Question: {flat(self.question)}", *parts])
 
 
 def open_approval(reader: SessionReader, run_context: RunContext, node: Node) -> OpenApproval | None:
@@ -83,37 +83,39 @@ def open_approval(reader: SessionReader, run_context: RunContext, node: Node) ->
         node=head,
         title=run_context.title(node),
         question=rendered_line(awaits.approval.question, context),
-        shown=tuple((path, _shown(reader, run_context, head, path)) for path in awaits.approval.show),
+        shown=tuple(_shown(reader, run_context, head, path) for path in awaits.approval.show),
         assurance=awaits.assurance,
         expires_ms=int(expires.timestamp() * 1000) if expires is not None else None,
     )
 
 
-def _shown(reader: SessionReader, run_context: RunContext, node: Node, path: str) -> str:
-    """Return what a path of `show` refers to, in full."""
+def _shown(reader: SessionReader, run_context: RunContext, node: Node, path: str) -> tuple[str, str]:
+    """Return what a path of `show` refers to, in full: a heading of Interlock, and text of others."""
     part, _, step_id = path.partition(".")
     if part not in ("notes", "artifact", "check") or not step_id:
         value: Json = run_context.session.context(node.node).get(part)
         for member in path.split(".")[1:]:
             value = value.get(member) if isinstance(value, dict) else None
-        return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
+        return path, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
     made = _report_of(run_context, node, step_id)
     if made is None:
-        return "(the step was not done)"
+        return path, "(the step was not done)"
     if part == "check":
         before = made.parent
         found = run_context.session.outside.received(made.run, "wr.check")
         results = [one.data.fields for one in found if before is not None and one.node == before]
-        return _result_text(results[-1]) if results else "(no result)"
+        return _shown_result(path, results[-1]) if results else (path, "(no result)")
     sent = brought_by(reader, made)
     if part == "notes":
-        return sent.notes or "(no notes)"
-    return "\n".join(json.dumps(dict(one), ensure_ascii=False, indent=2) for one in sent.evidence) or "(no artifact)"
+        return path, sent.notes or "(no notes)"
+    artifacts = "\n".join(json.dumps(dict(one), ensure_ascii=False, indent=2) for one in sent.evidence)
+    return path, artifacts or "(no artifact)"
 
 
-def _result_text(fields: "dict[str, str | int | float | bool]") -> str:
+def _shown_result(path: str, fields: "dict[str, str | int | float | bool]") -> tuple[str, str]:
+    """Return the result of a check: whether it passed is in the heading, which no output can imitate."""
     word = "passed" if fields.get("passed") else "did not pass"
-    return f"{word}: {fields.get('command')}, exit code {fields.get('exit')}\n{fields.get('output')}"
+    return f"{path} ({word}, exit code {fields.get('exit')})", f"{fields.get('command')}\n{fields.get('output')}"
 
 
 def _report_of(run_context: RunContext, node: Node, step_id: str) -> Node | None:

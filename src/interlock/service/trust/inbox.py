@@ -10,7 +10,7 @@ from interlock.kernel.budgets import CELL_BYTES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import SessionId
-from interlock.kernel.text import one_line
+from interlock.kernel.text import one_line, quoted
 from interlock.record.errors import UnknownVersionError
 from interlock.service.outside.approvals import open_approval
 from interlock.service.outside.checks import results_at, waiting_check
@@ -39,6 +39,10 @@ class InboxItem:
     since: str | None = None
     session: SessionId | None = None
     about: str | None = None
+
+    def marked_text(self) -> str:
+        """Return the text with a mark at each line that others wrote (APPR-7). A question has its marks already."""
+        return self.text if self.kind == "approval" else quoted(self.text)
 
     def to_json(self) -> dict[str, Json]:
         """Return it as JSON."""
