@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from tests.support.approvals import ASK
 from tests.support.bundles import exported, imported, resealed, value_of
-from tests.support.checks import BRANCHING, NEEDED, checking, held, run_now, shell
+from tests.support.checks import BRANCHING, CHECK, GREEN, NEEDED, checking, held, run_now, shell
 from tests.support.ends import ended_by_command
+from tests.support.flow import document, step
 from tests.support.modes import NEVER_STOPS, events_of, files_below, gaps_in, session_of, status_of
 from tests.support.verify import unsound
 
@@ -20,6 +22,8 @@ from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import SessionId
 from interlock.record.events import parse_event
 from interlock.record.manifest import attest_history
+from interlock.service.run.summaries import Summaries
+from interlock.service.trust.inbox import inbox_of
 from interlock.service.trust.run_check import CheckReport
 from interlock.store.opening import open_check_files
 from interlock.testing.harness import Harness, ToolResult
@@ -247,6 +251,22 @@ def test_what_a_step_took_before_the_export_stays_taken(tmp_path: Path) -> None:
     looked = there.call("continue_workflow", restored.ways_on[0].next_call.arguments)
     assert looked["pending"]["stepId"] == "b"
     assert unsound(there.store) == []
+
+
+@pytest.mark.inv("WORLD-11")
+def test_a_question_says_of_a_result_that_came_with_a_bundle_that_it_is_imported(tmp_path: Path) -> None:
+    (tmp_path / "here").mkdir()
+    (tmp_path / "there").mkdir()
+    workflow = document(step("a"), CHECK, {**ASK, "show": ["check.tests"]}, step("b"), inputs=[GREEN])
+    here, there = checking(tmp_path / "here", workflow), checking(tmp_path / "there", workflow)
+    (tmp_path / "here" / "project" / "passes").touch()
+    first, _ = at_the_check(here)
+    run_now(here, first)
+    imported(there, exported(here, here.session_of(first)).data)
+    for harness, heading in ((here, "(passed, exit code 0):"), (there, "(passed, exit code 0, imported):")):
+        plans = harness.ports.read.plans
+        [item] = inbox_of(harness.store, plans, Summaries().listing(harness.store, plans), ())
+        assert f"check.tests {heading}" in item.text
 
 
 @pytest.mark.inv("WORLD-11", "PROOF-7")

@@ -21,6 +21,7 @@ from interlock.service.run.attempts import brought_by
 from interlock.service.run.context import RunContext
 from interlock.store.ports.reader import SessionReader
 from interlock.views.node_position import chain_head
+from interlock.views.outside import Received
 from interlock.views.session import Node
 
 BY_ELICITATION = Arrival(via="elicitation", assurance="observed")
@@ -103,8 +104,9 @@ def _shown(reader: SessionReader, run_context: RunContext, node: Node, path: str
     if part == "check":
         before = made.parent
         found = run_context.session.outside.received(made.run, "wr.check")
-        results = [one.data.fields for one in found if before is not None and one.node == before]
-        return _shown_result(path, results[-1]) if results else (path, "(no result)")
+        results = [one for one in found if before is not None and one.node == before]
+        is_imported = bool(results) and results[-1].index < run_context.session.imported
+        return _shown_result(path, results[-1], is_imported=is_imported) if results else (path, "(no result)")
     sent = brought_by(reader, made)
     if part == "notes":
         return path, sent.notes or "(no notes)"
@@ -112,10 +114,12 @@ def _shown(reader: SessionReader, run_context: RunContext, node: Node, path: str
     return path, artifacts or "(no artifact)"
 
 
-def _shown_result(path: str, fields: "dict[str, str | int | float | bool]") -> tuple[str, str]:
-    """Return the result of a check: whether it passed is in the heading, which no output can imitate."""
-    word = "passed" if fields.get("passed") else "did not pass"
-    return f"{path} ({word}, exit code {fields.get('exit')})", f"{fields.get('command')}\n{fields.get('output')}"
+def _shown_result(path: str, result: Received, *, is_imported: bool) -> tuple[str, str]:
+    """Return the result of a check: whether it passed is in the heading, which no output can imitate (WORLD-11)."""
+    fields = result.data.fields
+    word, imported = "passed" if fields.get("passed") else "did not pass", ", imported" if is_imported else ""
+    heading = f"{path} ({word}, exit code {fields.get('exit')}{imported})"
+    return heading, f"{fields.get('command')}\n{fields.get('output')}"
 
 
 def _report_of(run_context: RunContext, node: Node, step_id: str) -> Node | None:
