@@ -91,8 +91,9 @@ def test_an_answer_to_what_was_shown_is_refused_once_the_agent_has_redone_the_st
 @pytest.mark.inv("APPR-2")
 def test_a_question_is_decided_once_and_the_second_answer_names_the_first() -> None:
     harness = Harness.in_memory(asking())
-    first, _ = at_the_question(harness)
+    first, waiting = at_the_question(harness)
     given(harness, first)
+    assert "waiting" not in harness.rehydrate(waiting).structure
     refusal = given(harness, first, is_approved=False)
     assert isinstance(refusal, Refusal)
     assert "'approve', observed, by command line" in refusal.message

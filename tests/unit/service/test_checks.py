@@ -58,6 +58,19 @@ def test_a_check_that_passes_lets_the_run_continue_by_itself(tmp_path: Path) -> 
     assert unsound(harness.store) == []
 
 
+@pytest.mark.inv("CHECK-4", "ADV-5")
+def test_no_answer_says_of_a_check_that_passed_that_it_did_not(tmp_path: Path) -> None:
+    harness = checking(tmp_path, NEEDED)
+    (tmp_path / "project" / "passes").touch()
+    first, waiting = at_the_check(harness)
+    run_now(harness, first)
+    assert harness.advance(first).text == waiting.text
+    assert "waiting" not in harness.rehydrate(waiting).structure
+    other = harness.advance(first, "Other notes than those that are recorded.")
+    assert "REPLAY_PAYLOAD_IGNORED" in other.warnings
+    assert "waiting" not in other.structure
+
+
 @pytest.mark.inv("CHECK-4")
 def test_a_check_that_fails_holds_the_run_until_a_later_run_of_it_passes(tmp_path: Path) -> None:
     harness = checking(tmp_path, NEEDED)

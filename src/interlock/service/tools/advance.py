@@ -385,6 +385,8 @@ def _render_outcome(ports: Ports, call: _Call, session: Session, recorded: fold_
     is_same = _is_same_request(recorded, request)
     # A caller that repeats the same content gets the same answer as before.
     later_tip = None if is_same else _find_later_tip(run_context, child)
+    if step is not None and later_tip is not None:
+        step = replace(step, waiting=None)
     with ports.read.trace.span("render"):
         return render_answer(
             AnswerModel(

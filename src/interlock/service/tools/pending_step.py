@@ -32,7 +32,7 @@ from interlock.service.run.attempts import brought_by, unknown_signer
 from interlock.service.run.context import RunContext
 from interlock.service.run.proofs import proof_lines
 from interlock.store.ports.reader import SessionReader
-from interlock.views.node_position import chain_head
+from interlock.views.node_position import chain_head, node_position
 from interlock.views.session import Node
 
 
@@ -136,30 +136,33 @@ def _takes_claim(step: PlanNode, seen: Context, asking: ApprovalContext) -> bool
 
 
 def _waiting(run_context: RunContext, node: Node, task: Task) -> WaitingOut | None:
-    """Return what a step waits for: always the same words, so that repeated answers are equal."""
+    """Return what a step waits for: always the same words, so that repeated answers are equal.
+
+    An answer that is repeated after the step was done says nothing of what came in between (ADV-5).
+    """
     awaits = task.awaits
     if awaits is None:
         return None
     since = chain_head(run_context.session, node).at
+    is_done = node_position(run_context.session, node.node).passed_to is not None
     if awaits.check is not None:
-        how = _check_words(run_context, node, awaits.check)
+        how = _check_words(run_context, node, awaits.check, is_done=is_done)
         return WaitingOut(for_="check", event=awaits.check, since=since, how=how)
-    label = run_context.session.label(run_context.run.run)
     if awaits.approval is not None:
-        how = _approval_words(run_context, node, awaits, label)
+        how = _approval_words(run_context, node, awaits, is_done=is_done)
         return WaitingOut(for_="approval", event=awaits.approval.question, since=since, how=how)
     fields = {name: f"<{kind}>" for name, kind in sorted(awaits.fields.items())}
     sent = {"kind": EVENT_KIND, "event": awaits.event, "id": "<unique id>", "fields": fields}
-    by = how_to_send(awaits, label, node.run)
+    by = how_to_send(awaits, run_context.session.label(node.run), node.run)
     how = f"The run waits for the event `{awaits.event}`: {by}. Until it arrives, the step asks for no work."
-    weaker = weaker_level(run_context, node)
+    weaker = None if is_done else weaker_level(run_context, node)
     if weaker is not None:
         how += f" It was sent as `{weaker}`, and the step takes it only as `{awaits.assurance}` or better."
     if awaits.assurance == "claimed":
         how += f" If you know that it happened, add the artifact {json.dumps(sent)} to the call."
     if awaits.timeout_s is not None:
         how += f" It waits at most {awaits.timeout_s} seconds."
-    signer = unknown_signer(run_context, node)
+    signer = None if is_done else unknown_signer(run_context, node)
     if signer is not None:
         how += (
             f" An event that {json.dumps(signer.source)} signed is recorded, but its key {signer.public_key} is not"
@@ -168,14 +171,14 @@ def _waiting(run_context: RunContext, node: Node, task: Task) -> WaitingOut | No
     return WaitingOut(for_="event", event=awaits.event, since=since, how=how)
 
 
-def _approval_words(run_context: RunContext, node: Node, awaits: AwaitEvent, label: str) -> str:
+def _approval_words(run_context: RunContext, node: Node, awaits: AwaitEvent, *, is_done: bool) -> str:
     """Say who decides, how, and what was answered so far."""
     assert awaits.approval is not None, "the step has a question"
-    session = run_context.session
+    session, label = run_context.session, run_context.session.label(node.run)
     head = chain_head(session, node).node
     answers = [one for one in session.outside.received(node.run, APPROVAL) if one.node == head]
     said = ""
-    if answers:
+    if answers and not is_done:
         last = answers[-1].data.fields
         level = session.describe_level(answers[-1].index, answers[-1].data.assurance)
         note = f" The note: {one_line(str(last['note']), WORDS_BYTES_MAX)}" if last["note"] else ""
@@ -191,11 +194,11 @@ def _approval_words(run_context: RunContext, node: Node, awaits: AwaitEvent, lab
     return how
 
 
-def _check_words(run_context: RunContext, node: Node, name: str) -> str:
+def _check_words(run_context: RunContext, node: Node, name: str, *, is_done: bool) -> str:
     """Say what became of a check that did not pass, and that it runs."""
     head = chain_head(run_context.session, node).node
     results = results_at(run_context.session, node.run, head)
-    if not results:
+    if not results or is_done:
         return f"Interlock runs the check `{name}`. The step asks for no work; the call returns the result."
     last = results[-1].data.fields
     found = f"Run {last['run']} of the check `{name}` did not pass ({last['ended']}, exit code {last['exit']})."

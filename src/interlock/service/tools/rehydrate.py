@@ -115,6 +115,7 @@ def _add_redirect(view: _View, answer_model: AnswerModel) -> AnswerModel:
     assert answer_model.step is not None, "a step that is done was a step"
     return replace(
         answer_model,
+        step=replace(answer_model.step, waiting=None),
         redirect=view.mint.state(tip.node),
         # A step that waits has nothing to redo: its predecessor can be forked (WORLD-4).
         fork=None
