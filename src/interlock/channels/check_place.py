@@ -6,12 +6,15 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-from interlock.channels.check import CheckConfig, CheckFault, PlacedCheck
+from interlock.channels.check import SEARCH_PATH, CheckConfig, CheckFault, PlacedCheck
 from interlock.kernel.budgets.workflow import PROTECTED_BYTES_MAX, PROTECTED_FILES_MAX
 from interlock.kernel.canonical import Json, digest_of
 from interlock.kernel.ids import Digest
 from interlock.record.world import PinnedCheck
 from interlock.store.regular_file import read_regular
+
+_FIRST_LINE_BYTES = 256
+"""How much of a script the system reads to find its interpreter."""
 
 
 def place_check(config: CheckConfig, workspace: Path | None) -> PlacedCheck | CheckFault:
@@ -56,7 +59,48 @@ def place_fault(placed: PlacedCheck, data_dir: Path) -> CheckFault | None:
             " so who works there could change the records",
             fix="Move the data directory out of the workspace; name it with `--data-dir` or INTERLOCK_DATA_DIR.",
         )
-    return None
+    return _program_fault(placed)
+
+
+def _program_fault(placed: PlacedCheck) -> CheckFault | None:
+    """Return why the program that a check starts cannot be started; None if it is there.
+
+    A program that starts in a sandbox may see other files, so only the first one of the command line is looked for.
+    """
+    program, name = placed.config.argv[0], placed.config.name
+    # A name without a slash is looked up in the constant environment of a check, any other one from its directory on.
+    places = [str(placed.directory)] if "/" in program else SEARCH_PATH.split(":")
+    paths = [os.path.join(place, program) for place in places]  # noqa: PTH118 — as the system joins them
+    path = next(filter(_is_program, paths), None)
+    if path is not None:
+        interpreter = _interpreter(path)
+        if interpreter is None or _is_program(interpreter):
+            return None
+        found = f"its interpreter {interpreter!r} is no program that can be started"
+    elif "/" in program:
+        found = f"{paths[0]!r} is no program that can be started"
+    else:
+        found = f"it is in none of the directories that a check searches ({', '.join(places)})"
+    return CheckFault(
+        why=f"the program {program!r} of the check `{name}` is not found: {found}",
+        fix=f"Only the user can change this: install the program, or begin the command of `[checks.{name}]` with the"
+        " full path of one that exists.",
+    )
+
+
+def _is_program(path: str) -> bool:
+    return os.path.isfile(path) and os.access(path, os.X_OK)  # noqa: PTH113 — no path object for each place
+
+
+def _interpreter(path: str) -> str | None:
+    """Return the program that starts a script; None if the file names none, or cannot be read."""
+    try:
+        with Path(path).open("rb") as file:
+            first, _, _ = file.read(_FIRST_LINE_BYTES).partition(b"\n")
+    except OSError:
+        return None
+    words = first.removeprefix(b"#!").split()
+    return os.fsdecode(words[0]) if first.startswith(b"#!") and words else None
 
 
 def definition_digest(placed: PlacedCheck) -> Digest:

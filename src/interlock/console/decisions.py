@@ -59,7 +59,7 @@ class Decisions:
             StoreFailureError: See `service.failures`.
         """
         read = self.ports.read
-        waiting = inbox_of(read.reader, read.plans, found, self.settings.config.channels)
+        waiting = inbox_of(read.reader, read.plans, found, self.settings.config.channels, self.ports.checks)
         return [*checks_to_allow(self.settings), *waiting]
 
     def question(self, session_id: SessionId, node_id: NodeId) -> AskedQuestion | None:

@@ -68,7 +68,7 @@ def test_a_person_approves_by_command_and_the_run_continues() -> None:
 def mark_in(harness: Harness) -> str:
     """Return the mark that the inbox prints with the commands for the only question."""
     plans = harness.ports.read.plans
-    [item] = inbox_of(harness.store, plans, Summaries().listing(harness.store, plans), ())
+    [item] = inbox_of(harness.store, plans, Summaries().listing(harness.store, plans), (), harness.ports.checks)
     shown = re.findall(r"--shown (\w+)", item.command)
     assert len(set(shown)) == 1
     return shown[0]
@@ -249,7 +249,7 @@ def test_the_inbox_has_each_question_with_what_is_shown_and_the_command() -> Non
 
     def inbox() -> list[InboxItem]:
         found = Summaries().listing(harness.store, harness.ports.read.plans)
-        return inbox_of(harness.store, harness.ports.read.plans, found, ())
+        return inbox_of(harness.store, harness.ports.read.plans, found, (), harness.ports.checks)
 
     items = inbox()
     label = waiting["run"]["label"]
@@ -291,7 +291,7 @@ def test_a_damaged_session_hides_nothing_of_the_inbox_and_is_named_in_it(tmp_pat
     session = harness.session_of(first)
     damage(tmp_path, session)
     later = Harness.on_disk(tmp_path, asking())
-    items = {one.session: one for one in inbox_of(later.store, later.ports.read.plans, found, ())}
+    items = {one.session: one for one in inbox_of(later.store, later.ports.read.plans, found, (), later.ports.checks)}
     assert sorted(one.kind for one in items.values()) == ["approval", "unreadable"]
     assert "corrupt" in items[session].text
     assert items[session].command == f"interlock session verify {session}"

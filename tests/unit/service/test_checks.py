@@ -37,6 +37,11 @@ def at_the_check(harness: Harness, **start: object) -> tuple[ToolResult, ToolRes
     return first, harness.advance(first)
 
 
+def script(path: Path, interpreter: str) -> None:
+    path.write_text(f"#!{interpreter}\n")
+    path.chmod(0o700)
+
+
 def results(harness: Harness, start: ToolResult) -> list[dict[str, Any]]:
     return [cast("Any", one).data.fields for one in events_of(harness, start, "event_received")]
 
@@ -181,6 +186,45 @@ def test_a_workflow_whose_check_cannot_run_does_not_start(tmp_path: Path) -> Non
 
 
 @pytest.mark.inv("CHECK-5")
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("no-such-program", "is in none of the directories that a check searches (/usr/local/bin"),
+        ("/no/such/program", "'/no/such/program' is no program that can be started"),
+        ("./stale", "its interpreter '/no/such/python' is no program that can be started"),
+    ],
+)
+def test_a_run_does_not_start_if_the_program_of_its_check_is_not_found(
+    tmp_path: Path, command: str, words: str
+) -> None:
+    harness = checking(tmp_path, NEEDED, check=shell(tmp_path / "project", command=(command,)))
+    script(tmp_path / "project" / "stale", "/no/such/python")
+    refused = harness.start("test.flow", goal="Ship")
+    assert refused.code is ErrorCode.EFFECT_UNCOVERED
+    assert words in refused["message"]
+    assert "[checks.tests]" in refused["suggestion"]
+
+
+@pytest.mark.inv("CHECK-5", "INBOX-1")
+def test_a_program_that_is_gone_during_the_run_is_named_by_the_waiting_answer_and_in_the_inbox(tmp_path: Path) -> None:
+    harness = checking(tmp_path, NEEDED, check=shell(tmp_path / "project", command=("./verify",)))
+    program = tmp_path / "project" / "verify"
+    script(program, "/bin/sh")
+    first, waiting = at_the_check(harness)
+    program.unlink()
+    refused = harness.advance(waiting, None)
+    assert refused.code is ErrorCode.EFFECT_UNCOVERED
+    assert "which was not started: the program './verify' of the check `tests` is not found" in refused["message"]
+    plans = harness.ports.read.plans
+    [item] = inbox_of(harness.store, plans, Summaries().listing(harness.store, plans), (), harness.ports.checks)
+    assert "the check `tests` does not run: the program './verify'" in item.title
+    script(program, "/bin/sh")
+    assert inbox_of(harness.store, plans, Summaries().listing(harness.store, plans), (), harness.ports.checks) == []
+    run_now(harness, first)
+    assert harness.advance(waiting, None)["pending"]["stepId"] == "b"
+
+
+@pytest.mark.inv("CHECK-5")
 def test_the_checks_of_a_project_run_only_as_a_person_allowed_them(tmp_path: Path) -> None:
     harness = checking(tmp_path, NEEDED)
     project = tmp_path / "project"
@@ -278,7 +322,7 @@ def test_a_question_says_of_a_result_that_came_with_a_bundle_that_it_is_imported
     imported(there, exported(here, here.session_of(first)).data)
     for harness, heading in ((here, "(passed, exit code 0):"), (there, "(passed, exit code 0, imported):")):
         plans = harness.ports.read.plans
-        [item] = inbox_of(harness.store, plans, Summaries().listing(harness.store, plans), ())
+        [item] = inbox_of(harness.store, plans, Summaries().listing(harness.store, plans), (), harness.ports.checks)
         assert f"check.tests {heading}" in item.text
 
 

@@ -7,6 +7,7 @@ from interlock.cli.outside.writing import command_settings
 from interlock.cli.screen import counted, printable_line, say, say_json
 from interlock.cli.session.chosen import listing, say_unreadable
 from interlock.cli.store import answered_by_store, open_chosen_reader
+from interlock.config.checks import LocalChecks
 from interlock.config.project_checks import checks_to_allow
 from interlock.kernel.text import flat
 from interlock.service.run.plans import Plans
@@ -26,15 +27,17 @@ def run(options: argparse.Namespace) -> int:
         StopError: The configuration has faults, or the store failed.
     """
     settings, store = command_settings(options), open_chosen_reader(options)
+    checks = LocalChecks(data_dir=settings.data_dir, configured=settings.config.checks)
     with answered_by_store():
         plans = Plans(store)
         found = listing(store, plans)
         say_unreadable(found.unreadable)
-        items = [*checks_to_allow(settings), *inbox_of(store, plans, found, settings.config.channels)]
+        items = [*checks_to_allow(settings), *inbox_of(store, plans, found, settings.config.channels, checks)]
     if options.as_json:
         say_json({"items": [one.to_json() for one in items]})
         return 0
     for one in items:
-        say(f"{flat(one.title)}\n{one.marked_text()}\n  {printable_line(one.command)}\n")
+        text = f"{one.marked_text()}\n" if one.text else ""
+        say(f"{flat(one.title)}\n{text}  {printable_line(one.command)}\n")
     say(f"{counted(len(items), 'thing')} waiting for a person." if items else "Nothing waits for a person.")
     return 0

@@ -5,6 +5,8 @@ import platform
 from collections.abc import Iterator
 from pathlib import Path
 
+from interlock.channels.check import PlacedCheck
+from interlock.channels.check_place import place_fault
 from interlock.cli.screen import in_units
 from interlock.cli.upkeep.finding import Finding, attention, fine, note
 from interlock.cli.upkeep.keys import UNFINISHED, age_words, is_private_ring, loose_words
@@ -83,7 +85,7 @@ def _check_file_system(check: str, path: Path) -> Iterator[Finding]:
 
 
 def check_configuration(data_dir: Path) -> Iterator[Finding]:
-    """Check config.toml."""
+    """Check config.toml, and whether each check that it defines can run."""
     found = read_config(data_dir / CONFIG_FILE)
     if isinstance(found, FaultyConfig):
         yield attention("configuration", "\n".join(found.lines()), "Correct the file: a server does not start with it.")
@@ -91,6 +93,10 @@ def check_configuration(data_dir: Path) -> Iterator[Finding]:
         yield fine("configuration", f"{CONFIG_FILE} sets {', '.join(sorted(found.said))}.")
     else:
         yield fine("configuration", "Every key has its default.")
+    if not isinstance(found, FaultyConfig):
+        placed = (PlacedCheck(config=one, directory=Path(where)) for one in found.checks for where in one.workspaces)
+        faults = filter(None, (place_fault(one, data_dir) for one in placed))
+        yield from (attention("checks", f"A run cannot start: {one.why}.", one.fix) for one in dict.fromkeys(faults))
 
 
 def check_key_ring(ring: KeyRingMaintenance) -> Iterator[Finding]:

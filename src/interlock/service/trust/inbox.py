@@ -1,9 +1,10 @@
-"""What waits for a person, in all sessions: questions, checks that failed, intents that did not arrive (INBOX-1)."""
+"""What waits for a person, in all sessions: questions, checks without a passed result, intents that did not arrive."""
 
 from collections.abc import Iterator
 from typing import Literal
 
 from interlock.channels.channel import ChannelConfig
+from interlock.channels.check import CheckFault
 from interlock.engine.gates import asks_of
 from interlock.engine.template import with_loop_variables
 from interlock.kernel.budgets import CELL_BYTES_MAX
@@ -15,6 +16,7 @@ from interlock.record.errors import UnknownVersionError
 from interlock.service.outside.approvals import open_approval
 from interlock.service.outside.checks import results_at, waiting_check
 from interlock.service.outside.intents import OPEN_STATES, shown_intents
+from interlock.service.ports import Checks
 from interlock.service.run.context import RunContext, load_run_context
 from interlock.service.run.plans import Plans
 from interlock.service.run.summaries import Listing, Unreadable, unreadable_by
@@ -59,9 +61,9 @@ class InboxItem:
 
 
 def inbox_of(
-    reader: SessionReader, plans: Plans, found: Listing, channels: tuple[ChannelConfig, ...]
+    reader: SessionReader, plans: Plans, found: Listing, channels: tuple[ChannelConfig, ...], checks: Checks
 ) -> list[InboxItem]:
-    """Return what waits for a person, oldest first. Sessions in which nothing can wait are not read.
+    """Return what waits for a person, oldest first (INBOX-1). Sessions in which nothing can wait are not read.
 
     A damaged session hides nothing of the others: it is an item of its own, because what waits in it is not known.
 
@@ -72,17 +74,19 @@ def inbox_of(
     for summary in found.sessions:
         if any(one.status in ("in_progress", "blocked") or one.intents for one in summary.runs):
             try:
-                items += _all_of_session(reader, plans, summary.session, channels)
+                items += _all_of_session(reader, plans, summary.session, channels, checks)
             except (SessionUnhealthyError, UnknownVersionError, ContentDamagedError) as error:
                 items.append(_unreadable(unreadable_by(summary.session, error)))
     return sorted(items, key=lambda one: one.since or "")
 
 
 def _all_of_session(
-    reader: SessionReader, plans: Plans, session_id: SessionId, channels: tuple[ChannelConfig, ...]
+    reader: SessionReader, plans: Plans, session_id: SessionId, channels: tuple[ChannelConfig, ...], checks: Checks
 ) -> list[InboxItem]:
     session = reader.load(session_id)
-    return [*_of_session(reader, plans, session), *_intents(session, channels)] if session is not None else []
+    if session is None:
+        return []
+    return [*_of_session(reader, plans, session, checks), *_intents(session, channels)]
 
 
 def _unreadable(found: Unreadable) -> InboxItem:
@@ -95,13 +99,13 @@ def _unreadable(found: Unreadable) -> InboxItem:
     )
 
 
-def _of_session(reader: SessionReader, plans: Plans, session: Session) -> Iterator[InboxItem]:
+def _of_session(reader: SessionReader, plans: Plans, session: Session, checks: Checks) -> Iterator[InboxItem]:
     for run in sorted(session.runs.values(), key=lambda one: one.index):
         if run.ended is not None or run.tip is None:
             continue
         run_context, tip = load_run_context(session, run, plans), session.nodes[run.tip]
         yield from _approvals(reader, run_context, tip)
-        yield from _failed_checks(run_context, tip)
+        yield from _failed_checks(run_context, tip, checks)
         yield from _questions(run_context, tip)
 
 
@@ -125,20 +129,28 @@ def _approvals(reader: SessionReader, run_context: RunContext, tip: Node) -> Ite
     )
 
 
-def _failed_checks(run_context: RunContext, tip: Node) -> Iterator[InboxItem]:
+def _failed_checks(run_context: RunContext, tip: Node, checks: Checks) -> Iterator[InboxItem]:
+    """Yield the check that a run waits for if it must not run now, or did not pass."""
     waiting = waiting_check(run_context, tip)
-    results = results_at(run_context.session, waiting.run, waiting.node) if waiting is not None else []
-    if waiting is None or not results:
+    if waiting is None:
         return
-    last, view = results[-1], run_context.view(tip)
-    imported = " (imported result)" if last.index < run_context.session.imported else ""
+    results, found = results_at(run_context.session, waiting.run, waiting.node), checks.find(waiting)
+    last, state, text = results[-1] if results else None, "", ""
+    if last is not None:
+        state = "did not pass" + (" (imported result)" if last.index < run_context.session.imported else "")
+        text = f"{last.data.fields['command']}\n{last.data.fields['output']}"
+    if isinstance(found, CheckFault):
+        state = f"does not run: {found.why}. {found.fix}"
+    if not state:
+        return
+    view = run_context.view(tip)
     yield InboxItem(
         kind="check_failed",
-        title=f"Run `{view.label}` ({view.workflow_id}): the check `{waiting.name}` did not pass{imported}",
-        text=f"{last.data.fields['command']}\n{last.data.fields['output']}",
+        title=f"Run `{view.label}` ({view.workflow_id}): the check `{waiting.name}` {state}",
+        text=text,
         command=f"interlock checks run {view.label}",
         label=view.label,
-        since=last.at,
+        since=last.at if last is not None else chain_head(run_context.session, tip).at,
         session=run_context.session.session,
         about=waiting.node,
     )

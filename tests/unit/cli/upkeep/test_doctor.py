@@ -158,6 +158,20 @@ def answer_with(monkeypatch: pytest.MonkeyPatch, **answers: object) -> None:
         monkeypatch.setattr(checks, name, look)
 
 
+@pytest.mark.inv("CHECK-5", "DOC-1")
+def test_a_check_whose_program_is_not_found_needs_attention(site: Site, tmp_path: Path) -> None:
+    site.session()
+    space = tmp_path / "space"
+    space.mkdir()
+    for command, count in (("true", 0), ("no-such-program", 1)):
+        lines = f'command = ["{command}"]\nworkspaces = ["{space.resolve()}"]\n'
+        (site.data_dir / "config.toml").write_text(f"[checks.tests]\n{lines}")
+        found = [one for one in findings(site.told("doctor", code=count), "attention") if one["check"] == "checks"]
+        assert len(found) == count
+    assert "the program 'no-such-program' of the check `tests` is not found" in found[0]["message"]
+    assert "[checks.tests]" in found[0]["fix"]
+
+
 def test_a_full_disk_is_told_before_runs_stop(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     site.session()
     answer_with(monkeypatch, free_bytes=5_000_000)
