@@ -76,7 +76,7 @@ from interlock.plan.records import PlanNode
 from interlock.plan.walk import ExecutionState
 from interlock.record.append_plan import AppendPlan, EventDraft, PlannedEdge
 from interlock.record.base import Record
-from interlock.record.context import merge_context
+from interlock.record.context import Context, merge_context
 from interlock.record.outcome import AdvancedTo, Blocked, BlockerReport
 from interlock.record.payloads import StepRef, TraceEntry
 from interlock.record.snapshot import Complete, Running, build_snapshot
@@ -187,7 +187,7 @@ def _outcome(attempt: Attempt, state: Running, held: HeldContext) -> "_Transitio
         trace=(*judgement.trace, *_fork_trace(attempt, node), *_own_reasons(node, step, gate, proved), *walk.trace),
         step=step,
         observed=observed.records,
-        findings=(*violations.findings, *kept, *_expired(attempt, node), *_overruled(attempt, node, walk, gate)),
+        findings=(*violations.findings, *kept, *_expired(attempt, node, seen), *_overruled(attempt, node, walk, gate)),
         claims=gate.claims if isinstance(gate, Approved) else (),
         gate=Gate(step_id=node.node_id, opened_by=gate.by) if isinstance(gate, Approved) else None,
         answered=gate.record if isinstance(gate, Approved) else None,
@@ -266,7 +266,7 @@ def _outside_values(attempt: Attempt, node: PlanNode) -> dict[str, Json]:
     return {**values, EVENT: attempt.event.values()} if attempt.event is not None else values
 
 
-def _expired(attempt: Attempt, node: PlanNode) -> tuple[Violation, ...]:
+def _expired(attempt: Attempt, node: PlanNode, seen: Context) -> tuple[Violation, ...]:
     """Return the violation of an event that is not as the step needs it, or that did not come in time.
 
     A late event is none if the step itself says what follows then.
@@ -275,7 +275,7 @@ def _expired(attempt: Attempt, node: PlanNode) -> tuple[Violation, ...]:
     if node.task.awaits is None or attempt.event is None:
         return ()
     if not attempt.event.is_met:
-        return (_unmet(node.node_id, node.task.awaits, attempt.event.fields),)
+        return (_unmet(node.node_id, node.task.awaits, attempt.event.fields, seen),)
     if not attempt.event.is_expired:
         return ()
     if any(path == f"{EVENT}.expired" for action in node.task.sets for path in iter_reads(action.payload)):
@@ -283,10 +283,10 @@ def _expired(attempt: Attempt, node: PlanNode) -> tuple[Violation, ...]:
     return (reasons.expired(node.node_id, node.task.awaits.event),)
 
 
-def _unmet(step_id: str, awaits: AwaitEvent, fields: Mapping[str, Json]) -> Violation:
+def _unmet(step_id: str, awaits: AwaitEvent, fields: Mapping[str, Json], seen: Context) -> Violation:
     """Return the violation of an event that is not as its step needs it."""
     if awaits.approval is not None:
-        return reasons.not_approved(step_id, awaits.approval.question, fields)
+        return reasons.not_approved(step_id, rendered_line(awaits.approval.question, seen), fields)
     return reasons.check_failed(step_id, str(awaits.check), fields)
 
 

@@ -195,6 +195,19 @@ def test_a_person_who_closes_the_question_decides_nothing() -> None:
     assert answers(harness, first) == []
 
 
+@pytest.mark.inv("PLAN-6")
+def test_each_answer_fills_the_placeholders_of_a_question() -> None:
+    harness = Harness.in_memory(asking(question="Drop the database of {{goal}}?"))
+    question = "Drop the database of Ship?"
+    _, waiting = at_the_question(harness)
+    assert waiting["waiting"]["event"] == question
+    assert f"A person decides (`approve`, `reject`): {question}" in waiting["waiting"]["how"]
+    first, unattended = at_the_question(harness, preferences=NEVER_STOPS)
+    harness.advance(harness.advance(unattended, None), "Finished the rest of the work.")
+    [gap] = gaps_in(harness, first)
+    assert f"The question {question!r} was not approved" in gap.summary
+
+
 @pytest.mark.inv("APPR-3")
 @pytest.mark.parametrize("reads", [False, True])
 def test_a_run_that_never_stops_takes_the_rejection_and_keeps_a_critical_gap(*, reads: bool) -> None:

@@ -7,7 +7,7 @@ from interlock.define.parts import ApprovalAsk
 from interlock.engine.gates import ApprovalContext, Question, QuestionItem
 from interlock.engine.judge.confirmation import claim_in
 from interlock.engine.request import Request
-from interlock.engine.template import rendered_line
+from interlock.engine.template import rendered_line, with_loop_variables
 from interlock.kernel.budgets import APPROVAL_MARK_CHARS, APPROVAL_NOTE_BYTES_MAX, NAMED_MAX
 from interlock.kernel.canonical import Json, digest_of
 from interlock.kernel.frozen import frozen
@@ -76,6 +76,7 @@ def open_approval(reader: SessionReader, run_context: RunContext, node: Node) ->
         return None
     head = chain_head(run_context.session, node)
     since, context = waiting_since(run_context, node), run_context.session.context(node.node)
+    seen = with_loop_variables(run_context.workflow.graphs, context, run_context.frames(node))
     expires = (
         since + timedelta(seconds=awaits.timeout_s) if since is not None and awaits.timeout_s is not None else None
     )
@@ -83,7 +84,7 @@ def open_approval(reader: SessionReader, run_context: RunContext, node: Node) ->
         ask=awaits.approval,
         node=head,
         title=run_context.title(node),
-        question=rendered_line(awaits.approval.question, context),
+        question=rendered_line(awaits.approval.question, seen),
         shown=tuple(_shown(reader, run_context, head, path) for path in awaits.approval.show),
         assurance=awaits.assurance,
         expires_ms=int(expires.timestamp() * 1000) if expires is not None else None,

@@ -103,7 +103,7 @@ def render_step_at(
         artifacts=artifact_outlines(run_context.workflow, step),
         context=_key_blanks(run_context.workflow, step.task.produces),
         parallel_with=parallel,
-        waiting=_waiting(run_context, node, step.task),
+        waiting=_waiting(run_context, node, step.task, seen),
         claim=CLAIM if _takes_claim(step, seen, asking) and not never_stops else None,
     )
 
@@ -135,7 +135,7 @@ def _takes_claim(step: PlanNode, seen: Context, asking: ApprovalContext) -> bool
     return asking.needs_claim and bool(asks_of(step, seen))
 
 
-def _waiting(run_context: RunContext, node: Node, task: Task) -> WaitingOut | None:
+def _waiting(run_context: RunContext, node: Node, task: Task, seen: Context) -> WaitingOut | None:
     """Return what a step waits for: always the same words, so that repeated answers are equal.
 
     An answer that is repeated after the step was done says nothing of what came in between (ADV-5).
@@ -149,8 +149,10 @@ def _waiting(run_context: RunContext, node: Node, task: Task) -> WaitingOut | No
         how = _check_words(run_context, node, awaits.check, is_done=is_done)
         return WaitingOut(for_="check", event=awaits.check, since=since, how=how)
     if awaits.approval is not None:
-        how = _approval_words(run_context, node, awaits, is_done=is_done)
-        return WaitingOut(for_="approval", event=awaits.approval.question, since=since, how=how)
+        question = rendered_line(awaits.approval.question, seen)
+        said = "" if is_done else _last_answer(run_context, node)
+        how = _approval_words(awaits, question, said, run_context.session.label(node.run))
+        return WaitingOut(for_="approval", event=question, since=since, how=how)
     fields = {name: f"<{kind}>" for name, kind in sorted(awaits.fields.items())}
     sent = {"kind": EVENT_KIND, "event": awaits.event, "id": "<unique id>", "fields": fields}
     by = how_to_send(awaits, run_context.session.label(node.run), node.run)
@@ -171,22 +173,26 @@ def _waiting(run_context: RunContext, node: Node, task: Task) -> WaitingOut | No
     return WaitingOut(for_="event", event=awaits.event, since=since, how=how)
 
 
-def _approval_words(run_context: RunContext, node: Node, awaits: AwaitEvent, *, is_done: bool) -> str:
-    """Say who decides, how, and what was answered so far."""
-    assert awaits.approval is not None, "the step has a question"
-    session, label = run_context.session, run_context.session.label(node.run)
+def _last_answer(run_context: RunContext, node: Node) -> str:
+    """Say what was answered so far to the question of a step; nothing if nobody has answered."""
+    session = run_context.session
     head = chain_head(session, node).node
     answers = [one for one in session.outside.received(node.run, APPROVAL) if one.node == head]
-    said = ""
-    if answers and not is_done:
-        last = answers[-1].data.fields
-        level = session.describe_level(answers[-1].index, answers[-1].data.assurance)
-        note = f" The note: {one_line(str(last['note']), WORDS_BYTES_MAX)}" if last["note"] else ""
-        said = f" So far the answer is {last['choice']!r} ({level}).{note}"
+    if not answers:
+        return ""
+    last = answers[-1].data.fields
+    level = session.describe_level(answers[-1].index, answers[-1].data.assurance)
+    note = f" The note: {one_line(str(last['note']), WORDS_BYTES_MAX)}" if last["note"] else ""
+    return f" So far the answer is {last['choice']!r} ({level}).{note}"
+
+
+def _approval_words(awaits: AwaitEvent, question: str, said: str, label: str) -> str:
+    """Say who decides, how, and what was `said` so far."""
+    assert awaits.approval is not None, "the step has a question"
     choices = ", ".join(f"`{one}`" for one in awaits.approval.choices)
     sign = " --sign KEYFILE" if awaits.assurance == "signed" else ""
     how = (
-        f"A person decides ({choices}): {awaits.approval.question}{said} Stop here. Tell the user to run"
+        f"A person decides ({choices}): {question}{said} Stop here. Tell the user to run"
         f" `interlock approve {label}{sign}` or `interlock reject {label}{sign}` in a terminal of their own."
     )
     if awaits.assurance == "claimed":
