@@ -16,9 +16,8 @@ from interlock.engine.judge.evidence import artifact_outlines
 from interlock.engine.outside import EVENT_KIND
 from interlock.engine.template import rendered_line, with_loop_variables
 from interlock.kernel.blanks import Blank
-from interlock.kernel.budgets import WORDS_BYTES_MAX
 from interlock.kernel.frozen import replace
-from interlock.kernel.text import one_line, quoted
+from interlock.kernel.text import quoted
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.graph import Graphs
 from interlock.plan.records import PlanNode, Task
@@ -182,8 +181,8 @@ def _last_answer(run_context: RunContext, node: Node) -> str:
         return ""
     last = answers[-1].data.fields
     level = session.describe_level(answers[-1].index, answers[-1].data.assurance)
-    note = f" The note: {one_line(str(last['note']), WORDS_BYTES_MAX)}" if last["note"] else ""
-    return f" So far the answer is {last['choice']!r} ({level}).{note}"
+    note = f" The note:\n\n{quoted(str(last['note']))}\n\n" if last["note"] else " "
+    return f"So far the answer is {last['choice']!r} ({level}).{note}"
 
 
 def _approval_words(awaits: AwaitEvent, question: str, said: str, label: str) -> str:
@@ -192,7 +191,7 @@ def _approval_words(awaits: AwaitEvent, question: str, said: str, label: str) ->
     choices = ", ".join(f"`{one}`" for one in awaits.approval.choices)
     sign = " --sign KEYFILE" if awaits.assurance == "signed" else ""
     how = (
-        f"A person decides ({choices}): {question}{said} Stop here. Tell the user to run"
+        f"A person decides ({choices}): {question} {said}Stop here. Tell the user to run"
         f" `interlock approve {label}{sign}` or `interlock reject {label}{sign}` in a terminal of their own."
     )
     if awaits.assurance == "claimed":
