@@ -51,6 +51,8 @@ from interlock.service.report.session_report import RunReport, SessionReport, Ve
 from interlock.service.report.step_report import StepReport, span_ms, time_bars
 from interlock.views.picture.time_picture import shown_bars, time_svg, time_text
 
+_OWN_WAYS = ("check", "command", "console", "channel")
+"""How an event arrives that a process of Interlock records, and no client."""
 _RATING = "wr.assessment"
 _CHECKS = ("checks", "findings")
 """Fields of bundled artifacts that list what a verdict rests on."""
@@ -273,8 +275,8 @@ def _grounds(report: SessionReport, run: RunReport) -> Iterator[Line]:
     yield (_CHECKED_WITH_CHECKS if checks else _CHECKED,)
     if done:
         yield (run.rests_on.in_one_line(), *_meanings(run))
-    for client, count in sorted(Counter(step.by for step in done).items(), key=lambda pair: (pair[0] or "", pair[1])):
-        name: Line = (UntrustedText(client), " (the name that the client gave)") if client else ("an unnamed client",)
+    for (reporter, whose), count in sorted(Counter((step.by or "", _whose_name(step)) for step in done).items()):
+        name: Line = (UntrustedText(reporter), f" ({whose})") if reporter else ("an unnamed client",)
         yield f"{_steps(count)} reported by ", *name
     yield from _verifications(done)
     yield from ((*step_name(step.place), ": ", *check_line(step, one)) for step, one in checks)
@@ -291,6 +293,14 @@ def _grounds(report: SessionReport, run: RunReport) -> Iterator[Line]:
     for step in done:
         yield from ((*step_name(step.place), ": ", *fact_line(one)) for one in step.capabilities)
     yield (f"To check this record, `interlock session verify {report.session}` computes each recorded decision again.",)
+
+
+def _whose_name(step: StepReport) -> str:
+    """Say whose name the reporter of a step has: a process of Interlock records what a step waits for, and goes on."""
+    for one in step.received:
+        if one.data.via in _OWN_WAYS and one.actor is not None and one.actor.identifier == step.by:
+            return f"Interlock itself{', according to the imported bundle' if one.event_id in step.imported else ''}"
+    return "the name that the client gave"
 
 
 def _meanings(run: RunReport) -> Iterator[str]:
