@@ -33,7 +33,7 @@ def place_check(config: CheckConfig, workspace: Path | None) -> PlacedCheck | Ch
 
 def pin_check(placed: PlacedCheck, data_dir: Path) -> PinnedCheck | CheckFault:
     """Return what identifies a check from the start of a run on, or why it must not run."""
-    fault = place_fault(placed, data_dir)
+    fault = start_fault(placed, data_dir)
     if fault is not None:
         return fault
     fields: dict[str, object] = {"name": placed.config.name, "definition": definition_digest(placed)}
@@ -45,7 +45,24 @@ def pin_check(placed: PlacedCheck, data_dir: Path) -> PinnedCheck | CheckFault:
     return PinnedCheck.model_validate(fields)
 
 
+def start_fault(placed: PlacedCheck, data_dir: Path) -> CheckFault | None:
+    """Return why no run that has a check may start; None if it may.
+
+    A program in the workspace need not exist yet: the run may make it, as it makes a virtual environment.
+    """
+    program, fault = placed.config.argv[0], _directory_fault(placed, data_dir)
+    is_in_workspace = "/" in program and not program.startswith("/")
+    if fault is not None or (is_in_workspace and not os.path.lexists(placed.directory / program)):
+        return fault
+    return _program_fault(placed)
+
+
 def place_fault(placed: PlacedCheck, data_dir: Path) -> CheckFault | None:
+    """Return why a check cannot begin now; None if it can."""
+    return _directory_fault(placed, data_dir) or _program_fault(placed)
+
+
+def _directory_fault(placed: PlacedCheck, data_dir: Path) -> CheckFault | None:
     """Return why a check must not run in its directory, whatever the run; None if it may."""
     real = Path(os.path.realpath(placed.directory))
     if real != placed.directory or not real.is_dir():
@@ -59,7 +76,7 @@ def place_fault(placed: PlacedCheck, data_dir: Path) -> CheckFault | None:
             " so who works there could change the records",
             fix="Move the data directory out of the workspace; name it with `--data-dir` or INTERLOCK_DATA_DIR.",
         )
-    return _program_fault(placed)
+    return None
 
 
 def _program_fault(placed: PlacedCheck) -> CheckFault | None:

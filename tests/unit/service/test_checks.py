@@ -205,6 +205,16 @@ def test_a_run_does_not_start_if_the_program_of_its_check_is_not_found(
     assert "[checks.tests]" in refused["suggestion"]
 
 
+@pytest.mark.inv("CHECK-5")
+def test_a_run_may_make_the_program_of_its_check_in_the_workspace(tmp_path: Path) -> None:
+    harness = checking(tmp_path, NEEDED, check=shell(tmp_path / "project", command=("./made",)))
+    first, waiting = at_the_check(harness)
+    assert harness.advance(waiting, None).code is ErrorCode.EFFECT_UNCOVERED
+    script(tmp_path / "project" / "made", "/bin/sh")
+    run_now(harness, first)
+    assert harness.advance(waiting, None)["pending"]["stepId"] == "b"
+
+
 @pytest.mark.inv("CHECK-5", "INBOX-1")
 def test_a_program_that_is_gone_during_the_run_is_named_by_the_waiting_answer_and_in_the_inbox(tmp_path: Path) -> None:
     harness = checking(tmp_path, NEEDED, check=shell(tmp_path / "project", command=("./verify",)))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from interlock.channels.check import PlacedCheck
-from interlock.channels.check_place import place_fault
+from interlock.channels.check_place import start_fault
 from interlock.cli.screen import in_units
 from interlock.cli.upkeep.finding import Finding, attention, fine, note
 from interlock.cli.upkeep.keys import UNFINISHED, age_words, is_private_ring, loose_words
@@ -95,7 +95,7 @@ def check_configuration(data_dir: Path) -> Iterator[Finding]:
         yield fine("configuration", "Every key has its default.")
     if not isinstance(found, FaultyConfig):
         placed = (PlacedCheck(config=one, directory=Path(where)) for one in found.checks for where in one.workspaces)
-        faults = filter(None, (place_fault(one, data_dir) for one in placed))
+        faults = filter(None, (start_fault(one, data_dir) for one in placed))
         yield from (attention("checks", f"A run cannot start: {one.why}.", one.fix) for one in dict.fromkeys(faults))
 
 
