@@ -15,7 +15,7 @@ from typing import Literal, cast
 from interlock.decide.catalogue import catalogue_digest
 from interlock.engine.published import Published
 from interlock.engine.walk.capture import CAPTURE_VERSIONS
-from interlock.kernel.canonical import Json
+from interlock.kernel.canonical import Json, canonical_bytes
 from interlock.kernel.ids import Digest, NodeId, SessionId
 from interlock.record.append_plan import AppendPlan
 from interlock.record.content import REDACTED, collect_references
@@ -26,6 +26,7 @@ from interlock.record.events import (
     EventReceivedEvent,
     NodeScope,
     ObservationRecordedEvent,
+    RunStartedEvent,
     WorkRecordedEvent,
 )
 from interlock.record.payloads import DecisionTraceAppended
@@ -117,7 +118,21 @@ def redacted_note(reader: SessionReader, session: SessionId) -> str | None:
     source = loaded.observations.get(":redacted_from") if loaded is not None else None
     if source is None:
         return None
-    return f"This is a redacted copy of {source}. Appends from which a value was removed are not derived again."
+    return (
+        f"This is a redacted copy of {source}. Appends from which a value was removed are not derived again,"
+        " and those that read one may differ."
+    )
+
+
+def _reads_changed(recorded: RecordedPlan) -> bool:
+    """Say whether a redaction changed what a decision may have read before it: context, or events of its run."""
+    if isinstance(recorded.key, RunStartedEvent):
+        return False
+    before = recorded.before
+    run = before.runs[before.nodes[recorded.key.scope.node_id].run]
+    contexts = (before.context(one) for one in (run.root, recorded.key.scope.node_id) if one is not None)
+    events = (one.data.to_bytes() for one in before.outside.events.values() if one.run == run.run)
+    return any(REDACTED.encode() in one for one in chain((canonical_bytes(dict(one)) for one in contexts), events))
 
 
 def _copied_appends(history: Sequence[tuple[Event, ...]]) -> int:
@@ -148,7 +163,9 @@ class _Check:
                 recorded = recorded_plan(before, after, events)
                 if recorded is not None:
                     found = partial(self._find_mismatch, recorded)
-                    yield from self._checked(recorded.node, _recorded_capture(recorded), found)
+                    mismatches = self._checked(recorded.node, _recorded_capture(recorded), found)
+                    reads_changed = number < copied and _reads_changed(recorded)
+                    yield from (one for one in mismatches if not (reads_changed and one.code in _DECIDED))
                 yield from self._checked_signatures(events)
                 yield from self._checked_observations(before, events)
                 for end in (event for event in events if isinstance(event, WorkRecordedEvent) and event.is_end):
@@ -279,6 +296,8 @@ def _derived_capture(derived: AppendPlan) -> dict[str, Json]:
     return {}
 
 
+_DECIDED: frozenset[Code] = frozenset({"decision_mismatch", "effect_mismatch", "snapshot_mismatch"})
+"""The mismatches of a decision that is made from other input."""
 _UNFINISHED = {
     UnfinishedAppend.SEGMENT: "An append was interrupted before it took effect. No caller got an answer from it."
     " `interlock gc` deletes its files.",

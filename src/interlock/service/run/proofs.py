@@ -15,6 +15,7 @@ from interlock.kernel.budgets.workflow import (
 )
 from interlock.kernel.ids import NodeId
 from interlock.plan.records import Task
+from interlock.record.content import REDACTED
 from interlock.record.context import Context
 from interlock.record.world import RECEIPT, TREE, EventReceived
 from interlock.service.run.context import RunContext
@@ -139,4 +140,4 @@ def _is_of_workspace(run_context: RunContext, received: Received) -> bool:
     """Say whether a receipt is of the repository in which the run was started, as far as both are known."""
     known = run_context.session.observed(run_context.run.run, "repo_root_hash")
     root = received.data.fields.get("root")
-    return known is None or (isinstance(root, str) and repo_root_hash(root) == known)
+    return known in (None, REDACTED) or (isinstance(root, str) and repo_root_hash(root) == known)

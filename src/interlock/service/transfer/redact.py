@@ -4,33 +4,50 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, product
 from typing import cast
 
 from pydantic import ValidationError
 
-from interlock.kernel.budgets import REDACTED_CHARS_MIN
+from interlock.kernel.budgets import CHECKPOINTS_PER_NODE_MAX, REDACTED_CHARS_MIN
 from interlock.kernel.canonical import Json, canonical_bytes, digest_of, digest_of_bytes
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.frozen import frozen
-from interlock.kernel.ids import ID_BODY_PATTERN, Digest, SessionId, SnapshotRef
+from interlock.kernel.ids import (
+    ID_BODY_PATTERN,
+    AttemptId,
+    Digest,
+    SessionId,
+    SnapshotRef,
+    checkpoint_attempt,
+    derived_id,
+    node_of_attempt,
+)
 from interlock.record import payloads as data
 from interlock.record.base import EventIndex
-from interlock.record.content import REDACTED, Contents
+from interlock.record.content import REDACTED, Contents, collect_references
 from interlock.record.errors import MalformedRecordError
 from interlock.record.events import (
     AdvanceRecordedEvent,
     Event,
     EventReceivedEvent,
+    NodeCreatedEvent,
     ObservationRecordedEvent,
     copy_to_session,
 )
 from interlock.record.snapshot import parse_snapshot
 from interlock.service.clock import Clock, mint_event, recorded_at
+from interlock.service.transfer.guessable import guessable_digests
 from interlock.service.transfer.restore import Restored, Restoring
 from interlock.service.transfer.salvage import SoundPrefix, sound_prefix
 
-_IDENTIFIER = re.compile(rf"[a-z]+_{ID_BODY_PATTERN}|sha256:[0-9a-f]{{64}}")
+_NAME = re.compile(rf"[a-z]+_{ID_BODY_PATTERN}|(?:sha256:)?[0-9a-f]{{64}}")
+"""An id or a digest, with its prefix or without it."""
+_NAME_BYTES = re.compile(_NAME.pattern.encode())
+_PREFIX = "sha256:"
+_DERIVED = ("out", "capobs", "div")
+"""The prefixes of the ids that are derived from an attempt and the digest of an artifact of it."""
+_REDACTED_NAME = data.ObservationValue(type="short_string", value=REDACTED)
 _NOTHING_WRITTEN = "Nothing was written."
 
 
@@ -50,7 +67,7 @@ class _StructureError(Exception):
 def redact_session(ports: Restoring, session: SessionId, value: str) -> Redacted | Refusal:
     """Copy a session into a new one in which `REDACTED` is written for a value. The copy says what it is a copy of.
 
-    Digests of the requests that held the value are replaced, too: from them the value could be guessed.
+    Digests and ids that are made from text with the value are replaced, too: from them the value could be guessed.
 
     Raises:
         SessionBusyError, UnknownVersionError, StoreFailureError, KeyRingDamagedError: See `service.failures`.
@@ -65,6 +82,7 @@ def redact_session(ports: Restoring, session: SessionId, value: str) -> Redacted
     if prefix.banner is not None:
         return _refused(f"{session} is damaged.", f"`interlock session repair {session}` first, then redact the copy.")
     redaction = _Redaction(value)
+    redaction.names |= guessable_digests(ports.read, prefix, redaction.is_in)
     kept = redaction.find_kept(prefix)
     if kept is not None:
         return _refused(kept, f"Delete the session: `interlock session delete {session}`.")
@@ -85,11 +103,11 @@ def redact_session(ports: Restoring, session: SessionId, value: str) -> Redacted
 
 @dataclass(slots=True)
 class _Redaction:
-    """Replaces a value in texts, and the digests of contents in which it was."""
+    """Replaces a value in texts, and the digests and ids that were made from text with it: `names`, by the old ones."""
 
     value: str
     texts: int = 0
-    digests: dict[str, str] = field(default_factory=dict[str, str])
+    names: dict[str, str] = field(default_factory=dict[str, str])
     sizes: dict[str, int] = field(default_factory=dict[str, int])
 
     @property
@@ -106,8 +124,8 @@ class _Redaction:
         """Return which part that no copy may change contains the value; None if there is none."""
         if any(map(self.is_in, prefix.contents.workflows.values())):
             return f"The workflow that {prefix.session} pinned contains the value, and a run keeps its plan."
-        if any(self.is_in(event.to_bytes()) for event in _signed(prefix)):
-            return "An event that its source signed contains the value: a copy could not verify."
+        if any(self._is_left_in(event.to_bytes()) for event in _signed(prefix)):
+            return "An event that its source signed contains the value, or a digest of it: a copy could not verify."
         return None
 
     def contents(self, contents: Contents) -> Contents:
@@ -120,7 +138,7 @@ class _Redaction:
         artifacts = {self._named(digest, content): content for digest, content in found.items()}
         snapshots = dict[SnapshotRef, bytes]()
         for ref, raw in contents.snapshots.items():
-            changed = canonical_bytes(self.without(json.loads(raw))) if self.is_in(raw) else raw
+            changed = canonical_bytes(self.without(json.loads(raw))) if self._is_left_in(raw) else raw
             parse_snapshot(changed)
             snapshots[SnapshotRef(self._named(ref, changed))] = changed
         return Contents(snapshots=snapshots, workflows=contents.workflows, artifacts=artifacts)
@@ -131,11 +149,12 @@ class _Redaction:
         Raises:
             ValidationError, _StructureError: The value is part of their structure.
         """
+        self._rename_derived(events)
         found = tuple(map(self._event, events))
         return tuple(map(_with_other_digest, found)) if found != tuple(events) else found
 
     def without(self, value: Json) -> Json:
-        """Return a JSON value without the value to redact; ids stay as they are, digests become the new ones."""
+        """Return a JSON value without the value to redact; ids and digests with another name become the new ones."""
         match value:
             case str():
                 return self._text(value)
@@ -147,15 +166,35 @@ class _Redaction:
                 return value
 
     def is_left(self, history: Sequence[Sequence[Event]], contents: Contents) -> bool:
-        """Say whether the value, or the digest of a content that held it, is still there."""
+        """Say whether the value, or a digest of text that held it, is still there."""
         parts = (contents.snapshots.values(), contents.artifacts.values())
         written = [one for part in parts for one in part] + [event.to_bytes() for events in history for event in events]
-        gone = [digest.encode() for digest in self.digests]
-        return any(self.is_in(one) or any(digest in one for digest in gone) for one in written)
+        return any(map(self._is_left_in, written))
+
+    def _is_left_in(self, content: bytes) -> bool:
+        """Say whether the value is in these bytes, or a name that was made from text with it."""
+        return self.is_in(content) or any(
+            name != self._name(name) for name in map(bytes.decode, _NAME_BYTES.findall(content))
+        )
+
+    def _rename_derived(self, events: Sequence[Event]) -> None:
+        """Give other ids to what was derived from an artifact that has another digest now."""
+        changed = [one for one in collect_references(events).artifacts if one in self.names]
+        for attempt in _attempts(events) if changed else ():
+            for prefix, digest in product(_DERIVED, changed):
+                self.names[derived_id(prefix, attempt, digest)] = derived_id(prefix, attempt, self.names[digest])
 
     def _event(self, event: Event) -> Event:
-        payload = cast("data.SessionCreated", event.data)
-        found = type(payload).model_validate_json(canonical_bytes(self.without(payload.to_json())))
+        payload = cast("data.SessionCreated | data.ObservationRecorded", event.data)
+        written = self.without(payload.to_json())
+        if (
+            isinstance(payload, data.ObservationRecorded)
+            and payload.key == "git_branch"
+            and written != payload.to_json()
+        ):
+            # A long name ends with a digest of all of it.
+            written = payload.model_copy(update={"value": _REDACTED_NAME}).to_json()
+        found = type(payload).model_validate_json(canonical_bytes(written))
         actor = event.actor
         if actor is not None:
             actor = type(actor).model_validate_json(canonical_bytes(self.without(actor.to_json())))
@@ -163,7 +202,7 @@ class _Redaction:
         return copy_to_session(changed, event.session_id)
 
     def _artifact(self, content: bytes) -> bytes:
-        if not self.is_in(content):
+        if not self._is_left_in(content):
             return content
         try:
             return canonical_bytes(self.without(json.loads(content)))
@@ -173,7 +212,7 @@ class _Redaction:
     def _named(self, digest: Digest, content: bytes) -> Digest:
         name = digest_of_bytes(content)
         if name != digest:
-            self.digests[digest], self.sizes[digest] = name, len(content)
+            self.names[digest], self.sizes[digest] = name, len(content)
         return name
 
     def _object(self, value: Mapping[str, Json]) -> dict[str, Json]:
@@ -186,21 +225,40 @@ class _Redaction:
         return found
 
     def _text(self, text: str) -> str:
-        if _IDENTIFIER.fullmatch(text):
-            return self.digests.get(text, text)
+        if _NAME.fullmatch(text):
+            return self._name(text)
         found = text
         for spelling in self._spellings:
             found = found.replace(spelling, REDACTED)
         self.texts += found != text
-        return found
+        return _NAME.sub(lambda name: self._name(name[0]), found)
+
+    def _name(self, name: str) -> str:
+        """Return the new name of an id or a digest, which may be without its prefix; the same if it has none."""
+        if name in self.names:
+            return self.names[name]
+        return self.names.get(_PREFIX + name, name).removeprefix("" if name.startswith(_PREFIX) else _PREFIX)
 
 
 def _with_other_digest(event: Event) -> Event:
-    """Return an advance with a digest that says nothing of its request; any other event unchanged."""
-    if not isinstance(event, AdvanceRecordedEvent):
+    """Return an advance or a checkpoint with a digest that says nothing of its request; other events unchanged."""
+    is_checkpoint = isinstance(event, NodeCreatedEvent) and event.data.request_digest is not None
+    if not (isinstance(event, AdvanceRecordedEvent) or is_checkpoint):
         return event
     digest = digest_of({"redacted": event.event_id})
     return event.model_copy(update={"data": event.data.model_copy(update={"request_digest": digest})})
+
+
+def _attempts(events: Sequence[Event]) -> Iterator[AttemptId]:
+    """Yield the attempts of an append: that of its advance, or that of its checkpoint."""
+    for event in events:
+        if isinstance(event, AdvanceRecordedEvent):
+            yield event.data.attempt_id
+        elif isinstance(event, NodeCreatedEvent) and event.data.node_kind == "checkpoint":
+            parent = event.data.parent_node_id
+            assert parent is not None, "a checkpoint is of a node"
+            tries = (checkpoint_attempt(parent, number) for number in range(CHECKPOINTS_PER_NODE_MAX))
+            yield from (one for one in tries if node_of_attempt(one) == event.scope.node_id)
 
 
 def _signed(prefix: SoundPrefix) -> Iterator[Event]:
