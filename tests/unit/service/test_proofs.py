@@ -23,6 +23,7 @@ from interlock.kernel.budgets.workflow import (
     CLAIMED_RECEIPTS_MAX,
 )
 from interlock.kernel.errors import ErrorCode, Refusal
+from interlock.record.world import ProofMode
 from interlock.service.trust.receipts import ReceiptReport
 from interlock.testing.harness import Harness, ToolResult
 
@@ -237,6 +238,22 @@ def test_the_end_counts_steps_by_level_and_names_what_was_not_proven() -> None:
         bare = harness.advance(bare, notes)
     assert bare["restsOn"]["notProven"] == ["fix"]
     assert "3 claimed. Done without the proof that the workflow can demand: `fix`." in bare.text
+
+
+@pytest.mark.inv("PROOF-7")
+@pytest.mark.parametrize("mode", ["shadow", "enforce"])
+def test_a_step_that_lacks_one_of_two_demanded_proofs_is_named(mode: ProofMode) -> None:
+    harness = provable(proof(), proof(command={"value": "make lint"}))
+    harness = replace(harness, ports=replace(harness.ports, proofs=mode))
+    preferences = NEVER_STOPS if mode == "enforce" else {}
+    ends = list[object]()
+    for commands in (("make test",), ("make lint",), ("make test", "make lint")):
+        start, fix = at_the_fix(harness, preferences=preferences)
+        for command in commands:
+            witnessed(harness, start, *command.split())
+        end = harness.advance(harness.advance(fix, "They pass."), "Shipped.")
+        ends.append(end["restsOn"].get("notProven"))
+    assert ends == [["fix"], ["fix"], None]
 
 
 @pytest.mark.inv("PROOF-7")

@@ -5,7 +5,7 @@ from itertools import islice
 from pathlib import Path
 
 from interlock.define.parts import Proof
-from interlock.engine.judge.proof import UNKNOWN, ProofContext, Receipt, ReceiptPlace, command_of
+from interlock.engine.judge.proof import UNKNOWN, ProofContext, Receipt, ReceiptPlace, argv_digest, argv_of, command_of
 from interlock.engine.judge.proof import witness_line as line_of
 from interlock.kernel.budgets import (
     RECAP_NODES_MAX,
@@ -46,6 +46,24 @@ def started_with(run_context: RunContext) -> Context:
     """Return the context with which a run was started; what was sent later does not change it."""
     root = run_context.run.root
     return run_context.session.context(root) if root is not None else {}
+
+
+def is_proven(run_context: RunContext, made: Node, proof: Proof, inputs: Context) -> bool:
+    """Say whether the advance to a node took a receipt that proves this, by its command and how it ended.
+
+    A redaction leaves of a command that held its value no more than that it was redacted.
+    """
+    command = command_of(proof, inputs)
+    assert made.parent is not None, "an advance made the node"
+    if command is None:
+        return False
+    parent = run_context.session.nodes[made.parent]
+    argv = REDACTED if REDACTED in command else argv_digest(argv_of(command))
+    return any(
+        one.data.fields["argv"] == argv and one.data.fields["exit"] == proof.exit
+        for one in _of_node(run_context, chain_head(run_context.session, parent), RECEIPT)
+        if one.event_id in made.taken and one.event_id not in parent.taken
+    )
 
 
 def proof_lines(run_context: RunContext, task: Task) -> Iterator[tuple[str, Proof]]:

@@ -3,11 +3,10 @@
 from itertools import islice
 
 from interlock.engine.answer.structure import RestsOn
-from interlock.engine.judge.proof import command_of
 from interlock.kernel.budgets import RECAP_NODES_MAX
 from interlock.record.snapshot import Running
 from interlock.service.run.context import RunContext
-from interlock.service.run.proofs import started_with
+from interlock.service.run.proofs import is_proven, started_with
 from interlock.service.run.verdicts import verdicts_at
 from interlock.views.node_position import walk_up
 from interlock.views.session import Node
@@ -49,7 +48,6 @@ def _not_proven(run_context: RunContext, node: Node) -> list[str]:
             continue
         words = {one.verdict.word for one in verdicts_at(run_context, here)}
         demanded = [one for one in proofs[name] if one.verdict is None or one.verdict in words]
-        is_asked = mode != "off" and all(command_of(one, inputs) is not None for one in demanded)
-        if demanded and not (is_asked and here.taken is not parent.taken):
+        if demanded and (mode == "off" or not all(is_proven(run_context, here, one, inputs) for one in demanded)):
             missing.add(name)
     return [name for name in proofs if name in missing]
