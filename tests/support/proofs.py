@@ -72,6 +72,7 @@ def witnessed(
     code: int = 0,
     assurance: Assurance = "claimed",
     root: str = ROOT,
+    output: str = "3 passed",
 ) -> ReceiptReport | Refusal:
     """Record the receipt of a command, by default of the tests."""
     session = harness.store.load(harness.session_of(start))
@@ -87,8 +88,8 @@ def witnessed(
         directory=root,
         exit=code,
         seconds=1.5,
-        output="3 passed",
-        digest=digest_of_bytes(b"3 passed"),
+        output=output,
+        digest=digest_of_bytes(output.encode()),
         before=tree,
         after=tree,
     )

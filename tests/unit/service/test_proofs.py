@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -15,6 +16,7 @@ from tests.support.proofs import (
     begun,
     proof,
     provable,
+    proving,
     witnessed,
 )
 from tests.support.verify import unsound
@@ -25,6 +27,7 @@ from interlock.kernel.budgets.workflow import (
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.record.world import ProofMode
 from interlock.service.trust.receipts import ReceiptReport
+from interlock.store.ports.workspace import GitAnchors, WorkTree
 from interlock.testing.harness import Harness, ToolResult
 
 
@@ -104,6 +107,36 @@ def test_a_receipt_that_does_not_count_is_refused_with_its_reason(
     deed(harness, start, tree)
     assert reason_in(harness.advance(fix, "All tests pass.")) == reason
     assert unsound(harness.store) == []
+
+
+@pytest.mark.inv("PROOF-2", "PROOF-3")
+@pytest.mark.parametrize("name", ["a  b", "a\tb", "/".join(["a" * 200] * 20)])
+def test_a_receipt_counts_in_a_repository_with_any_path(name: str) -> None:
+    root, tree, read_at = f"/{name}", HeldTree(), list[str]()
+
+    def anchors(_: Path | None) -> GitAnchors:
+        return GitAnchors(repo_root=root, branch="main", head_sha=None)
+
+    def read(directory: Path) -> WorkTree:
+        read_at.append(str(directory))
+        return tree.read(directory)
+
+    harness = Harness.in_memory(proving(proof(tree="unchanged")))
+    ports = replace(harness.ports, read=replace(harness.ports.read, tree=read, anchors=anchors))
+    harness = replace(harness, ports=ports)
+    start, fix = at_the_fix(harness)
+    assert isinstance(witnessed(harness, start, root=root, output='"' * 2048), ReceiptReport)
+    assert harness.advance(fix, "All tests pass.")["pending"]["stepId"] == "ship"
+    assert set(read_at) == {root}
+
+
+@pytest.mark.inv("PROOF-1")
+def test_a_path_that_is_no_text_is_recorded_as_it_can_be_shown() -> None:
+    harness = provable()
+    start, _ = at_the_fix(harness)
+    report = witnessed(harness, start, root="/home/\udcff/app")
+    assert isinstance(report, ReceiptReport)
+    assert report.receipt.fields["root"] == "/home/\\udcff/app"
 
 
 @pytest.mark.inv("PROOF-2")

@@ -124,6 +124,8 @@ RECEIPT_OUTPUT_BYTES_MAX = 2 * KIB
 """What a receipt keeps of the end of the output: the summary of a test run."""
 RECEIPT_PATH_BYTES_MAX = 512
 """What a receipt keeps of a directory or of the path of a program."""
+RECEIPT_ROOT_BYTES_MAX = 4 * KIB
+"""The path of the repository as JSON, which a receipt keeps whole: no path on Linux is longer."""
 PROOF_COMMAND_CHARS_MAX = 300
 """The command of a proof: a refusal shows it whole."""
 PROOFS_PER_STEP_MAX = 4

@@ -1,16 +1,20 @@
 """Records that a command was run, as `interlock witness` saw it: a receipt (PROOF-1, PROOF-2)."""
 
 import shlex
+from typing import cast
 
 from interlock.engine.judge.proof import argv_digest
 from interlock.kernel.budgets import (
     CHECK_COMMAND_BYTES_MAX,
+    EVENT_FIELDS_BYTES_MAX,
 )
 from interlock.kernel.budgets.workflow import (
     CLAIMED_RECEIPTS_MAX,
     RECEIPT_PATH_BYTES_MAX,
+    RECEIPT_ROOT_BYTES_MAX,
     RECEIPTS_PER_RUN_MAX,
 )
+from interlock.kernel.canonical import Json, NotCanonicalError, canonical_bytes
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import Digest, NodeId, RunId, SessionId
@@ -104,18 +108,20 @@ def _full(run_context: RunContext, how: Arrival) -> Refusal | None:
 
 def _record(run_context: RunContext, node: NodeId, seen: CommandSeen, how: Arrival) -> EventReceived:
     number = run_context.session.outside.count(run_context.run.run, RECEIPT) + 1
-    places = {"directory": seen.directory, "program": seen.program, "root": seen.after.root}
+    places = {"directory": seen.directory, "program": seen.program}
     trees = {"commit": seen.after.commit, "treeBefore": seen.before.digest, "tree": seen.after.digest}
     fields: dict[str, object] = {
         "argv": argv_digest(seen.argv),
         "command": one_line(shlex.join(seen.argv), CHECK_COMMAND_BYTES_MAX),
         "digest": seen.digest,
         "exit": seen.exit,
-        "output": seen.output,
         "seconds": seen.seconds,
         **{name: one_line(path, RECEIPT_PATH_BYTES_MAX) for name, path in places.items() if path is not None},
         **{name: value if value is not None else "unknown" for name, value in trees.items()},
+        **({"root": _root(seen.after.root)} if seen.after.root is not None else {}),
     }
+    room = EVENT_FIELDS_BYTES_MAX - len(canonical_bytes(cast("Json", fields | {"output": ""})))
+    fields["output"] = _end(seen.output, room)
     return EventReceived.model_validate(
         {
             "event": RECEIPT,
@@ -125,6 +131,25 @@ def _record(run_context: RunContext, node: NodeId, seen: CommandSeen, how: Arriv
             "via": how.via,
         }
     )
+
+
+def _root(path: str) -> str:
+    """Return the path of a repository as it is: the repository is known by it, and its tree is read there (PROOF-3).
+
+    A path that is no text, or has so many control characters that it does not fit, is only shown.
+    """
+    try:
+        is_whole = len(canonical_bytes(path)) <= RECEIPT_ROOT_BYTES_MAX
+    except NotCanonicalError:
+        is_whole = False
+    return path if is_whole else one_line(path, RECEIPT_PATH_BYTES_MAX)
+
+
+def _end(text: str, bytes_max: int) -> str:
+    """Return the end of a text that fits as JSON."""
+    while len(canonical_bytes(text)) > bytes_max:
+        text = text[len(text) // 8 + 1 :]
+    return text
 
 
 def _refused(run_context: RunContext, found: str, fix: str) -> Refusal:
