@@ -2,7 +2,9 @@
 
 import pytest
 from tests.support.calls import assert_shown
+from tests.support.ends import work_record
 from tests.support.flow import loop, step
+from tests.support.lifecycle import hold_lifecycle
 
 from interlock.define.schemas import flat_schema
 from interlock.kernel.budgets import CHECKPOINTS_PER_NODE_MAX, NOTES_BYTES_MAX
@@ -148,6 +150,29 @@ def test_of_a_step_that_is_done_a_checkpoint_leads_to_where_the_run_stands(harne
     assert shown.warnings == ["STEP_ALREADY_DONE"]
     run = next(iter(fold_of(harness, second).runs.values()))
     assert run.tip == node_of(harness, harness.advance(second))
+
+
+@pytest.mark.inv("LIFE-9")
+def test_a_checkpoint_of_a_done_step_after_the_end_is_a_possible_history(harness: Harness) -> None:
+    second = harness.advance(harness.start("test.abc"))
+    end = harness.advance(harness.advance(second))
+    assert end["isComplete"]
+    harness.checkpoint(second, "Late.")
+    session = fold_of(harness, second)
+    hold_lifecycle(harness.store, session, next(iter(session.runs)))
+
+
+@pytest.mark.inv("END-7")
+@pytest.mark.parametrize("work", ["failed", "released"])
+def test_work_of_a_done_step_cannot_be_left(harness: Harness, work: str) -> None:
+    first = harness.start("test.abc")
+    harness.advance(first)
+    before = fold_of(harness, first).next_index
+    output = work_record(work, "gave_up")
+    refused = harness.call("checkpoint_workflow", {"ackToken": first.ack, "output": output})
+    assert refused.code is ErrorCode.VALIDATION_ERROR
+    assert "without `wr.work_record`" in refused["suggestion"]
+    assert fold_of(harness, first).next_index == before
 
 
 def test_the_text_of_a_checkpoint_holds_its_tokens_and_the_next_call(harness: Harness) -> None:

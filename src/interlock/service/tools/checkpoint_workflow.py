@@ -7,6 +7,7 @@ from interlock.engine.answer.model import Answer
 from interlock.engine.answer.secret_scanning import secret_warnings
 from interlock.engine.answer.structure import Warned
 from interlock.engine.checkpoint import Checkpoint, plan_checkpoint
+from interlock.engine.ends import work_in
 from interlock.engine.request import Request
 from interlock.kernel.budgets import CHECKPOINTS_PER_NODE_MAX
 from interlock.kernel.errors import Correction, ErrorCode, Refusal
@@ -25,6 +26,7 @@ from interlock.service.tools.pending_step import render_pending_step
 from interlock.service.tools.target import Target, load_target
 from interlock.service.unanswered import after_append
 from interlock.store.ports.keys import KeyRing
+from interlock.views.node_position import node_position
 from interlock.views.recap import current_output
 from interlock.views.session import Node, Session
 
@@ -117,12 +119,19 @@ def _refuse_state(ports: ReadPorts, sent: SentTokens) -> Refusal:
 
 
 def _refusal(call: _Call, session: Session, attempt: AttemptId) -> Refusal | None:
-    """Refuse a token ahead of the history, an ended or complete run, a checkpoint too many (TOK-5, CHK-4, END-4)."""
+    """Refuse a token ahead of the history, an ended run, work of a done step, a checkpoint too many (TOK-5, CHK-4)."""
     run_context = call.target.run_context.at(session)
     node = session.nodes[call.target.node.node]
     ended = refuse_ended(run_context)
     if ended is not None:
         return ended
+    if work_in(call.request)[0] is not None and node_position(session, node.node).passed_to is not None:
+        return Refusal(
+            code=ErrorCode.VALIDATION_ERROR,
+            message="The step is done, so its work cannot be left. Nothing was recorded.",
+            suggestion="Send the checkpoint without `wr.work_record`, or name the step that is pending now.",
+            details={"path": "output.artifacts", "run": run_context.view(node).to_json()},
+        )
     is_next = attempt == checkpoint_attempt(node.node, node.checkpoints)
     if not is_next or run_context.pending(node) is None:
         return lost_history(call.argument, run=run_context.view(node))
