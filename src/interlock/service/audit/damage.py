@@ -27,9 +27,13 @@ _View = TypeVar("_View")
 
 @frozen
 class Damage:
-    """What is lost of a session. Unless `is_log_shown`, the view ends where the banner says; `found` is of `verify`."""
+    """What is lost of a session; `found` is of `verify`. Unless `is_log_shown`, the view ends where the banner says.
+
+    With a sound log, only content is lost: calls that do not need it still work (READ-9).
+    """
 
     banner: SalvageBanner
+    is_log_sound: bool
     is_log_shown: bool
     found: "tuple[Mismatch, ...]"
     advice: str
@@ -51,7 +55,10 @@ class Damage:
             )
         if len(self.found) > NAMED_MAX:
             yield (f"{len(self.found) - NAMED_MAX} more; `interlock session verify` lists them.",)
-        yield (f"Nothing of it can be continued. {self.advice}",)
+        if self.is_log_sound:
+            yield (f"Calls that do not need what is lost still work. {self.advice}",)
+        else:
+            yield (f"Nothing of it can be continued. {self.advice}",)
 
     def blocks(self) -> tuple[Block, ...]:
         """Return the banner as blocks of a page."""
@@ -106,12 +113,12 @@ def view_session(
 
     found = verify_session(store, plans, session)
     advice = advise(session, has_sound_part=True)
-    damage = Damage(banner=prefix.banner, is_log_shown=True, found=found, advice=advice)
+    damage = Damage(banner=prefix.banner, is_log_sound=True, is_log_shown=True, found=found, advice=advice)
     try:
         # Lost artifacts are reported where they belong, so the rest of the run can be shown.
         return Viewed(view=view(_whole(store, prefix)), damage=damage)
-    except (SessionUnhealthyError, ContentDamagedError):
-        cut = Damage(banner=prefix.banner, is_log_shown=False, found=found, advice=advice)
+    except (SessionUnhealthyError, ContentDamagedError) as error:
+        cut = replace(damage, is_log_sound=isinstance(error, ContentDamagedError), is_log_shown=False)
         return Viewed(view=view(_history(prefix)), damage=cut)
 
 
