@@ -1,5 +1,6 @@
 """Resume: the right run from a few words, the same every time, and nothing that was not asked for."""
 
+import json
 import os
 from collections.abc import Callable
 from dataclasses import replace
@@ -9,10 +10,18 @@ from typing import Any
 import pytest
 from tests.support.history import begun_at
 
-from interlock.kernel.budgets import CANDIDATE_SNIPPET_BYTES_MAX, CANDIDATES_MAX, QUERY_BYTES_MAX
+from interlock.define.schemas import flat_schema
+from interlock.kernel.budgets import (
+    BRANCH_DIGEST_CHARS,
+    CANDIDATE_SNIPPET_BYTES_MAX,
+    CANDIDATES_MAX,
+    QUERY_BYTES_MAX,
+    SHORT_STRING_CHARS_MAX,
+)
 from interlock.kernel.errors import ErrorCode
 from interlock.kernel.ids import RunId, SessionId
 from interlock.kernel.text import TRUNCATION_MARKER, utf8_bytes
+from interlock.server.tools import tool_named
 from interlock.store.local import layout
 from interlock.store.ports.workspace import GitAnchors
 from interlock.testing.harness import CounterClock, Harness, ToolResult, linear_workflow
@@ -375,3 +384,18 @@ def test_a_run_on_a_branch_with_a_long_name_is_found_by_that_name_and_by_its_beg
         assert chars == 80 or runs(found) == [run_of(mine)]
     assert run_of(mine) in runs(harness.resume(gitBranch="feature/xxx"))
     assert why(harness.resume(gitBranch=name + "-3")) == [["recency_fallback"]] * 2
+
+
+@pytest.mark.inv("OBS-4")
+def test_a_long_branch_is_found_by_as_much_of_its_beginning_as_the_description_says(harness: Harness) -> None:
+    branch = "feature/" + "long-name-" * 10
+    start = at(harness, branch=branch, root=REPO).start("test.abc")
+    kept = SHORT_STRING_CHARS_MAX - BRANCH_DIGEST_CHARS - 1
+    for name, is_found in ((branch, True), (branch[:kept], True), (branch[: kept + 1], False)):
+        (found,) = harness.call("resume_session", {"gitBranch": name})["candidates"]
+        assert found["run"]["label"] == start["run"]["label"]
+        assert ("matched_branch" in found["whyMatched"]) == is_found
+    tool = tool_named("resume_session")
+    assert tool is not None
+    schema = json.dumps(flat_schema(tool.arguments, "validation"))
+    assert f"at most {kept} characters" in schema

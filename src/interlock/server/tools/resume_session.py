@@ -25,7 +25,8 @@ class ResumeArguments(Arguments):
         str | None, Field(description="Absolute path of the project; its runs come first. Default: the server's.")
     ] = None
     git_branch: Annotated[
-        str | None, Field(description="The branch the run started on, or the first part of its name.")
+        str | None,
+        Field(description="The branch the run started on, or the first part of its name, at most 63 characters."),
     ] = None
     git_head_sha: Annotated[str | None, Field(description="The commit the run started on.")] = None
     session_id: Annotated[str | None, Field(description="Only this session.")] = None
