@@ -44,6 +44,6 @@ def checks_to_allow(settings: Settings) -> list[InboxItem]:
             kind="check_to_allow",
             title=f"The project's own checks ({PROJECT_CHECKS}) are not allowed as they are.",
             text=names,
-            command=f"interlock checks allow --workspace {project.directory}",
+            commands=(f"interlock checks allow --workspace {project.directory}",),
         )
     ]

@@ -258,6 +258,11 @@ class ApprovalAsk(Part):
     choices: Annotated[tuple[SafeId, ...], Field(min_length=2, max_length=10, strict=False)] = ("approve", "reject")
     needs_note: bool = False
 
+    @property
+    def has_several(self) -> bool:
+        """Whether approving or rejecting alone does not name the choice: one of the two verbs has several."""
+        return len(self.choices) > len(type(self).model_fields["choices"].default)
+
 
 class AwaitEvent(Part):
     """The event that a step waits for: its kind, its fields, how well it must be known, and for how long.

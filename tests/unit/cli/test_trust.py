@@ -61,7 +61,7 @@ def test_a_person_finds_the_question_in_the_inbox_and_decides_it_and_an_agent_ca
     assert "is recorded as claimed. The run still waits." in capsys.readouterr().out
     assert main([*place, "approve", label, "--shown", "0" * 12]) == 1
     assert "`interlock inbox` prints the question as it is now" in capsys.readouterr().err
-    printed = shlex.split(item["command"].partition("   or   ")[0])
+    printed = shlex.split(item["commands"][0])
     assert main([*place, *printed[1:], "--note", "Go."]) == 0
     assert "'approve' is recorded as observed. The run continued." in capsys.readouterr().out
     assert main([*place, "reject", label]) == 1
@@ -70,6 +70,30 @@ def test_a_person_finds_the_question_in_the_inbox_and_decides_it_and_an_agent_ca
     assert "Nothing waits for a person." in capsys.readouterr().out
     levels: list[Any] = [one.to_json()["data"] for one in events_of(harness, first, "event_received")]
     assert [one["assurance"] for one in levels] == ["claimed", "observed"]
+
+
+@pytest.mark.inv("APPR-2", "INBOX-1")
+def test_the_inbox_has_a_command_for_each_choice_and_a_plain_answer_takes_none_of_several(
+    tmp_path: Path, person: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    del person
+    choices = ["now", "tonight", "never"]
+    harness = Harness.on_disk(tmp_path, asking(choices=choices, set=[{"key": "choice", "from": "event.choice"}]))
+    harness.advance(harness.start("test.flow", goal="Ship"), "The plan is complete, in one sentence.")
+    place = ["--data-dir", str(tmp_path)]
+    assert main([*place, "inbox", "--json"]) == 0
+    [item] = json.loads(capsys.readouterr().out)["items"]
+    answers = [shlex.split(one)[1:] for one in item["commands"]]
+    assert [one[0] for one in answers] == ["approve", "reject", "reject"]
+    assert [one[one.index("--choice") + 1] for one in answers] == choices
+    assert main([*place, "inbox"]) == 0
+    printed = capsys.readouterr().out
+    assert [one for one in item["commands"] if one not in printed] == []
+    for verb, possible in (("approve", "now"), ("reject", "tonight or never")):
+        assert main([*place, verb, item["run"]]) == 1
+        assert f"Write `--choice` with {possible}." in capsys.readouterr().err
+    assert main([*place, *answers[2]]) == 0
+    assert "'never' is recorded as observed. The run continued." in capsys.readouterr().out
 
 
 @pytest.mark.inv("CHECK-5")

@@ -70,7 +70,7 @@ def mark_in(harness: Harness) -> str:
     """Return the mark that the inbox prints with the commands for the only question."""
     plans = harness.ports.read.plans
     [item] = inbox_of(harness.store, plans, Summaries().listing(harness.store, plans), (), harness.ports.checks)
-    shown = re.findall(r"--shown (\w+)", item.command)
+    shown = re.findall(r"--shown (\w+)", " ".join(item.commands))
     assert len(set(shown)) == 1
     return shown[0]
 
@@ -282,7 +282,10 @@ def test_the_inbox_has_each_question_with_what_is_shown_and_the_command() -> Non
     assert [one.kind for one in items] == ["approval", "approval"]
     [mine] = [one for one in items if one.label == label]
     assert mine.text == f"Question: Do it this way?\n\nnotes.a:\n> {PLAN}\n\ngoal:\n> Ship"
-    assert f"interlock approve {label}" in mine.command
+    assert [one.partition(" --shown ")[0] for one in mine.commands] == [
+        f"interlock approve {label}",
+        f"interlock reject {label}",
+    ]
     given(harness, first)
     assert [one.label == label for one in inbox()] == [False]
 
@@ -320,7 +323,7 @@ def test_a_damaged_session_hides_nothing_of_the_inbox_and_is_named_in_it(tmp_pat
     items = {one.session: one for one in inbox_of(later.store, later.ports.read.plans, found, (), later.ports.checks)}
     assert sorted(one.kind for one in items.values()) == ["approval", "unreadable"]
     assert "corrupt" in items[session].text
-    assert items[session].command == f"interlock session verify {session}"
+    assert items[session].commands == (f"interlock session verify {session}",)
 
 
 @pytest.mark.inv("APPR-5", "APPR-3")

@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of both commands."""
     add_store_options(parser)
     parser.add_argument("wanted", metavar="RUN", help="a run label or id")
-    parser.add_argument("--choice", metavar="NAME", help="which answer, if the question has several of this kind")
+    parser.add_argument("--choice", metavar="NAME", help="which choice; needed if the question has more than two")
     parser.add_argument("--shown", metavar="MARK", help="refuse if what is shown is not what `inbox` printed with this")
     parser.add_argument("--sign", metavar="KEYFILE", help="sign the answer with the key that `keys source new` wrote")
     parser.add_argument("--note", default="", metavar="TEXT", help="why, stored unencrypted")

@@ -1,4 +1,4 @@
-"""`interlock inbox`: everything that waits for a person, oldest first, each with the command that answers it."""
+"""`interlock inbox`: everything that waits for a person, oldest first, each with the commands that answer it."""
 
 import argparse
 
@@ -38,6 +38,7 @@ def run(options: argparse.Namespace) -> int:
         return 0
     for one in items:
         text = f"{one.marked_text()}\n" if one.text else ""
-        say(f"{flat(one.title)}\n{text}  {printable_line(one.command)}\n")
+        commands = "\n".join(f"  {printable_line(command)}" for command in one.commands)
+        say(f"{flat(one.title)}\n{text}{commands}\n")
     say(f"{counted(len(items), 'thing')} waiting for a person." if items else "Nothing waits for a person.")
     return 0

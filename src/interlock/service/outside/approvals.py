@@ -187,7 +187,7 @@ def question_of(approval: OpenApproval, asking: ApprovalContext) -> Question | N
     if not asking.client_can or asking.reply is not None:
         return None
     choices = approval.ask.choices
-    text, is_simple = approval.text(), len(choices) == len(ApprovalAsk.model_fields["choices"].default)
+    text, is_simple = approval.text(), not approval.ask.has_several
     if not is_simple:
         text += f"\n\nAnswer with one of: {', '.join(choices[:NAMED_MAX])}."
     item = QuestionItem(reason="needs_user_approval" if is_simple else "needs_user_choice", ask=text)

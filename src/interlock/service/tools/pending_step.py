@@ -189,10 +189,11 @@ def _approval_words(awaits: AwaitEvent, question: str, said: str, label: str) ->
     """Say who decides, how, and what was `said` so far."""
     assert awaits.approval is not None, "the step has a question"
     choices = ", ".join(f"`{one}`" for one in awaits.approval.choices)
-    sign = " --sign KEYFILE" if awaits.assurance == "signed" else ""
+    more = " --choice NAME" if awaits.approval.has_several else ""
+    more += " --sign KEYFILE" if awaits.assurance == "signed" else ""
     how = (
         f"A person decides ({choices}): {question} {said}Stop here. Tell the user to run"
-        f" `interlock approve {label}{sign}` or `interlock reject {label}{sign}` in a terminal of their own."
+        f" `interlock approve {label}{more}` or `interlock reject {label}{more}` in a terminal of their own."
     )
     if awaits.assurance == "claimed":
         how += " If they approve in the chat, write into the artifact who approved what: it is kept as your claim."

@@ -30,7 +30,7 @@ class ApprovalReport:
 
 @frozen
 class GivenAnswer:
-    """A person's answer. `choice` None: the first choice if it approves, else the second.
+    """A person's answer. `choice` None: the only one that approves or rejects; refused if the question has several.
 
     `asked` is the node and the digest of the question that the person saw, `mark` only that beginning of the digest
     which `inbox` prints; None: whichever is open now. `key` signs the answer.
@@ -92,7 +92,13 @@ def _checked_answer(
     if given.mark not in (None, approval.mark):
         found = f"What it shows is not what was shown as {one_line(given.mark, ECHO_BYTES_MAX)!r}"
         return _refused(run_context, found, "`interlock inbox` prints the question as it is now, with its command.")
-    choice = given.choice or approval.ask.choices[0 if given.is_approved else 1]
+    choice = given.choice
+    if choice is None:
+        if approval.ask.has_several:
+            return _wrong_choice(
+                run_context, approval, given, "The question has more than two choices, and none is named"
+            )
+        choice = approval.ask.choices[0 if given.is_approved else 1]
     refusal = _answer_refusal(ports, run_context, approval, choice, given)
     if refusal is not None:
         return refusal
@@ -124,16 +130,16 @@ def _answer_refusal(
         return _refused(run_context, found, "Redo the step before it on a new branch to ask again.")
     choices = approval.ask.choices
     if choice not in choices or (choice == choices[0]) != given.is_approved:
-        possible = choices[:1] if given.is_approved else choices[1:]
         verb = "approve" if given.is_approved else "reject"
-        return _refused(
-            run_context,
-            f"{choice!r} is no choice of `interlock {verb}`",
-            f"Write `--choice` with {' or '.join(possible[:NAMED_MAX])}.",
-        )
+        return _wrong_choice(run_context, approval, given, f"{choice!r} is no choice of `interlock {verb}`")
     if lacks_note(approval, choice, given.note):
         return _refused(run_context, "A rejection needs a note", "Write why in the note (`--note`).")
     return None
+
+
+def _wrong_choice(run_context: RunContext, approval: OpenApproval, given: GivenAnswer, found: str) -> Refusal:
+    possible = approval.ask.choices[:1] if given.is_approved else approval.ask.choices[1:]
+    return _refused(run_context, found, f"Write `--choice` with {' or '.join(possible[:NAMED_MAX])}.")
 
 
 def _nothing_open(run_context: RunContext) -> Refusal:

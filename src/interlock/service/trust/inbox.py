@@ -13,7 +13,7 @@ from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import SessionId
 from interlock.kernel.text import one_line, quoted
 from interlock.record.errors import UnknownVersionError
-from interlock.service.outside.approvals import open_approval
+from interlock.service.outside.approvals import OpenApproval, open_approval
 from interlock.service.outside.checks import results_at, waiting_check
 from interlock.service.outside.intents import OPEN_STATES, shown_intents
 from interlock.service.ports import Checks
@@ -30,13 +30,14 @@ from interlock.views.session import Node, Session
 class InboxItem:
     """One thing that waits for a person. `since` is when it began; `text` is its context in full.
 
-    `about` is the id of what waits in the session: the node of a question or a check, or the intent.
+    `about` is the id of what waits in the session: the node of a question or a check, or the intent. `commands` are
+    alternatives, one for each answer.
     """
 
     kind: Literal["approval", "question", "check_failed", "check_to_allow", "intent", "unreadable"]
     title: str
     text: str
-    command: str
+    commands: tuple[str, ...]
     label: str | None = None
     since: str | None = None
     session: SessionId | None = None
@@ -56,7 +57,7 @@ class InboxItem:
             "since": self.since,
             "title": self.title,
             "text": self.text,
-            "command": self.command,
+            "commands": [*self.commands],
         }
 
 
@@ -94,7 +95,7 @@ def _unreadable(found: Unreadable) -> InboxItem:
         kind="unreadable",
         title=f"Session {found.session} cannot be read, so it is not known what waits in it",
         text=one_line(f"{found.health}: {found.found}", CELL_BYTES_MAX),
-        command=f"interlock session verify {found.session}",
+        commands=(f"interlock session verify {found.session}",),
         session=found.session,
     )
 
@@ -114,19 +115,26 @@ def _approvals(reader: SessionReader, run_context: RunContext, tip: Node) -> Ite
     if approval is None:
         return
     view = run_context.view(tip)
-    rejected, shown = approval.ask.choices[1], f"{view.label} --shown {approval.mark}"
-    sign = " --sign KEYFILE" if approval.assurance == "signed" else ""
-    note = " --note TEXT" if approval.ask.needs_note else ""
     yield InboxItem(
         kind="approval",
         title=f"Run `{view.label}` ({view.workflow_id}): {approval.title}",
         text=approval.text(),
-        command=f"interlock approve {shown}{sign}   or   interlock reject {shown}{sign}{note}   ({rejected})",
+        commands=tuple(_answer_commands(view.label, approval)),
         label=view.label,
         since=approval.node.at,
         session=run_context.session.session,
         about=approval.node.node,
     )
+
+
+def _answer_commands(label: str, approval: OpenApproval) -> Iterator[str]:
+    """Yield the command of each choice; the choice is named unless the verb alone says it."""
+    sign = " --sign KEYFILE" if approval.assurance == "signed" else ""
+    for at, choice in enumerate(approval.ask.choices):
+        verb = "reject" if at else "approve"
+        named = f" --choice {choice}" if choice != verb or approval.ask.has_several else ""
+        note = " --note TEXT" if at and approval.ask.needs_note else ""
+        yield f"interlock {verb} {label} --shown {approval.mark}{named}{sign}{note}"
 
 
 def _failed_checks(run_context: RunContext, tip: Node, checks: Checks) -> Iterator[InboxItem]:
@@ -148,7 +156,7 @@ def _failed_checks(run_context: RunContext, tip: Node, checks: Checks) -> Iterat
         kind="check_failed",
         title=f"Run `{view.label}` ({view.workflow_id}): the check `{waiting.name}` {state}",
         text=text,
-        command=f"interlock checks run {view.label}",
+        commands=(f"interlock checks run {view.label}",),
         label=view.label,
         since=last.at if last is not None else chain_head(run_context.session, tip).at,
         session=run_context.session.session,
@@ -170,7 +178,7 @@ def _questions(run_context: RunContext, tip: Node) -> Iterator[InboxItem]:
             kind="question",
             title=f"Run `{view.label}` ({view.workflow_id}): {run_context.title(tip)}",
             text="\n".join(one.ask for one in asks),
-            command="Answer in the chat of the agent; the run asks when the step is reported.",
+            commands=("Answer in the chat of the agent; the run asks when the step is reported.",),
             label=view.label,
             since=chain_head(run_context.session, tip).at,
             session=run_context.session.session,
@@ -185,7 +193,7 @@ def _intents(session: Session, channels: tuple[ChannelConfig, ...]) -> Iterator[
                 kind="intent",
                 title=f"Run `{one.label}`: `{one.intent.sends}` is {one.state}",
                 text=one_line(one.why or "", CELL_BYTES_MAX),
-                command=f"interlock intent deliver {one.intent.intent_id}",
+                commands=(f"interlock intent deliver {one.intent.intent_id}",),
                 label=one.label,
                 since=one.intent.at,
                 session=one.session,
