@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from interlock.cli.commands import command_line
-from interlock.cli.frame.edge import run_at_edge
+from interlock.cli.frame.edge import ensure_stdin, run_at_edge
 from interlock.cli.frame.running import printing, run_command
 from interlock.version import VERSION
 
@@ -39,6 +39,7 @@ def _is_in_terminal() -> bool:
 
 
 def _run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
+    ensure_stdin()
     match options.command:
         case None:
             parser.print_help()

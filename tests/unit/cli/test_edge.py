@@ -4,6 +4,7 @@ import errno
 import io
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import pytest
 from interlock.cli.frame.edge import run_at_edge
 from interlock.cli.frame.running import printing
 from interlock.cli.main import main
+from interlock.testing.harness import Harness, linear_workflow
 
 Printed = pytest.CaptureFixture[str]
 TOO_LONG = "n" * 300
@@ -114,6 +116,7 @@ class Stopping(MetaPathFinder):
 
 sys.meta_path.insert(0, Stopping())
 from interlock.cli.main import main
+from interlock.testing.harness import Harness, linear_workflow
 sys.exit(main(["session", "verify"]))
 """
 
@@ -135,6 +138,29 @@ def test_what_stops_the_import_of_a_command_ends_it_without_a_traceback(stop: st
     assert "Traceback" not in done.stderr
     assert done.stderr.startswith(message)
     assert bool(done.stderr) == bool(message)
+
+
+WITHOUT_STDIN = [
+    ("session delete {run}", 2, "Add --yes"),
+    ("session redact {run} --value -", 1, "interlock session: "),
+    ("session import -", 1, "BUNDLE_INVALID_FORMAT"),
+    ("event send ci --run {run} --id 1 --signed -", 2, "is not JSON"),
+    ("drive --ask --agent {data}/a.yaml wr.quick_task", 2, "--ask needs a terminal"),
+    ("witness {run} -- sh -c 'exit 4'", 4, "the receipt is recorded as claimed"),
+]
+
+
+@pytest.mark.inv("PROOF-1")
+@pytest.mark.parametrize(("line", "code", "message"), WITHOUT_STDIN, ids=[line for line, _, _ in WITHOUT_STDIN])
+def test_a_closed_standard_input_is_an_empty_one(tmp_path: Path, line: str, code: int, message: str) -> None:
+    start = Harness.on_disk(tmp_path, linear_workflow("team.ship", "a")).start("team.ship")
+    words = shlex.split(line.format(run=start["run"]["label"], data=tmp_path))
+    command = [sys.executable, "-m", "interlock", "--data-dir", str(tmp_path), *words]
+    done = subprocess.run(
+        ["/bin/sh", "-c", 'exec "$@" <&-', "sh", *command], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, "Traceback" in done.stderr) == (code, False), done.stderr
+    assert message in done.stderr
 
 
 def test_a_full_disk_below_another_file_is_not_taken_for_the_output() -> None:

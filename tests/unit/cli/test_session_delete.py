@@ -84,6 +84,11 @@ def typing(answer: str) -> Callable[[str], str]:
     return typed
 
 
+def ending(_: str) -> str:
+    """End the input, as Ctrl-D does."""
+    raise EOFError
+
+
 @pytest.mark.inv("EVD-10")
 def test_nothing_is_deleted_unless_a_person_types_the_end_of_the_id(
     place: Place, harness: Harness, monkeypatch: pytest.MonkeyPatch
@@ -93,9 +98,11 @@ def test_nothing_is_deleted_unless_a_person_types_the_end_of_the_id(
     told = place.run("delete", session_of(first))
     assert (told.code, "Add --yes" in told.err) == (2, True)
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
-    monkeypatch.setattr("builtins.input", typing("yes"))
-    assert place.run("delete", session_of(first)).code == 1
-    assert tree(place.root) == before
+    for refused in (typing("yes"), ending):
+        monkeypatch.setattr("builtins.input", refused)
+        told = place.run("delete", session_of(first))
+        assert (told.code, "Nothing was deleted." in told.err) == (1, True)
+        assert tree(place.root) == before
     monkeypatch.setattr("builtins.input", typing(session_of(first)[-6:]))
     assert place.run("delete", session_of(first)).code == 0
     assert place.run("list", "--json").json()["runs"] == []

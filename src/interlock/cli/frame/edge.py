@@ -58,6 +58,12 @@ def _report(error: OSError, options: "_Options") -> int:
     return FAILED
 
 
+def ensure_stdin() -> None:
+    """Replace a standard input that is closed by an empty one, which no command has to tell from another."""
+    if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison] — so it is in a process without one
+        sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: PTH123, SIM115 — as long as the process lives
+
+
 def _ensure_stderr() -> None:
     """Replace a standard error output that is closed, so that no message goes to standard output instead."""
     if sys.stderr is None:  # pyright: ignore[reportUnnecessaryComparison] — so it is in a process without one

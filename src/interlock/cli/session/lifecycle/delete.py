@@ -98,7 +98,11 @@ def _confirm(session: SessionId, runs: list[str], *, is_confirmed: bool, is_quie
     if not sys.stdin.isatty():
         raise StopError("Nobody can be asked here.", "Add --yes to delete the session.", exit_code=2)
     wanted = session[-SHORT_ID_CHARS_MIN:]
-    if input(f"Type {wanted} to delete it for good: ").strip() != wanted:
+    try:
+        typed = input(f"Type {wanted} to delete it for good: ").strip()
+    except EOFError:
+        typed = ""
+    if typed != wanted:
         raise StopError("Nothing was deleted.", "Type the last characters of its id to delete it.", exit_code=1)
 
 
