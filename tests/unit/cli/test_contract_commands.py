@@ -6,12 +6,13 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
+from tests.support.history import damage
 from tests.support.q3_launch import INFRASTRUCTURE, LAUNCH, all_definitions
 
 from interlock.cli.main import main
 from interlock.define.operations.files import to_file_json
 from interlock.service.ports import Ports
-from interlock.testing.harness import Harness
+from interlock.testing.harness import Harness, linear_workflow
 
 
 @pytest.fixture
@@ -167,6 +168,20 @@ def test_what_does_not_exist_is_refused_with_what_does(
 ) -> None:
     assert run(*words) == code
     assert expected in capsys.readouterr().err
+
+
+@pytest.mark.damages
+@pytest.mark.inv("HIS-2")
+def test_a_list_names_a_damaged_session_and_shows_the_others(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    started = run_json(capsys, "start", "Infrastructure SLA")["session"]
+    harness = Harness.on_disk(project / "data", linear_workflow("team.ship", "a"))
+    other = harness.session_of(harness.start("team.ship"))
+    damage(project / "data", other)
+    listed = run_json(capsys, "list")
+    assert [one["sessions"] for one in listed["contracts"]] == [[started], []]
+    assert listed["unreadable"] == [other]
+    assert run("list") == 0
+    assert f"1 session cannot be read: {other}" in capsys.readouterr().out
 
 
 @pytest.mark.usefixtures("project")

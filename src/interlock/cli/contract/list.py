@@ -5,10 +5,16 @@ import argparse
 from interlock.cli.contract.chosen import project_definitions
 from interlock.cli.options import add_store_options
 from interlock.cli.screen import say, say_json, say_table
+from interlock.cli.session.chosen import say_unreadable
 from interlock.cli.store import answered_by_store, open_chosen_store
 from interlock.define.operations.contracts import Contract
 from interlock.kernel.canonical import Json
+from interlock.record.errors import UnknownVersionError
 from interlock.service.contracts.definitions import parse_stored
+from interlock.service.run.summaries import Unreadable, unreadable_by
+from interlock.store.ports.definitions import DefinitionKey
+from interlock.store.ports.errors import ContentDamagedError, SessionUnhealthyError
+from interlock.store.ports.store import StoreReader
 
 _HEADS = ("ID", "VERSION", "NAME", "PUBLISHED", "SESSIONS")
 
@@ -25,11 +31,7 @@ def run(options: argparse.Namespace) -> int:
     store = open_chosen_store(options)
     with answered_by_store():
         published = [parse_stored(data) for data in store.published().values()]
-        sessions: dict[tuple[str, int], list[str]] = {}
-        for name in store.sessions():
-            session = store.load(name)
-            for bound in session.contracts[:1] if session is not None else ():
-                sessions.setdefault((bound.contract_id, bound.contract_version), []).append(name)
+        sessions, unreadable = _executions(store)
     known = {(one.id, one.version): one for one in (*published, *project_definitions(options))}
     contracts = sorted(
         (one for one in known.values() if isinstance(one, Contract)), key=lambda one: (one.name, one.version)
@@ -46,8 +48,9 @@ def run(options: argparse.Namespace) -> int:
         for one in contracts
     ]
     if options.as_json:
-        say_json({"contracts": [*rows]})
-    elif not rows:
+        say_json({"contracts": [*rows], "unreadable": [one.session for one in unreadable]})
+        return 0
+    if not rows:
         say("There is no contract: write one below `.interlock/operations`.")
     else:
         table = (
@@ -61,4 +64,20 @@ def run(options: argparse.Namespace) -> int:
             for one, row in zip(contracts, rows, strict=True)
         )
         say_table(_HEADS, table, ids=("ID", "SESSIONS"))
+    say_unreadable(unreadable)
     return 0
+
+
+def _executions(store: StoreReader) -> tuple[dict[DefinitionKey, list[str]], list[Unreadable]]:
+    """Return the sessions that execute each contract, and those of which it is not known: they cannot be read."""
+    found: dict[DefinitionKey, list[str]] = {}
+    unreadable: list[Unreadable] = []
+    for name in store.sessions():
+        try:
+            session = store.load(name)
+        except (SessionUnhealthyError, UnknownVersionError, ContentDamagedError) as error:
+            unreadable.append(unreadable_by(name, error))
+            continue
+        for bound in session.contracts[:1] if session is not None else ():
+            found.setdefault((bound.contract_id, bound.contract_version), []).append(name)
+    return found, unreadable
