@@ -24,6 +24,15 @@ def test_a_new_profile_is_valid_and_is_never_written_over(tmp_path: Path, capsys
     assert path.read_text() == "role: mine\n"
 
 
+@pytest.mark.inv("HIS-4")
+def test_the_name_of_a_new_profile_chooses_its_form(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "agent.json"
+    assert main(["agent", "new", str(path), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"file": str(path)}
+    assert json.loads(path.read_text()) == yaml.safe_load(EXAMPLE.read_text())
+    assert main(["agent", "validate", str(path)]) == 0
+
+
 def test_show_prints_every_value_and_validate_json_the_fate_of_each_field(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -33,6 +33,7 @@ def test_an_exported_lifecycle_conforms_to_the_plan_it_was_made_by(
     place: Place, harness: Harness, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     harness.advance(harness.start("team.release"))
+    assert place.run("lifecycle", "--jsonl", "--json").code == 2
     lines = place.run("lifecycle", "--jsonl").out
     assert [json.loads(line)["seq"] for line in lines.splitlines()] == list(range(7))
     source = written(tmp_path, "release.json", json.dumps(DOCUMENT))

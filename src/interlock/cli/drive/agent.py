@@ -1,11 +1,13 @@
 """`interlock agent`: check, show and create the profile of an agent."""
 
 import argparse
+import json
 from pathlib import Path
 
 from interlock.cli.drive.files import read_agent
 from interlock.cli.options import add_json
 from interlock.cli.screen import StopError, say, say_json, say_table
+from interlock.define.source.text_form import parse_text
 from interlock.drive.agent.manifest import LoadedProfile
 from interlock.kernel.budgets.drive import PROFILE_BYTES_MAX
 from interlock.kernel.canonical import Json
@@ -28,7 +30,7 @@ def run(options: argparse.Namespace) -> int:
     """
     match options.action:
         case "new":
-            return _new(Path(options.file))
+            return _new(Path(options.file), is_json=options.as_json)
         case "show":
             say_json(read_agent(options.file).profile.model_dump(mode="json"))
             return 0
@@ -46,12 +48,18 @@ def _validate(loaded: LoadedProfile, *, is_json: bool) -> int:
     return 0
 
 
-def _new(path: Path) -> int:
+def _new(path: Path, *, is_json: bool) -> int:
+    text = read_regular(_EXAMPLE, PROFILE_BYTES_MAX).decode()
+    if path.suffix == ".json":
+        text = json.dumps(parse_text(text.encode(), "yaml"), indent=2, ensure_ascii=False) + "\n"
     try:
         with path.open("x", encoding="utf-8") as file:
-            file.write(read_regular(_EXAMPLE, PROFILE_BYTES_MAX).decode())
+            file.write(text)
     except FileExistsError as error:
         fix = "Choose another name; the command overwrites no file."
         raise StopError(f"{path} exists already.", fix, exit_code=1) from error
-    say(f"Written: {path}. Check it with `interlock agent validate {path}`.")
+    if is_json:
+        say_json({"file": str(path)})
+    else:
+        say(f"Written: {path}. Check it with `interlock agent validate {path}`.")
     return 0

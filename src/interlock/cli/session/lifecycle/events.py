@@ -4,7 +4,7 @@ import argparse
 import json
 
 from interlock.cli.options import add_store_options
-from interlock.cli.screen import say, say_json, say_table
+from interlock.cli.screen import StopError, say, say_json, say_table
 from interlock.cli.session.lifecycle.branch import add_branch_arguments, read_chosen_branch
 from interlock.kernel.canonical import Json
 from interlock.views.lifecycle.events import LifecycleEvent
@@ -30,8 +30,10 @@ def run(options: argparse.Namespace) -> int:
     """Print the lifecycle of one branch; return the exit code.
 
     Raises:
-        StopError: No single run was named, or the store cannot answer.
+        StopError: Two forms or no single run are named, or the store cannot answer.
     """
+    if options.as_lines and options.as_json:
+        raise StopError("--json and --jsonl are two forms.", "Name one of them.", exit_code=2)
     branch = read_chosen_branch(options)
     lifecycle = branch.lifecycle
     if options.as_lines:
