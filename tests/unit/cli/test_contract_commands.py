@@ -1,6 +1,7 @@
 """The commands about contracts, from the files of a project to goals that are met and not met."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -89,6 +90,7 @@ def test_an_assessment_begins_with_its_test_flows(capsys: pytest.CaptureFixture[
 
 
 @pytest.mark.usefixtures("project")
+@pytest.mark.inv("HIS-4")
 def test_a_contract_is_drawn_with_and_without_the_state_of_an_execution(capsys: pytest.CaptureFixture[str]) -> None:
     session = run_json(capsys, "start", "Q3 Product Launch")["session"]
     assert run("graph", "Q3 Product Launch") == 0
@@ -103,6 +105,13 @@ def test_a_contract_is_drawn_with_and_without_the_state_of_an_execution(capsys: 
     assert "Feature X shipped to production: not assessed" in drawn
     assert run("graph", "Q3 Product Launch", "--session", session) == 0
     assert "work pending" in capsys.readouterr().out
+    assert run_json(capsys, "graph", "Q3 Product Launch")["flows"] == [
+        {"name": "Engineering Sprint Cycle", "state": None},
+        {"name": "QA Validation Pipeline", "state": None},
+    ]
+    shape = run_json(capsys, "graph", "Q3 Product Launch", "--format", "svg", "--session", session)
+    assert [one["name"] for one in shape["parts"]] == ["Infrastructure SLA"]
+    assert {one["state"] for one in shape["goals"]} == {"not_assessed"}
 
 
 @pytest.mark.usefixtures("project")
@@ -146,7 +155,12 @@ def test_a_changed_file_under_a_published_version_is_refused(capsys: pytest.Capt
     changed = json.loads(file.read_text(encoding="utf-8")) | {"description": "changed"}
     file.write_text(json.dumps(changed), encoding="utf-8")
     assert run("start", INFRASTRUCTURE.id) == 1
-    assert "published with other content" in capsys.readouterr().err
+    refused = capsys.readouterr().err
+    assert "published with other content" in refused
+    printed = re.findall(r"`interlock contract ([^`]+)`", refused)
+    [shown] = [one.split()[:-1] for one in printed]
+    assert run_json(capsys, *shown)["contract"]["description"] == INFRASTRUCTURE.description
+    assert run_json(capsys, "show", INFRASTRUCTURE.id)["contract"]["description"] == "changed"
     file.write_text(json.dumps(changed | {"version": 2}), encoding="utf-8")
     assert run("start", INFRASTRUCTURE.id) == 0
     assert run("start", f"{INFRASTRUCTURE.id}@1") == 0
@@ -159,15 +173,27 @@ def test_a_changed_file_under_a_published_version_is_refused(capsys: pytest.Capt
         (("start", "Nothing"), 1, "No contract has the name 'Nothing'"),
         (("start", f"{LAUNCH.id}@one"), 2, "is not a version"),
         (("show", f"{LAUNCH.id}@7"), 1, "There is no contract"),
+        (("show", f"{LAUNCH.id}@0"), 1, f"There is no contract {LAUNCH.id} version 0"),
         (("status", "sess_" + "0" * 26), 1, ""),
     ],
-    ids=["no such name", "no version", "no such version", "no such session"],
+    ids=["no such name", "no version", "no such version", "version 0", "no such session"],
 )
 def test_what_does_not_exist_is_refused_with_what_does(
     words: tuple[str, ...], code: int, expected: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(*words) == code
     assert expected in capsys.readouterr().err
+    assert not Path("data").exists()
+
+
+@pytest.mark.usefixtures("project")
+def test_a_session_of_another_contract_is_not_drawn_as_the_named_one(capsys: pytest.CaptureFixture[str]) -> None:
+    session = run_json(capsys, "start", "Infrastructure SLA")["session"]
+    assert run("graph", "Q3 Product Launch", "--session", session) == 1
+    refused = capsys.readouterr().err
+    assert "executes 'Infrastructure SLA', version 1: another contract" in refused
+    [printed] = re.findall(r"`interlock contract ([^`]+)`", refused)
+    assert run(*printed.split()) == 0
 
 
 @pytest.mark.damages

@@ -6,13 +6,13 @@ from typing import Literal, assert_never
 
 from interlock.cli.contract.chosen import add_contract_arguments, contract_command, contract_session
 from interlock.cli.contract.status import status_lines
-from interlock.cli.screen import RefusedError, say
+from interlock.cli.screen import RefusedError, StopError, say, say_json
 from interlock.cli.store import answered_by_store, open_chosen_store
 from interlock.define.operations.contracts import Contract
 from interlock.kernel.errors import Refusal
 from interlock.kernel.text import flat
 from interlock.service.contracts.definitions import Gathered
-from interlock.service.contracts.start import find_contract
+from interlock.service.contracts.start import find_shown_contract
 from interlock.service.contracts.status import ContractStatus, read_status
 from interlock.service.ports import ReadPorts
 from interlock.views.picture.contract_picture import ContractPart, ContractShape, contract_chart
@@ -38,13 +38,24 @@ def run(options: argparse.Namespace) -> int:
     """
     store = open_chosen_store(options)
     with answered_by_store():
-        gathered = find_contract(store, contract_command(options, store))
+        command = contract_command(options, store)
+        gathered = find_shown_contract(store, command)
         if isinstance(gathered, Refusal):
             raise RefusedError(gathered)
         status: ContractStatus | None = None
         if options.session is not None:
-            status = read_status(ReadPorts.over(store, store), contract_session(store, options.session))
+            session = contract_session(store, options.session)
+            status = read_status(ReadPorts.over(store, store), session)
+            assert status is not None, "the session executes a contract"
+            executed = status.contract
+            if executed.id != command.contract_id or command.version not in (None, executed.version):
+                message = f"{session} executes {executed.name!r}, version {executed.version}: another contract."
+                fix = f"Draw that one: `interlock contract graph {executed.id}@{executed.version} --session {session}`."
+                raise StopError(message, fix, exit_code=1)
     shape = _shape(gathered, gathered.contract) if status is None else _shape_of_status(status)
+    if options.as_json:
+        say_json(shape.to_json())
+        return 0
     form: GraphForm = options.format
     match form:
         case "text":

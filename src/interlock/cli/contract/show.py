@@ -9,7 +9,7 @@ from interlock.cli.store import answered_by_store, open_chosen_store
 from interlock.define.operations.files import to_file_json
 from interlock.kernel.errors import Refusal
 from interlock.service.contracts.definitions import Gathered
-from interlock.service.contracts.start import find_contract
+from interlock.service.contracts.start import find_shown_contract
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,7 +25,7 @@ def run(options: argparse.Namespace) -> int:
     """
     store = open_chosen_store(options)
     with answered_by_store():
-        gathered = find_contract(store, contract_command(options, store))
+        gathered = find_shown_contract(store, contract_command(options, store))
     if isinstance(gathered, Refusal):
         raise RefusedError(gathered)
     if options.as_json:

@@ -26,9 +26,11 @@ def run(options: argparse.Namespace) -> int:
     store = open_chosen_store(options)
     ports = command_ports(options)
     with answered_by_upkeep():
+        # A name that fits no contract is refused before anything is written.
+        command = contract_command(options, store, options.goal)
         # Agents get tokens for the runs. If sessions exist and the ring does not, it counts as lost.
         ports.key_ring.ensure_keys()
-        outcome = start_contract(ports, store, contract_command(options, store, options.goal))
+        outcome = start_contract(ports, store, command)
     if isinstance(outcome, Refusal):
         raise RefusedError(outcome)
     if options.as_json:

@@ -34,16 +34,17 @@ class Gathered:
 
 @frozen
 class _Sources:
-    """Resolves a definition in a project first, and among the published if the project does not have it."""
+    """Resolves a definition in a project and among the published ones; of two, the project's unless told otherwise."""
 
     project: Resolver
     archive: Mapping[DefinitionKey, bytes]
+    prefers_published: bool
 
     def find(self, definition_id: Uuid, version: int) -> Definition | None:
         """See `Resolver.find`."""
         found = self.project.find(definition_id, version)
         data = self.archive.get((definition_id, version))
-        return found if found is not None or data is None else parse_stored(data)
+        return found if data is None or (found is not None and not self.prefers_published) else parse_stored(data)
 
 
 def to_bytes(definition: Definition) -> bytes:
@@ -68,9 +69,9 @@ def parse_stored(data: bytes) -> Definition:
     return parsed
 
 
-def all_sources(project: Resolver, archive: DefinitionArchive) -> Resolver:
-    """Return what resolves the references of a project's contract."""
-    return _Sources(project=project, archive=archive.published())
+def all_sources(project: Resolver, archive: DefinitionArchive, *, prefers_published: bool = False) -> Resolver:
+    """Return what resolves a contract and its references, in a project and among the published definitions."""
+    return _Sources(project=project, archive=archive.published(), prefers_published=prefers_published)
 
 
 def gather(contract: Contract, resolver: Resolver) -> Gathered | Diagnostics:

@@ -118,13 +118,20 @@ def resume_contract(
     return ContractStarted(session=session_id, contract=bound_parts(session, definitions)[0].contract, runs=runs)
 
 
-def find_contract(archive: DefinitionArchive, command: ContractCommand) -> Gathered | Refusal:
+def find_shown_contract(archive: DefinitionArchive, command: ContractCommand) -> Gathered | Refusal:
+    """Find a contract as `find_contract` does. A version that is named is the published one, if it was published."""
+    return find_contract(archive, command, prefers_published=command.version is not None)
+
+
+def find_contract(
+    archive: DefinitionArchive, command: ContractCommand, *, prefers_published: bool = False
+) -> Gathered | Refusal:
     """Find a contract and everything that it refers to. Without a version, the highest one counts."""
-    resolver: Resolver = all_sources(command.definitions, archive)
-    version = command.version or _highest_version(archive, command)
-    found = resolver.find(command.contract_id, version) if version else None
+    resolver: Resolver = all_sources(command.definitions, archive, prefers_published=prefers_published)
+    version = _highest_version(archive, command) if command.version is None else command.version
+    found = resolver.find(command.contract_id, version)
     if not isinstance(found, Contract):
-        named = f"{command.contract_id}{f' version {command.version}' if command.version else ''}"
+        named = f"{command.contract_id}{f' version {command.version}' if command.version is not None else ''}"
         return Refusal(
             code=ErrorCode.VALIDATION_ERROR,
             message=f"There is no contract {named}.",
@@ -148,11 +155,14 @@ def publish(archive: DefinitionArchive, gathered: Gathered) -> Refusal | None:
     try:
         archive.publish(gathered.contents())
     except DefinitionTakenError as error:
+        key = (gathered.contract.id, gathered.contract.version)
+        command = f"`interlock contract show {key[0]}@{key[1]} --json`"
+        shows = f" {command} shows what was published." if key in archive.published() else ""
         return Refusal(
             code=ErrorCode.VALIDATION_ERROR,
             message=f"Version {error.version} of {error.definition_id} was published with other content.",
             suggestion=f"Give the changed definition version {error.version + 1}, and name that version where it is"
-            " referred to. `interlock contract show` shows the published one.",
+            f" referred to.{shows}",
             details={"path": "version", "id": error.definition_id, "version": error.version},
         )
     return None

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
+from interlock.kernel.canonical import Json
 from interlock.kernel.frozen import frozen
 from interlock.views.picture.chart import Box, BoxKind, Chart, ChartPart, Lane
 
@@ -28,6 +29,10 @@ class ContractPart:
         """The name, with the state if there is one."""
         return self.name if self.state is None else f"{self.name}: {self.state.replace('_', ' ')}"
 
+    def to_json(self) -> dict[str, Json]:
+        """Return it as JSON."""
+        return {"name": self.name, "state": self.state}
+
 
 @frozen
 class ContractShape:
@@ -44,6 +49,17 @@ class ContractShape:
     def label(self) -> str:
         """The name, with the state of the work if an execution is drawn."""
         return ContractPart(name=self.name, state=self.state).label
+
+    def to_json(self) -> dict[str, Json]:
+        """Return it as JSON."""
+        return {
+            "name": self.name,
+            "version": self.version,
+            "state": self.state,
+            "flows": [one.to_json() for one in self.flows],
+            "parts": [one.to_json() for one in self.parts],
+            "goals": [one.to_json() for one in self.goals],
+        }
 
 
 def contract_chart(shape: ContractShape) -> Chart:
