@@ -1,6 +1,8 @@
 """`interlock event`, `interlock intent` and `interlock keys source`: what comes in and what goes out, for people."""
 
 import json
+import re
+import shlex
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,8 +13,13 @@ from tests.support.history import Place, label_of
 from tests.support.outside import AWAIT, STATUS, HeldOutbox, into_file
 from tests.support.verify import unsound
 
+from interlock.cli.commands import command_line
 from interlock.cli.main import main
+from interlock.define.parts import AwaitEvent
 from interlock.kernel.errors import ErrorCode
+from interlock.kernel.ids import RunId
+from interlock.record.world import Assurance
+from interlock.service.outside.demand import how_to_send
 from interlock.service.report.resource import session_record
 from interlock.testing.harness import Harness, linear_workflow
 
@@ -224,6 +231,15 @@ def test_an_event_below_the_demanded_level_is_answered_with_that_level_and_how_t
     assert command in shown.text
     # Without a better event, the answer stays the same.
     assert world.harness.advance(world.waiting, None).text == shown.text
+
+
+@pytest.mark.parametrize("level", ["claimed", "observed", "signed"])
+def test_each_command_that_sends_an_event_has_all_that_it_needs(level: Assurance) -> None:
+    awaits = AwaitEvent(event="ci.finished", fields={"status": "string", "tries": "number"}, assurance=level)
+    printed = re.findall(r"`(interlock [^`]+)`", how_to_send(awaits, "ab12", RunId("run_" + "a" * 26)))
+    parsed = [command_line(words).parse_args(words) for words in (shlex.split(line)[1:] for line in printed)]
+    assert {(one.event, one.sent_id) for one in parsed} == {("ci.finished", "ID")}
+    assert json.loads(parsed[0].fields) == {"status": "<string>", "tries": "<number>"}
 
 
 def new_source(world: World, key: Path) -> str:

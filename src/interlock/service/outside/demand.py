@@ -1,5 +1,6 @@
 """How well an event must be known for a step to take it, and how it is sent so (WORLD-4)."""
 
+import json
 from typing import assert_never
 
 from interlock.define.parts import AwaitEvent
@@ -15,14 +16,16 @@ from interlock.views.session import Node
 
 def how_to_send(awaits: AwaitEvent, label: str, run: RunId) -> str:
     """Say who sends the event of a step so that the step takes it, and with which command."""
-    send = f"interlock event send {awaits.event} --run {label}"
+    send = f"interlock event send {awaits.event} --run {label} --id ID"
+    declared = {name: f"<{kind}>" for name, kind in sorted(awaits.fields.items())}
+    fields = f" --fields '{json.dumps(declared)}'" if declared else ""
     match awaits.assurance:
         case "claimed":
-            return f"a person or CI sends it with `{send}`"
+            return f"a person or CI sends it with `{send}{fields}`"
         case "observed":
-            return f"a person sends it with `{send}` in a terminal of their own, or a channel answers with it"
+            return f"a person sends it with `{send}{fields}` in a terminal of their own, or a channel answers with it"
         case "signed":
-            sign = f"interlock event sign {awaits.event} --run {run} --sign KEYFILE"
+            sign = f"interlock event sign {awaits.event} --run {run} --id ID{fields} --sign KEYFILE"
             return f"a source of the user's `config.toml` signs it with `{sign}`, and `{send} --signed FILE` sends it"
         case "executed":
             return "Interlock itself records it"
