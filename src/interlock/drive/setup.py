@@ -95,7 +95,7 @@ def make_model(name: str, profile: Profile, read_script: Callable[[str], object]
     try:
         from interlock.drive.models.vendor import vendor_model  # noqa: PLC0415 — an extra, which only this kind needs
     except ImportError as error:
-        message = f"The model {name!r} needs the extra: pip install 'interlock[drive]'."
+        message = f"The model {name!r} needs the extra: pip install '.[drive]' in the checkout of Interlock."
         raise TurnError(Fault(code="VALIDATION_ERROR", message=message)) from error
     return vendor_model(name, profile.llm)
 

@@ -357,7 +357,7 @@ def test_the_core_path_needs_nothing_of_the_extra_and_a_server_imports_no_driver
         "except interlock.drive.faults.TurnError as error: print(error)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert "pip install 'interlock[drive]'" in done.stdout, done.stderr
+    assert "pip install '.[drive]'" in done.stdout, done.stderr
     serving = (
         "import sys, interlock.cli.top.serve, interlock.server.app\n"
         "print([name for name in sys.modules if 'drive' in name or 'tenacity' in name])"

@@ -59,7 +59,9 @@ def run(options: argparse.Namespace) -> int:
     lacking = [name for name in _NEEDED if find_spec(name) is None]
     if lacking:
         message = f"The console needs packages that are not installed: {', '.join(lacking)}."
-        raise StopError(message, "Install them with: pip install 'interlock[console]'", exit_code=2)
+        raise StopError(
+            message, "Install them with `pip install '.[console]'` in the checkout of Interlock.", exit_code=2
+        )
     if not 0 < options.port <= CONSOLE_PORT_MAX:
         fix = f"Use a number from 1 to {CONSOLE_PORT_MAX}, or leave out --port."
         raise StopError(f"--port: {options.port} is not a port.", fix, exit_code=2)

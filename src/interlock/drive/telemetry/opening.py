@@ -35,7 +35,7 @@ def open_telemetry(profile: Profile, environment: Mapping[str, str], exits: Exit
         if profile.observability.activity_stream.enabled:
             emitters.append(_events(profile, exits))
     except ImportError as error:
-        message = "Telemetry needs the extra: pip install 'interlock[drive]'."
+        message = "Telemetry needs the extra: pip install '.[drive]' in the checkout of Interlock."
         raise TurnError(Fault(code="VALIDATION_ERROR", message=message)) from error
     pairs = (pair.partition("=") for pair in environment.get("BAGGAGE", "").split(",") if "=" in pair)
     carried = {key.strip(): value.strip() for key, _, value in pairs}
