@@ -196,6 +196,13 @@ def test_a_session_of_another_contract_is_not_drawn_as_the_named_one(capsys: pyt
     assert run(*printed.split()) == 0
 
 
+@pytest.mark.usefixtures("project")
+def test_a_run_is_not_shown_at_an_event_before_it_began(capsys: pytest.CaptureFixture[str]) -> None:
+    runs = run_json(capsys, "start", "Q3 Product Launch")["runs"]
+    assert main(["session", "show", runs[-1], "--at", "0"]) == 1
+    assert "The run had not begun at event 0." in capsys.readouterr().err
+
+
 @pytest.mark.damages
 @pytest.mark.inv("HIS-2")
 def test_a_list_names_a_damaged_session_and_shows_the_others(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -45,9 +45,8 @@ def test_an_event_inside_an_append_shows_the_whole_append_under_the_number_of_it
 ) -> None:
     worked(harness)
     for entry in place.run("timeline", "--json").json()["entries"]:
-        # The first append creates the session before the run begins, and only its last event is in the run.
-        events = {entry["last"], max(entry["first"], 1)} if entry["first"] == 0 else {entry["first"], entry["last"]}
-        for at in sorted(events):
+        # The first append creates the session before the run begins.
+        for at in sorted({entry["first"], entry["last"]}):
             assert place.run("show", "--at", str(at), "--json").json()["events"] == entry["last"] + 1
 
 
@@ -72,13 +71,6 @@ def test_an_event_that_does_not_exist_is_refused_with_the_range(place: Place, ha
     assert answer.code == 1
     assert re.search(rf"has no event {at} that can be read\.", answer.err)
     assert re.search(r"Name an event from \d+ to \d+ with --at\.", answer.err)
-
-
-def test_a_run_that_had_not_begun_is_refused(place: Place, harness: Harness) -> None:
-    worked(harness)
-    answer = place.run("show", "--at", "0")
-    assert answer.code == 1
-    assert "The run had not begun at event 0." in answer.err
 
 
 @pytest.mark.damages

@@ -160,7 +160,9 @@ def _past(history: History, chosen: SelectedSession, at: int) -> History:
     last = history.ends[-1]
     runs = chosen.runs(history.session)
     first = min((history.session.runs[one].index for one in runs), default=0)
-    if not first <= at <= last:
+    end = next((end for end in history.ends if end >= at), last)
+    # The whole append is shown, so its first event is enough, although the run begins at a later one of it.
+    if not 0 <= at <= last or end < first:
         missing = f"{chosen.session} has no event {at} that can be read"
         found = f"The run had not begun at event {at}" if 0 <= at <= last else missing
         raise StopError(f"{found}.", f"Name an event from {first} to {last} with --at.", exit_code=1)
