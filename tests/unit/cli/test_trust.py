@@ -57,8 +57,9 @@ def test_a_person_finds_the_question_in_the_inbox_and_decides_it_and_an_agent_ca
     assert "The whole plan, in one sentence." in item["text"]
     with person.context() as patch:
         below_a_client(patch)
-        assert main([*place, "approve", label]) == 1
-    assert "is recorded as claimed. The run still waits." in capsys.readouterr().out
+        for verb in ("approve", "reject"):
+            assert main([*place, verb, label]) == 1
+            assert "is recorded as claimed. The run still waits." in capsys.readouterr().out
     assert main([*place, "approve", label, "--shown", "0" * 12]) == 1
     assert "`interlock inbox` prints the question as it is now" in capsys.readouterr().err
     printed = shlex.split(item["commands"][0])
@@ -69,7 +70,7 @@ def test_a_person_finds_the_question_in_the_inbox_and_decides_it_and_an_agent_ca
     assert main([*place, "inbox"]) == 0
     assert "Nothing waits for a person." in capsys.readouterr().out
     levels: list[Any] = [one.to_json()["data"] for one in events_of(harness, first, "event_received")]
-    assert [one["assurance"] for one in levels] == ["claimed", "observed"]
+    assert [one["assurance"] for one in levels] == ["claimed", "claimed", "observed"]
 
 
 @pytest.mark.inv("APPR-2", "INBOX-1")

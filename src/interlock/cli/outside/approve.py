@@ -13,6 +13,7 @@ from interlock.kernel.budgets import APPROVAL_NOTE_BYTES_MAX
 from interlock.kernel.errors import Refusal
 from interlock.kernel.text import utf8_bytes
 from interlock.service.outside.approvals import OpenApproval, open_approval
+from interlock.service.outside.demand import is_below
 from interlock.service.run.context import load_run_context
 from interlock.service.run.plans import Plans
 from interlock.service.trust.approve import ApprovalReport, GivenAnswer, answer_approval
@@ -29,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Show the question with what belongs to it, record the answer and return the exit code: 1 if the run still waits.
+    """Show the question with what belongs to it, record the answer and return the exit code: 1 if it decides nothing.
 
     Raises:
         StopError: The run waits for no answer, the answer does not count, or the store failed.
@@ -53,7 +54,8 @@ def run(options: argparse.Namespace) -> int:
     if isinstance(outcome, Refusal):
         raise RefusedError(outcome)
     _report(asked, outcome, as_json=options.as_json)
-    return 0 if outcome.is_advanced or not outcome.answer.fields["approved"] else 1
+    is_rejected = not outcome.answer.fields["approved"] and not is_below(outcome.answer.assurance, outcome.demanded)
+    return 0 if outcome.is_advanced or is_rejected else 1
 
 
 def _report(asked: OpenApproval | None, outcome: ApprovalReport, *, as_json: bool) -> None:

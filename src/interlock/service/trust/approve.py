@@ -7,7 +7,7 @@ from interlock.kernel.frozen import frozen, replace
 from interlock.kernel.ids import Digest, NodeId, RunId, SessionId
 from interlock.kernel.text import one_line
 from interlock.record.events import Actor
-from interlock.record.world import APPROVAL, EventReceived
+from interlock.record.world import APPROVAL, Assurance, EventReceived
 from interlock.service.outside.approvals import OpenApproval, approval_record, lacks_note, open_approval
 from interlock.service.outside.receive import Arrival, record_event
 from interlock.service.outside.signatures import SigningKey, sign_event, verified
@@ -23,7 +23,7 @@ class ApprovalReport:
     """An answer that was recorded, and whether the run has advanced with it."""
 
     label: str
-    demanded: str
+    demanded: Assurance
     answer: EventReceived
     is_advanced: bool
 
