@@ -20,6 +20,7 @@ from typing import cast
 import anyio
 from mcp import Client, MCPError, StdioServerParameters, types
 
+from interlock.cli.frame.edge import INTERRUPTED
 from interlock.cli.render.demo_screen import ClaimError, DemoScreen, open_console
 from interlock.cli.render.run_tree import LEGEND, draw_run
 from interlock.kernel.blanks import fill_in
@@ -63,7 +64,7 @@ OTHER_NOTES = (
     " seemed. The build and its 214 tests pass on both."
 )
 
-_EXPECTED = (InterlockError, MCPError, OSError, LookupError, KeyboardInterrupt)
+_EXPECTED = (InterlockError, MCPError, OSError, LookupError)
 _BOOT = """
 import os, runpy, sys
 with open(sys.argv[1], "w") as file:
@@ -91,6 +92,9 @@ def run(options: argparse.Namespace) -> int:
         anyio.run(_play, stage)
     except* _EXPECTED as group:
         faults = _flatten(group)
+    except* KeyboardInterrupt:
+        exit_code = INTERRUPTED
+        screen.note("Interrupted.")
     except* SystemExit:
         exit_code = 1  # rich exits when the reader closed the pipe
     finally:
