@@ -21,6 +21,9 @@ def test_a_new_profile_is_valid_and_is_never_written_over(tmp_path: Path, capsys
     assert "unknown" not in shown
     path.write_text("role: mine\n")
     assert main(["agent", "new", str(path)]) == 1
+    capsys.readouterr()
+    assert main(["agent", "new", str(tmp_path / "none" / "agent.yaml")]) == 1
+    assert "Name a file in a directory that exists" in capsys.readouterr().err
     assert path.read_text() == "role: mine\n"
 
 

@@ -58,6 +58,9 @@ def _new(path: Path, *, is_json: bool) -> int:
     except FileExistsError as error:
         fix = "Choose another name; the command overwrites no file."
         raise StopError(f"{path} exists already.", fix, exit_code=1) from error
+    except OSError as error:
+        fix = "Name a file in a directory that exists and that you can write to."
+        raise StopError(f"{path} cannot be written: {error.strerror}.", fix, exit_code=1) from error
     if is_json:
         say_json({"file": str(path)})
     else:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from interlock.cli.options import add_store_options
 from interlock.cli.outside.writing import command_settings
-from interlock.cli.screen import StopError, say, say_json, say_table
+from interlock.cli.screen import StopError, counted, say, say_json, say_table
 from interlock.cli.session.chosen import chosen_session, listing, say_unreadable
 from interlock.cli.session.lifecycle.end import COMMAND_LINE
 from interlock.cli.store import answered_by_store, open_chosen_reader
@@ -116,7 +116,8 @@ def _show(one: ShownIntent) -> None:
         say(f"Why: {one_line(one.why, 1000)}")
     settled = one.intent.settled
     if settled is not None and settled.channel is not None:
-        say(f"Tried {one.intent.attempt} times, the last time through the channel `{settled.channel}`.")
+        tries = counted(one.intent.attempt, "time")
+        say(f"Tried {tries}, the last time through the channel `{settled.channel}`.")
     for name, value in sorted(one.intent.fields.items()):
         say(f"- {name}: {one_line(str(value), 1000)}")
 
