@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import shlex
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -30,6 +31,14 @@ def place_arguments(options: argparse.Namespace) -> PlaceArguments:
         workflows_dir=getattr(options, "workflows_dir", None),
         core_source=getattr(options, "core_source", None),
     )
+
+
+def printed_command(options: argparse.Namespace, command: str) -> str:
+    """Return a command to print, with the data directory if the command line names one: it works there alone."""
+    data_dir, own = getattr(options, "data_dir", None), "interlock "
+    if not data_dir or not command.startswith(own):
+        return command
+    return f"{own}--data-dir {shlex.quote(str(chosen_data_dir(options)))} {command.removeprefix(own)}"
 
 
 def chosen_data_dir(options: argparse.Namespace) -> Path:

@@ -63,7 +63,7 @@ def test_a_person_finds_the_question_in_the_inbox_and_decides_it_and_an_agent_ca
     assert main([*place, "approve", label, "--shown", "0" * 12]) == 1
     assert "`interlock inbox` prints the question as it is now" in capsys.readouterr().err
     printed = shlex.split(item["commands"][0])
-    assert main([*place, *printed[1:], "--note", "Go."]) == 0
+    assert main([*printed[1:], "--note", "Go."]) == 0
     assert "'approve' is recorded as observed. The run continued." in capsys.readouterr().out
     assert main([*place, "reject", label]) == 1
     assert "does not wait for an approval" in capsys.readouterr().err
@@ -85,7 +85,7 @@ def test_the_inbox_has_a_command_for_each_choice_and_a_plain_answer_takes_none_o
     assert main([*place, "inbox", "--json"]) == 0
     [item] = json.loads(capsys.readouterr().out)["items"]
     answers = [shlex.split(one)[1:] for one in item["commands"]]
-    assert [one[0] for one in answers] == ["approve", "reject", "reject"]
+    assert [one[:3] for one in answers] == [[*place, verb] for verb in ("approve", "reject", "reject")]
     assert [one[one.index("--choice") + 1] for one in answers] == choices
     assert main([*place, "inbox"]) == 0
     printed = capsys.readouterr().out
@@ -93,8 +93,27 @@ def test_the_inbox_has_a_command_for_each_choice_and_a_plain_answer_takes_none_o
     for verb, possible in (("approve", "now"), ("reject", "tonight or never")):
         assert main([*place, verb, item["run"]]) == 1
         assert f"Write `--choice` with {possible}." in capsys.readouterr().err
-    assert main([*place, *answers[2]]) == 0
+    assert main(answers[2]) == 0
     assert "'never' is recorded as observed. The run continued." in capsys.readouterr().out
+
+
+@pytest.mark.inv("INBOX-1")
+def test_the_commands_for_a_session_and_its_imported_copy_name_the_session(
+    tmp_path: Path, person: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    del person
+    waiting_run(tmp_path / "data")
+    place, bundle = ["--data-dir", str(tmp_path / "data")], str(tmp_path / "bundle.json")
+    assert main([*place, "session", "export", "@last", "--out", bundle]) == 0
+    assert main([*place, "session", "import", bundle]) == 0
+    capsys.readouterr()
+    assert main([*place, "inbox", "--json"]) == 0
+    items = json.loads(capsys.readouterr().out)["items"]
+    assert len(items) == 2
+    for item in items:
+        words = shlex.split(item["commands"][0])
+        assert words[4] == item["session"]
+        assert main(words[1:]) == 0
 
 
 @pytest.mark.inv("CHECK-5")

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import shlex
 import sys
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack
 from functools import partial
@@ -13,7 +14,7 @@ from interlock.cli.commands import add_places
 from interlock.cli.drive.asking import answer_form, ask_in_terminal
 from interlock.cli.drive.files import read_agent, read_object
 from interlock.cli.drive.picture import shown_drive
-from interlock.cli.options import add_json, checked_settings, chosen_data_dir, place_arguments
+from interlock.cli.options import add_json, checked_settings, chosen_data_dir, place_arguments, printed_command
 from interlock.cli.screen import StopError, say, say_json
 from interlock.config.model import Config
 from interlock.config.settings import settings_from
@@ -89,6 +90,10 @@ def run(options: argparse.Namespace) -> int:
         say_json(result.to_json())
     else:
         _say(result)
+        place = result.position
+        if not place.is_complete and place.ended is None:
+            command = f"interlock drive --resume {place.run} --agent {shlex.quote(options.agent)}"
+            say(f"To continue: {printed_command(options, command)}")
     return result.exit_code
 
 
@@ -216,5 +221,3 @@ def _say(result: DriveResult) -> None:
         say(f"warning: {warning}")
     if result.fault is not None:
         say(f"turn.{result.fault.code}: {result.fault.message}")
-    if not place.is_complete and place.ended is None:
-        say(f"To continue: interlock drive --resume {place.run} --agent FILE")

@@ -2,13 +2,14 @@
 
 import argparse
 
-from interlock.cli.options import add_store_options
+from interlock.cli.options import add_store_options, printed_command
 from interlock.cli.outside.writing import command_settings
 from interlock.cli.screen import counted, printable_line, say, say_json
 from interlock.cli.session.chosen import listing, say_unreadable
 from interlock.cli.store import answered_by_store, open_chosen_reader
 from interlock.config.checks import LocalChecks
 from interlock.config.project_checks import checks_to_allow
+from interlock.kernel.frozen import replace
 from interlock.kernel.text import flat
 from interlock.service.run.plans import Plans
 from interlock.service.trust.inbox import inbox_of
@@ -33,6 +34,7 @@ def run(options: argparse.Namespace) -> int:
         found = listing(store, plans)
         say_unreadable(found.unreadable)
         items = [*checks_to_allow(settings), *inbox_of(store, plans, found, settings.config.channels, checks)]
+    items = [replace(one, commands=tuple(printed_command(options, line) for line in one.commands)) for one in items]
     if options.as_json:
         say_json({"items": [one.to_json() for one in items]})
         return 0

@@ -93,7 +93,7 @@ def _chosen(found: list[tuple[Session, ShownIntent]], names: list[str]) -> list[
         fitting = [pair for pair in found if pair[1].intent.intent_id.endswith(name.strip().lower())]
         if len(fitting) != 1:
             what = "No intent has" if not fitting else f"{len(fitting)} intents have"
-            fix = "`interlock intent list` lists them."
+            fix = "`interlock intent list` lists them; `--run SESSION` names the session of one."
             raise StopError(f"{what} the id {name!r}.", fix, exit_code=1, code=ErrorCode.SESSION_NOT_FOUND)
         chosen += fitting
     return chosen
@@ -104,10 +104,10 @@ def _say_list(shown: list[ShownIntent], *, only_open: bool) -> None:
         say("No intent is recorded." if not only_open else "Every intent was delivered or given up.")
     else:
         rows = [
-            (one.intent.intent_id, one.label, one.intent.sends, one.state, one_line(one.why or "", 100))
+            (one.intent.intent_id, one.label, one.session, one.intent.sends, one.state, one_line(one.why or "", 100))
             for one in shown
         ]
-        say_table(("intent", "run", "sends", "state", "why"), rows, ids=("intent",))
+        say_table(("intent", "run", "session", "sends", "state", "why"), rows, ids=("intent", "session"))
 
 
 def _show(one: ShownIntent) -> None:

@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from interlock.cli.options import add_store_options
+from interlock.cli.options import add_store_options, printed_command
 from interlock.cli.screen import RefusedError, counted, say, say_json
 from interlock.cli.session.chosen import named_session
 from interlock.cli.session.import_ import STDIN, restored_json, restoring, say_ways_on
@@ -40,8 +40,9 @@ def run(options: argparse.Namespace) -> int:
     if options.as_json:
         say_json({**restored_json(restored), "redactedSessionId": session, "texts": redacted.texts})
         return 0
+    delete = printed_command(options, f"interlock session delete {session}")
     say(f"Copied {session} to {restored.session}: {counted(redacted.texts, 'text')} now with {REDACTED}.")
-    say(f"{session} is unchanged and still contains the value. Delete it: `interlock session delete {session}`")
+    say(f"{session} is unchanged and still contains the value. Delete it: `{delete}`")
     say("Tokens of the old session do not work in the new one.")
     say_ways_on(restored)
     return 0

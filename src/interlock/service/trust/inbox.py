@@ -1,5 +1,6 @@
 """What waits for a person, in all sessions: questions, checks without a passed result, intents that did not arrive."""
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Literal
 
@@ -61,6 +62,15 @@ class InboxItem:
         }
 
 
+@frozen
+class _Known:
+    """What the items of all sessions depend on. `repeated` are the labels that more than one run has."""
+
+    channels: tuple[ChannelConfig, ...]
+    checks: Checks
+    repeated: frozenset[str]
+
+
 def inbox_of(
     reader: SessionReader, plans: Plans, found: Listing, channels: tuple[ChannelConfig, ...], checks: Checks
 ) -> list[InboxItem]:
@@ -72,22 +82,23 @@ def inbox_of(
         StoreFailureError: The disk failed.
     """
     items: list[InboxItem] = []
+    labels = Counter(run.label for summary in found.sessions for run in summary.runs)
+    repeated = frozenset(label for label, number in labels.items() if number > 1)
+    known = _Known(channels=channels, checks=checks, repeated=repeated)
     for summary in found.sessions:
         if any(one.status in ("in_progress", "blocked") or one.intents for one in summary.runs):
             try:
-                items += _all_of_session(reader, plans, summary.session, channels, checks)
+                items += _all_of_session(reader, plans, summary.session, known)
             except (SessionUnhealthyError, UnknownVersionError, ContentDamagedError) as error:
                 items.append(_unreadable(unreadable_by(summary.session, error)))
     return sorted(items, key=lambda one: one.since or "")
 
 
-def _all_of_session(
-    reader: SessionReader, plans: Plans, session_id: SessionId, channels: tuple[ChannelConfig, ...], checks: Checks
-) -> list[InboxItem]:
+def _all_of_session(reader: SessionReader, plans: Plans, session_id: SessionId, known: _Known) -> list[InboxItem]:
     session = reader.load(session_id)
     if session is None:
         return []
-    return [*_of_session(reader, plans, session, checks), *_intents(session, channels)]
+    return [*_of_session(reader, plans, session, known), *_intents(session, known)]
 
 
 def _unreadable(found: Unreadable) -> InboxItem:
@@ -100,17 +111,20 @@ def _unreadable(found: Unreadable) -> InboxItem:
     )
 
 
-def _of_session(reader: SessionReader, plans: Plans, session: Session, checks: Checks) -> Iterator[InboxItem]:
+def _of_session(reader: SessionReader, plans: Plans, session: Session, known: _Known) -> Iterator[InboxItem]:
     for run in sorted(session.runs.values(), key=lambda one: one.index):
         if run.ended is not None or run.tip is None:
             continue
         run_context, tip = load_run_context(session, run, plans), session.nodes[run.tip]
-        yield from _approvals(reader, run_context, tip)
-        yield from _failed_checks(run_context, tip, checks)
+        label = run_context.view(tip).label
+        # After an import next to its original, the label names two runs, and the session names one.
+        name = session.session if label in known.repeated and len(session.runs) == 1 else label
+        yield from _approvals(reader, run_context, tip, name)
+        yield from _failed_checks(run_context, tip, name, known.checks)
         yield from _questions(run_context, tip)
 
 
-def _approvals(reader: SessionReader, run_context: RunContext, tip: Node) -> Iterator[InboxItem]:
+def _approvals(reader: SessionReader, run_context: RunContext, tip: Node, name: str) -> Iterator[InboxItem]:
     approval = open_approval(reader, run_context, tip)
     if approval is None:
         return
@@ -119,7 +133,7 @@ def _approvals(reader: SessionReader, run_context: RunContext, tip: Node) -> Ite
         kind="approval",
         title=f"Run `{view.label}` ({view.workflow_id}): {approval.title}",
         text=approval.text(),
-        commands=tuple(_answer_commands(view.label, approval)),
+        commands=tuple(_answer_commands(name, approval)),
         label=view.label,
         since=approval.node.at,
         session=run_context.session.session,
@@ -127,17 +141,17 @@ def _approvals(reader: SessionReader, run_context: RunContext, tip: Node) -> Ite
     )
 
 
-def _answer_commands(label: str, approval: OpenApproval) -> Iterator[str]:
+def _answer_commands(name: str, approval: OpenApproval) -> Iterator[str]:
     """Yield the command of each choice; the choice is named unless the verb alone says it."""
     sign = " --sign KEYFILE" if approval.assurance == "signed" else ""
     for at, choice in enumerate(approval.ask.choices):
         verb = "reject" if at else "approve"
         named = f" --choice {choice}" if choice != verb or approval.ask.has_several else ""
         note = " --note TEXT" if at and approval.ask.needs_note else ""
-        yield f"interlock {verb} {label} --shown {approval.mark}{named}{sign}{note}"
+        yield f"interlock {verb} {name} --shown {approval.mark}{named}{sign}{note}"
 
 
-def _failed_checks(run_context: RunContext, tip: Node, checks: Checks) -> Iterator[InboxItem]:
+def _failed_checks(run_context: RunContext, tip: Node, name: str, checks: Checks) -> Iterator[InboxItem]:
     """Yield the check that a run waits for if it must not run now, or did not pass."""
     waiting = waiting_check(run_context, tip)
     if waiting is None:
@@ -156,7 +170,7 @@ def _failed_checks(run_context: RunContext, tip: Node, checks: Checks) -> Iterat
         kind="check_failed",
         title=f"Run `{view.label}` ({view.workflow_id}): the check `{waiting.name}` {state}",
         text=text,
-        commands=(f"interlock checks run {view.label}",),
+        commands=(f"interlock checks run {name}",),
         label=view.label,
         since=last.at if last is not None else chain_head(run_context.session, tip).at,
         session=run_context.session.session,
@@ -186,14 +200,15 @@ def _questions(run_context: RunContext, tip: Node) -> Iterator[InboxItem]:
         )
 
 
-def _intents(session: Session, channels: tuple[ChannelConfig, ...]) -> Iterator[InboxItem]:
-    for one in shown_intents(session, channels):
+def _intents(session: Session, known: _Known) -> Iterator[InboxItem]:
+    for one in shown_intents(session, known.channels):
         if one.state in OPEN_STATES:
+            where = f" --run {one.session}" if one.label in known.repeated else ""
             yield InboxItem(
                 kind="intent",
                 title=f"Run `{one.label}`: `{one.intent.sends}` is {one.state}",
                 text=one_line(one.why or "", CELL_BYTES_MAX),
-                commands=(f"interlock intent deliver {one.intent.intent_id}",),
+                commands=(f"interlock intent deliver {one.intent.intent_id}{where}",),
                 label=one.label,
                 since=one.intent.at,
                 session=one.session,
