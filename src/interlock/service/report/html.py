@@ -139,7 +139,7 @@ def _note(part: NotePart) -> str:
             words = _spans(part.spans)
             return f"<p><strong>{words}</strong></p>" if part.is_heading else f"<p>{words}</p>"
         case ItemPart():
-            mark = f"{part.number}. " if part.number is not None else ""
+            mark = f"{part.number} " if part.number is not None else ""
             return f"{'<ul>' * (part.depth + 1)}<li>{mark}{_spans(part.spans)}</li>{'</ul>' * (part.depth + 1)}"
         case CodePart():
             return f'<pre class="said">\n{escape(part.text)}</pre>'

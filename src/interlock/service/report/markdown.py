@@ -125,7 +125,7 @@ def _note(part: NotePart) -> str:
             return f"**{_spans(part.spans)}**" if part.is_heading and part.spans else _spans(part.spans)
         case ItemPart():
             # The numbers of an agent's list are words: a list of our own would count from 1.
-            number = f"{part.number}\\. " if part.number is not None else ""
+            number = f"{part.number[:-1]}\\{part.number[-1]} " if part.number is not None else ""
             return f"{' ' * 2 * part.depth}- {number}{_spans(part.spans)}"
         case CodePart():
             return _fenced(_lines(part.text))

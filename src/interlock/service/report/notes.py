@@ -7,8 +7,8 @@ from typing import Literal, TypeAlias
 
 from interlock.kernel.text import printable
 
-_FENCE = re.compile(r"\s{0,3}(`{3,}|~{3,})")
-_HEADING = re.compile(r"\s{0,3}#{1,6}\s+(.*?)\s*#*\s*$")
+_FENCE = re.compile(r"\s{0,3}(`{3,}(?=[^`]*$)|~{3,})(.*)$")
+_HEADING = re.compile(r"\s{0,3}#{1,6}\s+(.*?)(?:\s+#+)?\s*$")
 _ITEM = re.compile(r"(\s*)([-*+]|\d{1,4}[.)])\s+(.*)$")
 _SPAN = re.compile(
     r"(?<!`)(?P<ticks>`+)(?!`)(?P<code>.+?)(?<!`)(?P=ticks)(?!`)|\*\*(?P<strong>[^*\s](?:[^*]*[^*\s])?)\*\*"
@@ -35,10 +35,10 @@ class TextPart:
 
 @dataclass(frozen=True, slots=True)
 class ItemPart:
-    """An item of a list, `depth` lists deep from 0. `number` is None in a list without numbers."""
+    """An item of a list, `depth` lists deep from 0. `number` is as written, `2.`; None in a list without numbers."""
 
     depth: int
-    number: int | None
+    number: str | None
     spans: tuple[Span, ...]
 
 
@@ -53,7 +53,7 @@ NotePart: TypeAlias = TextPart | ItemPart | CodePart
 
 
 def parse_notes(text: str) -> tuple[NotePart, ...]:
-    """Return the parts of notes in order. Total: every text has parts, and no word of it is lost."""
+    """Return the parts of notes in order. Total: every text has parts, and no word of it is lost (EVD-4)."""
     return tuple(_parts(printable(text).split("\n")))
 
 
@@ -69,6 +69,8 @@ def _parts(lines: list[str]) -> Iterator[NotePart]:
         if fence is not None or heading is not None or item is not None or is_code or not line.strip():
             yield from _text(open_text)
         if fence is not None:
+            # The words after an opening fence, mostly a language, are a line of text above the code.
+            yield from _text([fence[2].strip()] if fence[2].strip() else [])
             end = _end_of_fence(lines, at, fence[1])
             yield CodePart("\n".join(lines[at + 1 : end]))
             at = end
@@ -90,8 +92,8 @@ def _end_of_fence(lines: list[str], begin: int, fence: str) -> int:
     return next((at for at in ends if len(lines[at].strip()) >= len(fence)), len(lines))
 
 
-def _number(marker: str) -> int | None:
-    return int(marker[:-1]) if marker[:-1].isdigit() else None
+def _number(marker: str) -> str | None:
+    return marker if len(marker) > 1 else None
 
 
 def _text(lines: list[str]) -> Iterator[NotePart]:
