@@ -12,6 +12,7 @@ from tests.support.approvals import asking, given
 from tests.support.console import LINK, ORIGIN, PORT, Browser, console_of, entered
 from tests.support.history import HOSTILE, MovingClock
 from tests.support.modes import events_of, session_of
+from tests.support.notes import CONSTRUCTS, text_of
 from tests.support.outside import HeldOutbox, into_file, sender_of
 from tests.support.verify import unsound
 
@@ -23,6 +24,7 @@ from interlock.console.decisions import Decisions, linked_question
 from interlock.kernel.budgets import APPROVAL_NOTE_BYTES_MAX
 from interlock.kernel.budgets.console import CONSOLE_DECISION_MS
 from interlock.kernel.errors import Refusal
+from interlock.kernel.text import printable
 from interlock.service.outside.dispatch import Dispatcher
 from interlock.store.opening import open_check_files
 from interlock.testing.harness import FIXED_KEYS, Harness, ToolResult, linear_workflow
@@ -60,6 +62,15 @@ def answers(harness: Harness, start: ToolResult) -> list[tuple[str, str, str | N
     ]
 
 
+@pytest.mark.inv("CON-8")
+def test_a_question_shows_every_character_of_notes_in_any_markdown() -> None:
+    harness = Harness.in_memory(ASKING)
+    notes = "\n\n".join(CONSTRUCTS)
+    harness.advance(harness.start("test.flow", goal="Ship the box"), notes)
+    browser = entered(harness)
+    assert printable(notes) in text_of(browser.get(question_in(browser)).text)
+
+
 @pytest.mark.inv("CON-8", "APPR-1", "INBOX-1")
 def test_a_person_reads_what_is_asked_approves_with_a_note_and_the_run_continues() -> None:
     harness = Harness.in_memory(ASKING)
@@ -68,7 +79,7 @@ def test_a_person_reads_what_is_asked_approves_with_a_note_and_the_run_continues
     browser = entered(harness)
     question = question_in(browser)
     page = browser.get(question).text
-    assert "<strong>The plan</strong>: change one file" in page
+    assert "**The plan**: change one file" in page
     assert "Do it this way?" in page
     done = browser.post(question, form_of(page, note="Do it."))
     assert done.status_code == 200

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from tests.support.console import Browser, console_of, entered
 from tests.support.history import MovingClock, Place, begun_at, damage, redone
+from tests.support.notes import CONSTRUCTS, letters_of, text_of
 from tests.support.server import tree
 
 from interlock.cli.main import main
@@ -15,6 +16,7 @@ from interlock.console.live import Watcher
 from interlock.console.reading import Sources
 from interlock.kernel.budgets.console import CONSOLE_STEPS_SHOWN
 from interlock.kernel.ids import SessionId
+from interlock.kernel.text import printable
 from interlock.service.audit.damage import Viewed
 from interlock.service.report.session_report import SessionReport
 from interlock.store.git import GitAnchors
@@ -38,6 +40,19 @@ def test_an_empty_console_says_what_to_do_first() -> None:
     page = entered(Harness.in_memory()).get("/").text
     assert "Nothing is recorded yet" in page
     assert "interlock serve" in page
+
+
+@pytest.mark.inv("CON-17")
+def test_run_and_node_show_every_letter_of_notes_in_any_markdown() -> None:
+    harness = Harness.in_memory(SHIP)
+    began = harness.start("team.ship")
+    where = harness.reference_of(began)
+    notes = "\n\n".join(CONSTRUCTS)
+    harness.advance(began, notes)
+    browser = entered(harness)
+    for page in (f"runs/{where.run}", f"nodes/{where.node}"):
+        shown = letters_of(text_of(browser.get(f"/sessions/{where.session}/{page}").text))
+        assert "".join(letters_of(printable(notes))) in "".join(shown)
 
 
 @pytest.mark.inv("CON-1", "CON-6", "CON-14", "CON-17")

@@ -10,7 +10,6 @@ from markupsafe import Markup, escape
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from interlock.console.rendering.markdown import notes_html
 from interlock.console.rendering.static_files import address_of
 from interlock.kernel.text import flat, printable
 from interlock.service.report.document import Block, Line
@@ -30,7 +29,6 @@ class Templates:
         self._environment.filters |= {
             "blocks": _blocks,
             "line": _line,
-            "notes": _notes,
             "flat": _flat,
             "printable": printable,
             "address": address_of,
@@ -69,15 +67,11 @@ def safe(html: str) -> Markup:
 
 
 def _blocks(blocks: tuple[Block, ...]) -> Markup:
-    return safe(blocks_html(blocks, notes_html))
+    return safe(blocks_html(blocks))
 
 
 def _line(line: Line) -> Markup:
     return safe(line_html(line))
-
-
-def _notes(text: str) -> Markup:
-    return safe(notes_html(text))
 
 
 def _flat(text: str | None) -> str:

@@ -1,6 +1,6 @@
 """Render a page as HTML, with every text escaped: as one file with its style inside, or as a part of another page."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from html import escape
 from typing import assert_never
 
@@ -56,24 +56,15 @@ _HEAD = """<!DOCTYPE html>
 """
 
 
-RenderNotes = Callable[[str], str]
-"""Returns untrusted Markdown as HTML in which nothing acts."""
-
-
 def as_html(page: Page) -> str:
     """Return a page as one HTML document; its title is that of its first heading."""
     title = next((_plain(block.line) for block in page if isinstance(block, Heading)), "Interlock")
     return f"{_HEAD.format(title=escape(title), style=_STYLE)}{blocks_html(page)}\n</body>\n</html>\n"
 
 
-def render_notes(text: str) -> str:
-    """Return notes as the few kinds of part that a file without scripts shows."""
-    return _notes(parse_notes(text))
-
-
-def blocks_html(blocks: Iterable[Block], notes: RenderNotes = render_notes) -> str:
-    """Return blocks as HTML; `notes` renders the notes of agents."""
-    return "\n".join(_block(block, notes) for block in blocks)
+def blocks_html(blocks: Iterable[Block]) -> str:
+    """Return blocks as HTML in which no text of others acts, and of whose notes no word is left out."""
+    return "\n".join(map(_block, blocks))
 
 
 def line_html(line: Line) -> str:
@@ -81,7 +72,7 @@ def line_html(line: Line) -> str:
     return "".join(map(_part, line))
 
 
-def _block(block: Block, notes: RenderNotes) -> str:  # noqa: C901, PLR0911 — one for each kind
+def _block(block: Block) -> str:  # noqa: C901, PLR0911 — one for each kind
     match block:
         case Heading():
             return f"<h{block.level}>{line_html(block.line)}</h{block.level}>"
@@ -99,7 +90,7 @@ def _block(block: Block, notes: RenderNotes) -> str:  # noqa: C901, PLR0911 — 
         case Drawing():
             return f"<pre>\n{escape(printable(block.text))}</pre>"
         case Notes():
-            return f'<blockquote dir="auto">{notes(block.text)}</blockquote>'
+            return f'<blockquote dir="auto">{_notes(parse_notes(block.text))}</blockquote>'
         case Table():
             heads = "".join(f"<th>{_part(head)}</th>" for head in block.heads)
             rows = "\n".join(f"<tr>{''.join(f'<td>{line_html(cell)}</td>' for cell in row)}</tr>" for row in block.rows)
@@ -107,7 +98,7 @@ def _block(block: Block, notes: RenderNotes) -> str:  # noqa: C901, PLR0911 — 
         case Picture():
             return f"<figure>{block.svg}</figure>"
         case Fold():
-            return f"<details><summary>{escape(block.label)}</summary>\n{blocks_html(block.blocks, notes)}\n</details>"
+            return f"<details><summary>{escape(block.label)}</summary>\n{blocks_html(block.blocks)}\n</details>"
         case _:
             assert_never(block)
 
@@ -148,5 +139,9 @@ def _note(part: NotePart) -> str:
 
 
 def _spans(spans: Iterable[Span]) -> str:
-    tags = {"text": "span", "code": "code", "strong": "strong"}
-    return "".join(f"<{tags[span.kind]}>{escape(span.text)}</{tags[span.kind]}>" for span in spans)
+    return "".join(map(_span, spans))
+
+
+def _span(span: Span) -> str:
+    text = escape(span.text)
+    return text if span.kind == "text" else f"<{span.kind}>{text}</{span.kind}>"
