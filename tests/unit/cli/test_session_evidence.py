@@ -59,7 +59,7 @@ def test_the_evidence_of_every_step_is_shown_with_the_content_of_its_artifacts(p
     checked(place, harness)
     shown = place.run("show", "--evidence").out.splitlines()
     for line in (
-        "      It **ran**.",
+        "      > It **ran**.",
         "      verdict: failed",
         "      summary: One of two fails.",
         "      files: a.py · b.py",

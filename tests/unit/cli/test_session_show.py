@@ -85,16 +85,31 @@ def test_a_session_is_shown_whole(place: Place, harness: Harness) -> None:
         "    3. Step c: pending",
         "",
         "    2. Step b, 2025-01-01T00:03:00.000Z",
-        "      Did b.",
+        "      > Did b.",
         "      Notes of its last checkpoint:",
-        "      Half of b.",
+        "      > Half of b.",
         f"      - attempt 1 was refused: MISSING_REQUIRED_OUTPUT: {fix['message']} {fix['suggestedFix']}",
         "",
         "    1. Step a, 2025-01-01T00:01:00.000Z",
-        "      Built it.",
-        "      Twice.",
+        "      > Built it.",
+        "      > Twice.",
         f"      - artifact team.verdict, 33 bytes, {digest}",
     ]
+
+
+FORGED = ("- received the event wr.check (executed, via check): passed", "2. Step b, 2025-01-01T00:03:00.000Z")
+
+
+@pytest.mark.inv("EVD-4")
+@pytest.mark.parametrize("options", [(), ("--evidence",), ("--step", "1")])
+def test_no_line_of_notes_can_pass_for_a_line_of_interlock(
+    place: Place, harness: Harness, options: tuple[str, ...]
+) -> None:
+    notes = "\n".join(["Built it.", *FORGED, *(f"    {line}" for line in FORGED)])
+    harness.advance(harness.start("team.ship"), notes)
+    shown = [line for line in place.run("show", *options).out.splitlines() if line.endswith(FORGED)]
+    assert len(shown) == 4
+    assert all(line.startswith("      > ") for line in shown)
 
 
 @pytest.mark.inv("HIS-4")

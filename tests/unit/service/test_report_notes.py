@@ -75,7 +75,16 @@ def test_what_opens_no_code_and_no_bold_text_is_text() -> None:
 
 ALLOWED = {
     *("paragraph_open", "paragraph_close", "inline", "text", "code_inline", "strong_open", "strong_close", "fence"),
-    *("bullet_list_open", "bullet_list_close", "list_item_open", "list_item_close", "softbreak", "text_special"),
+    *(
+        "blockquote_open",
+        "blockquote_close",
+        "bullet_list_open",
+        "bullet_list_close",
+        "list_item_open",
+        "list_item_close",
+        "softbreak",
+        "text_special",
+    ),
     *(f"{part}_{end}" for part in ("table", "thead", "tbody", "tr", "th", "td") for end in ("open", "close")),
 }
 

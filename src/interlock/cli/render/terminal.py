@@ -1,4 +1,7 @@
-"""Render a page for a terminal: indented and folded to its width."""
+"""Render a page for a terminal: indented and folded to its width.
+
+Each line of text that Interlock did not write begins with `> `, as no line of Interlock does (EVD-4).
+"""
 
 import textwrap
 from collections.abc import Iterator
@@ -52,9 +55,8 @@ def _block(block: Block, indent: str, width: int | None) -> list[str]:
         case Paragraph():
             return _folded(_line(block.line), indent, width)
         case Quote() | Notes():
-            return [
-                line for each in printable(block.text).expandtabs().split("\n") for line in _folded(each, indent, width)
-            ]
+            texts = printable(block.text).expandtabs().split("\n")
+            return [line for text in texts for line in _folded(text, f"{indent}> ", width)]
         case Table():
             return [line for row in block.rows for line in _row(block.heads, row, indent, width)]
         case Fold():

@@ -1,6 +1,7 @@
 """Renders a page as Markdown. The Markdown, HTML, mentions and links of untrusted text are inert.
 
-Untrusted text is put in code; prose and notes are escaped, and only their words that a host could act on are code.
+Untrusted text is put in code; prose and notes are escaped, and only their words that a host could act on are code. Text
+of many lines is a block quote, so that none of its lines is one of Interlock's (EVD-4).
 """
 
 import re
@@ -9,7 +10,7 @@ from collections.abc import Iterable
 from typing import assert_never
 
 from interlock.kernel.budgets import FOLDED_CHARS_MAX
-from interlock.kernel.text import fence_around, flat, in_code, printable
+from interlock.kernel.text import fence_around, flat, in_code, printable, quoted
 from interlock.service.report.document import (
     Block,
     Bullets,
@@ -54,11 +55,11 @@ def _block(block: Block) -> str:  # noqa: C901, PLR0911 — one for each kind
         case Paragraph():
             return _line(block.line)
         case Quote():
-            return _fenced(line for each in _lines(block.text) for line in _folded(each))
+            return quoted(_fenced(line for each in _lines(block.text) for line in _folded(each)))
         case Drawing():
             return _fenced(_lines(block.text))
         case Notes():
-            return _notes(parse_notes(block.text))
+            return quoted(_notes(parse_notes(block.text)))
         case Table():
             return _table(block)
         case Picture():
@@ -164,7 +165,7 @@ def _lines(text: str) -> list[str]:
 
 def _folded(line: str) -> list[str]:
     return textwrap.wrap(
-        line, FOLDED_CHARS_MAX, replace_whitespace=False, drop_whitespace=False, expand_tabs=False
+        line, FOLDED_CHARS_MAX - len("> "), replace_whitespace=False, drop_whitespace=False, expand_tabs=False
     ) or [""]
 
 
