@@ -6,15 +6,17 @@ from pathlib import Path
 import pytest
 from markdown_it import MarkdownIt
 from tests.support.history import HOSTILE, Place, checkpointed, label_of, redone
+from tests.support.proofs import ROOT, HeldTree, begun, proving, with_tree, witnessed
 
 from interlock.service.report.document import Bullets, Heading, Quote, UntrustedText
 from interlock.service.report.markdown import as_markdown
+from interlock.service.report.resource import session_record
 from interlock.testing.harness import Harness, ToolResult, linear_workflow
 
 SHIP = linear_workflow("team.ship", "a", "b", name="Ship it")
 CHECKED = (
     "Interlock checked that each report has the form that the pinned workflow asks for, and recorded it. It ran no"
-    " command and read no file of the project: results of checks are the agent's own statements."
+    " command and judged no file of the project: results of checks are the agent's own statements."
 )
 PICTURE_TAGS = {"figure", "svg", "g", "rect", "path", "text", "tspan", "title"}
 PICTURE_ATTRIBUTES = {
@@ -215,6 +217,29 @@ def test_in_markdown_others_words_are_text_or_code_and_nothing_else(place: Place
     assert "\x1b" not in told
     assert "\u202e" not in told
     assert "\u2028" not in told
+
+
+@pytest.mark.inv("EVD-4")
+def test_a_report_lists_receipts_and_names_no_place_on_the_disk(place: Place) -> None:
+    harness = with_tree(place.serving(proving()), HeldTree())
+    start = begun(harness)
+    fix = harness.advance(start)
+    witnessed(harness, start, assurance="observed")
+    harness.advance(fix)
+    told = place.run("report").out
+    receipt = "`interlock witness` ran `make test`: exit code 0, 1.5 s (observed, via command)"
+    assert f"- step 2, `Step fix`: {receipt}" in told.splitlines()
+    assert "It ran no command" not in told
+    record = session_record(harness.ports.read, harness.session_of(start))
+    for page in (told, place.run("report", "--format", "html").out, record):
+        assert isinstance(page, str)
+        assert "received the event" in page
+        assert ROOT not in page
+        assert "/usr/bin" not in page
+    for options in ((), ("--evidence",)):
+        shown = place.run("show", *options).out
+        assert ROOT in shown
+        assert "/usr/bin/make" in shown
 
 
 @pytest.mark.inv("EVD-4")

@@ -56,7 +56,7 @@ def step_details(step: StepReport) -> Iterator[Block]:
 
 def _statements(step: StepReport) -> list[Line]:
     """Return what is known about a step besides its notes, each with how well it is known."""
-    found: list[Line] = [*answer_lines(step), *outside_lines(step)]
+    found: list[Line] = [*answer_lines(step), *outside_lines(step, is_for_others=False)]
     found += [fact_line(one) for one in (*step.capabilities, *step.divergences)]
     for one in step.gaps:
         what = "gap resolved" if isinstance(one.resolution, Resolves) else "gap left"

@@ -5,7 +5,7 @@ from typing import cast
 
 from interlock.engine.request import REPLY_CONTENT_TYPE
 from interlock.kernel.canonical import Json, readable_json
-from interlock.record.world import EXPIRED
+from interlock.record.world import EXPIRED, RECEIPT
 from interlock.service.report.document import Block, Bullets, Fold, Line, Notes, Paragraph, Prose, Table, UntrustedText
 from interlock.service.report.lines import artifact_line, finding_line
 from interlock.service.report.step_report import Artifact, RefusedAttempt, StepReport
@@ -13,6 +13,8 @@ from interlock.views.outside import NOT_CONFIGURED, Received
 
 _FIRST_FIELDS = ("verdict", "decision", "summary")
 """Fields that readers look for: shown before the others."""
+_PLACES = {"directory", "program", "root"}
+"""Fields of a receipt that name a place on somebody's disk: not shown to other people."""
 
 
 def artifact_blocks(artifact: Artifact) -> Iterator[Block]:
@@ -89,7 +91,7 @@ def answer_lines(step: StepReport) -> Iterator[Line]:
         yield "a confirmation that only the agent claims (Interlock asked nobody)", *by, *words
 
 
-def outside_lines(step: StepReport) -> Iterator[Line]:
+def outside_lines(step: StepReport, *, is_for_others: bool) -> Iterator[Line]:
     """Yield the events that a step took, each with how well it is known, and what it sent (WORLD-2)."""
     for event in step.received:
         by: Line = (", signed by ", UntrustedText(event.data.signed.source)) if event.data.signed is not None else ()
@@ -99,7 +101,8 @@ def outside_lines(step: StepReport) -> Iterator[Line]:
             yield ("the time of the step was over, and its event had not arrived",)
             continue
         known = f" ({step.levels[event.event_id]}, via {event.data.via})"
-        fields = value_line(dict(event.data.fields))
+        hidden = _PLACES if is_for_others and event.data.event == RECEIPT else ()
+        fields = value_line({name: value for name, value in event.data.fields.items() if name not in hidden})
         yield "received the event ", UntrustedText(event.data.event), known, *by, ": ", *fields
     for intent in step.sent:
         state = intent.state or "not sent yet"
@@ -113,10 +116,19 @@ def check_line(step: StepReport, event: Received) -> Line:
     """Return the result of a command that Interlock ran itself, or that a bundle says it ran."""
     fields = event.data.fields
     word = "passed" if fields.get("passed") else "did not pass"
-    took = f"exit code {fields.get('exit')}, {fields.get('seconds')} s"
     name, command = UntrustedText(str(fields.get("check"))), UntrustedText(str(fields.get("command")))
     ran = "according to the imported bundle, Interlock ran" if event.event_id in step.imported else "Interlock ran"
-    return f"{ran} the check ", name, " (", command, f"): it {word}, {took}"
+    return f"{ran} the check ", name, " (", command, f"): it {word}, {_ended(event)}"
+
+
+def receipt_line(step: StepReport, event: Received) -> Line:
+    """Return how a command ended that `interlock witness` ran, with how well it is known."""
+    known = f" ({step.levels[event.event_id]}, via {event.data.via})"
+    return "`interlock witness` ran ", UntrustedText(str(event.data.fields.get("command"))), f": {_ended(event)}", known
+
+
+def _ended(event: Received) -> str:
+    return f"exit code {event.data.fields.get('exit')}, {event.data.fields.get('seconds')} s"
 
 
 def approval_line(step: StepReport, event: Received) -> Line:

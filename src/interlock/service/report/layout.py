@@ -147,10 +147,10 @@ def _step(step: StepReport, options: RenderOptions, undone: str) -> Iterator[Blo
         yield Paragraph(("Notes of its last checkpoint:",))
         yield Quote(_cut(step.checkpoint, options))
     if options.shows_evidence:
-        yield from _evidence(step)
+        yield from _evidence(step, options)
         return
     items = [artifact_line(artifact) for artifact in step.artifacts]
-    items += outside_lines(step)
+    items += outside_lines(step, is_for_others=options.is_for_others)
     items += [("work was left: ", *work_line(work)) for work in step.left]
     for number, attempt in enumerate(step.refused, start=1):
         items += [(f"attempt {number} was refused: ", *blocker_line(blocker)) for blocker in attempt.blockers]
@@ -158,10 +158,11 @@ def _step(step: StepReport, options: RenderOptions, undone: str) -> Iterator[Blo
         yield Bullets(tuple(items))
 
 
-def _evidence(step: StepReport) -> Iterator[Block]:
+def _evidence(step: StepReport, options: RenderOptions) -> Iterator[Block]:
     for artifact in step.artifacts:
         yield from artifact_blocks(artifact)
-    others = [*answer_lines(step), *outside_lines(step), *(("work was left: ", *work_line(work)) for work in step.left)]
+    others = [*answer_lines(step), *outside_lines(step, is_for_others=options.is_for_others)]
+    others += [("work was left: ", *work_line(work)) for work in step.left]
     if others:
         yield Bullets(tuple(others))
     yield from context_table(step)

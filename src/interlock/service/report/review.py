@@ -8,7 +8,7 @@ from interlock.kernel.canonical import Json
 from interlock.kernel.frozen import frozen
 from interlock.kernel.text import duration_words, one_line
 from interlock.record.payloads import ObservationKey
-from interlock.record.world import APPROVAL, CHECK
+from interlock.record.world import APPROVAL, CHECK, RECEIPT
 from interlock.service.report.document import (
     Block,
     Bullets,
@@ -34,6 +34,7 @@ from interlock.service.report.evidence_blocks import (
     context_table,
     object_table,
     outside_lines,
+    receipt_line,
     refused_blocks,
     value_line,
 )
@@ -109,12 +110,12 @@ def _times(run: RunReport) -> Iterator[Block]:
 
 _CHECKED = (
     "Interlock checked that each report has the form that the pinned workflow asks for, and recorded it. It ran no"
-    " command and read no file of the project: results of checks are the agent's own statements."
+    " command and judged no file of the project: results of checks are the agent's own statements."
 )
-_CHECKED_WITH_CHECKS = (
+_CHECKED_WITH_COMMANDS = (
     "Interlock checked that each report has the form that the pinned workflow asks for, and recorded it. It ran"
-    " the checks that are listed here as run by Interlock, and read no file of the project: all other results are the"
-    " agent's own statements."
+    " the commands that are listed here as run by Interlock or `interlock witness`, and judged no file of the project:"
+    " all other results are the agent's own statements."
 )
 _NO_POSITION = "no git position was recorded: this report does not say which version of the code it is about"
 _LEVELS = {
@@ -272,7 +273,8 @@ def _checks(run: RunReport, one: VerdictReport) -> Iterator[Block]:
 def _grounds(report: SessionReport, run: RunReport) -> Iterator[Line]:
     done = [step for step in run.steps if step.is_done]
     checks = [(step, one) for step in done for one in step.received if one.data.event == CHECK]
-    yield (_CHECKED_WITH_CHECKS if checks else _CHECKED,)
+    receipts = [(step, one) for step in done for one in step.received if one.data.event == RECEIPT]
+    yield (_CHECKED_WITH_COMMANDS if checks or receipts else _CHECKED,)
     if done:
         yield (run.rests_on.in_one_line(), *_meanings(run))
     for (reporter, whose), count in sorted(Counter((step.by or "", _whose_name(step)) for step in done).items()):
@@ -280,6 +282,7 @@ def _grounds(report: SessionReport, run: RunReport) -> Iterator[Line]:
         yield f"{_steps(count)} reported by ", *name
     yield from _verifications(done)
     yield from ((*step_name(step.place), ": ", *check_line(step, one)) for step, one in checks)
+    yield from ((*step_name(step.place), ": ", *receipt_line(step, one)) for step, one in receipts)
     answered = [step for step in done if step.answered is not None]
     for step in answered:
         yield from ((*step_name(step.place), ": ", *line) for line in answer_lines(step))
@@ -365,7 +368,7 @@ def _step(step: StepReport, undone: str) -> Iterator[Block]:
         yield Fold(label="Notes of its last checkpoint", blocks=(Notes(step.checkpoint),))
     for artifact in step.artifacts:
         yield from artifact_blocks(artifact)
-    others = (*answer_lines(step), *outside_lines(step))
+    others = (*answer_lines(step), *outside_lines(step, is_for_others=True))
     if others:
         yield Bullets(others)
     yield from context_table(step)
