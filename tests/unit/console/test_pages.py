@@ -1,6 +1,7 @@
 """What the pages show of a data directory, and that they write nothing to it."""
 
 import asyncio
+import json
 import re
 import threading
 from pathlib import Path
@@ -53,6 +54,23 @@ def test_run_and_node_show_every_letter_of_notes_in_any_markdown() -> None:
     for page in (f"runs/{where.run}", f"nodes/{where.node}"):
         shown = letters_of(text_of(browser.get(f"/sessions/{where.session}/{page}").text))
         assert "".join(letters_of(printable(notes))) in "".join(shown)
+
+
+@pytest.mark.inv("CON-5")
+def test_compare_and_workflow_write_out_what_reorders_text() -> None:
+    harness = Harness.in_memory(SHIP)
+    document = {**SHIP, "id": "team.odd", "name": "\u202eOdd"}
+    harness.workflows.put(json.dumps(document, ensure_ascii=False).encode())
+    began = harness.start("team.ship")
+    harness.advance(began, "Built \u202eit\x1b[31m.")
+    redone(harness, began, "Built it otherwise.")
+    browser = entered(harness)
+    where = harness.reference_of(began)
+    (compare,) = links(browser.get(f"/sessions/{where.session}/runs/{where.run}").text, "/compare?")
+    compared, workflow = browser.get(compare).text, browser.get("/workflows/team.odd").text
+    assert r"-Built \u202eit\x1b[31m." in compared
+    assert r"&#34;\u202eOdd&#34;" in workflow
+    assert not {"\u202e", "\x1b"} & set(compared + workflow)
 
 
 @pytest.mark.inv("CON-1", "CON-6", "CON-14", "CON-17")
