@@ -9,10 +9,15 @@ TRUNCATION_MARKER = "\n\n[TRUNCATED]"
 
 _TICKS = re.compile("`+")
 _STEERING = re.compile(
-    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028\u2029\u202a-\u202e\u2060\u2066-\u2069\ufeff"
-    r"\ud800-\udfff\U000e0000-\U000e007f]"
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
+    r"\u3164\ufeff\uffa0\ufff0-\ufffb\ud800-\udfff\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
-"""Characters that move, colour, reorder or hide text in a terminal or for an agent, and lone surrogates."""
+"""Characters that move, colour, reorder or hide text in a terminal or for an agent, and lone surrogates.
+
+These are the control characters, the separators of lines, and what Unicode says a font may leave out
+(Default_Ignorable_Code_Point, with the marks of annotations), except joiners and the variation selectors that
+scripts and emoji need.
+"""
 _UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
 """Milliseconds of each unit, and its name; the largest first."""
 

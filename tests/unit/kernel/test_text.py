@@ -1,8 +1,9 @@
 import itertools
+import unicodedata
 
 import pytest
 
-from interlock.kernel.text import TRUNCATION_MARKER, one_line, truncated, utf8_bytes
+from interlock.kernel.text import TRUNCATION_MARKER, json_line, one_line, printable, truncated, utf8_bytes
 
 ONE_TO_FOUR_BYTES = "aé€😀"
 
@@ -51,3 +52,26 @@ def test_a_text_on_one_line_has_no_line_break_and_no_run_of_spaces() -> None:
     assert one_line("  a\n\n b\t\u2028c ", 100) == "a b c"
     assert one_line("one two three", 10) == "one two…"
     assert one_line(" \n ", 3) == ""
+
+
+HIDDEN = (
+    *(*range(0xE0000, 0xE1000), *range(0x2060, 0x2070), *range(0x202A, 0x202F), *range(0xFFF0, 0xFFFC)),
+    *(0xAD, 0x34F, 0x61C, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x180E, 0x200B, 0x3164, 0xFEFF, 0xFFA0),
+)
+
+
+@pytest.mark.inv("REC-3")
+def test_a_character_that_hides_text_is_written_out() -> None:
+    for char in map(chr, HIDDEN):
+        assert printable(f"a{char}b") == f"a{char.encode('unicode_escape').decode()}b"
+        assert json_line(f"a{char}b").isascii()
+
+
+@pytest.mark.inv("REC-3")
+def test_joiners_variation_selectors_and_all_visible_characters_are_unchanged() -> None:
+    """Words of Hindi and Persian, and emoji, need them."""
+    visible = {"L", "M", "N", "P", "S"}
+    texts = ["\u0915\u094d\u200d\u0937", "\u0645\u06cc\u200c\u062e", "\u2764\ufe0f"]
+    texts += [char for char in map(chr, range(0x110000)) if unicodedata.category(char)[0] in visible]
+    hidden = set(map(chr, HIDDEN))
+    assert [text for text in texts if printable(text) != text and text not in hidden] == []
