@@ -1,6 +1,7 @@
 """Hostile texts in every field that a page shows: they are shown, and nothing of them acts."""
 
 import re
+from collections import Counter
 from html.parser import HTMLParser
 
 import pytest
@@ -9,10 +10,11 @@ from tests.support.console import Browser, entered
 from tests.support.flow import declared
 from tests.support.history import HOSTILE, redone
 from tests.support.hostile import HOSTILE_TEXTS, WRITTEN_TEXTS, hostile_runs
+from tests.support.notes import CONSTRUCTS, text_of
 
+from interlock.console.rendering.markdown import notes_html
 from interlock.console.rendering.static_files import address_of
-from interlock.service.report.document import Notes
-from interlock.service.report.html import blocks_html
+from interlock.kernel.text import printable
 from interlock.testing.harness import Harness, linear_workflow
 
 ALLOWED = {
@@ -23,7 +25,7 @@ ALLOWED = {
     *("svg", "rect", "path", "text", "textarea", "select", "option"),
 }
 """The elements that templates and renderers write. A hostile text would have to add another one, or an attribute."""
-OWN = re.compile(r"(?:#main$|/(?!/)|\?|$)")
+SCHEMES = re.compile(r"(?:#main$|/(?!/)|\?|$|https?://)")
 
 
 class Elements(HTMLParser):
@@ -50,18 +52,20 @@ def faults(page: str, *, is_whole: bool = True) -> list[str]:
 
 
 def is_own(tag: str, address: str | None) -> bool:
-    """Say whether an address is one of ours."""
-    return OWN.match(address or "") is not None or (tag, address) == ("link", "data:,")
+    """Say whether an address is one of ours; a link of notes may lead to a site, and does so only if followed."""
+    return (SCHEMES.match(address or "") is not None and (tag == "a" or not (address or "").startswith("http"))) or (
+        tag,
+        address,
+    ) == ("link", "data:,")
 
 
 @pytest.mark.inv("CON-5")
 @pytest.mark.parametrize("text", HOSTILE_TEXTS, ids=lambda text: ascii(text)[:50])
 def test_nothing_of_a_text_acts_in_notes(text: str) -> None:
-    html = blocks_html((Notes(text),))
+    html = notes_html(text)
     assert faults(html, is_whole=False) == []
-    parser = Elements()
-    parser.feed(html)
-    assert {name for _, attributes in parser.found for name in attributes} <= {"class", "dir"}
+    assert "<img" not in html
+    assert not re.search(r'href="(?!https?://)', html)
 
 
 @pytest.fixture(scope="module")
@@ -145,3 +149,22 @@ def test_none_of_two_hundred_texts_acts_in_any_field_that_a_page_shows() -> None
     browser = entered(harness)
     found = {path: faults(checked(browser, path)) for path in paths}
     assert {path: one for path, one in found.items() if one} == {}
+
+
+@pytest.mark.inv("CON-17")
+def test_notes_are_rendered_as_markdown() -> None:
+    html = notes_html(
+        "| a | b |\n| --- | --- |\n| *one* | [two](http://two.example) |\n\n```py\ncode = 1\n```\n\n2. second"
+    )
+    for part in ("<td><em>one</em></td>", '<a href="http://two.example"', "<code>code = 1\n</code>", '<ol start="2">'):
+        assert part in html
+    assert "<p><code>py</code></p>" in html
+
+
+@pytest.mark.inv("CON-17")
+@pytest.mark.parametrize("text", CONSTRUCTS)
+def test_no_word_of_notes_is_left_out(text: str) -> None:
+    shown = notes_html(text)
+    found = Counter(re.findall(r"[^\W_]+", text_of(shown) + " " + " ".join(re.findall(r'href="([^"]*)"', shown))))
+    left_out = Counter(re.findall(r"[^\W_]+", printable(text))) - found
+    assert not [word for word in left_out if not word.isdigit()]

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from interlock.console.maintenance import Maintenance
     from interlock.console.reading import Sources
 
-_NEEDED = ("jinja2",)
+_NEEDED = ("jinja2", "markdown_it", "nh3")
 _ANY_PAGE = ""
 """`--link` without a run."""
 

@@ -10,6 +10,7 @@ from markupsafe import Markup, escape
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
+from interlock.console.rendering.markdown import notes_html
 from interlock.console.rendering.static_files import address_of
 from interlock.kernel.text import flat, printable
 from interlock.service.report.document import Block, Line
@@ -29,6 +30,7 @@ class Templates:
         self._environment.filters |= {
             "blocks": _blocks,
             "line": _line,
+            "notes": _notes,
             "flat": _flat,
             "printable": printable,
             "address": address_of,
@@ -67,11 +69,15 @@ def safe(html: str) -> Markup:
 
 
 def _blocks(blocks: tuple[Block, ...]) -> Markup:
-    return safe(blocks_html(blocks))
+    return safe(blocks_html(blocks, notes_html))
 
 
 def _line(line: Line) -> Markup:
     return safe(line_html(line))
+
+
+def _notes(text: str) -> Markup:
+    return safe(notes_html(text))
 
 
 def _flat(text: str | None) -> str:

@@ -1,6 +1,6 @@
 """Render a page as HTML, with every text escaped: as one file with its style inside, or as a part of another page."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from html import escape
 from typing import assert_never
 
@@ -56,15 +56,24 @@ _HEAD = """<!DOCTYPE html>
 """
 
 
+RenderNotes = Callable[[str], str]
+"""Returns untrusted Markdown as HTML in which nothing acts, without leaving out a word."""
+
+
 def as_html(page: Page) -> str:
     """Return a page as one HTML document; its title is that of its first heading."""
     title = next((_plain(block.line) for block in page if isinstance(block, Heading)), "Interlock")
     return f"{_HEAD.format(title=escape(title), style=_STYLE)}{blocks_html(page)}\n</body>\n</html>\n"
 
 
-def blocks_html(blocks: Iterable[Block]) -> str:
-    """Return blocks as HTML in which no text of others acts, and of whose notes no word is left out."""
-    return "\n".join(map(_block, blocks))
+def render_notes(text: str) -> str:
+    """Return notes as the few kinds of part that a file without scripts shows: every word of them."""
+    return _notes(parse_notes(text))
+
+
+def blocks_html(blocks: Iterable[Block], notes: RenderNotes = render_notes) -> str:
+    """Return blocks as HTML in which no text of others acts; `notes` renders the notes of agents."""
+    return "\n".join(_block(block, notes) for block in blocks)
 
 
 def line_html(line: Line) -> str:
@@ -72,7 +81,7 @@ def line_html(line: Line) -> str:
     return "".join(map(_part, line))
 
 
-def _block(block: Block) -> str:  # noqa: C901, PLR0911 — one for each kind
+def _block(block: Block, notes: RenderNotes) -> str:  # noqa: C901, PLR0911 — one for each kind
     match block:
         case Heading():
             return f"<h{block.level}>{line_html(block.line)}</h{block.level}>"
@@ -90,7 +99,7 @@ def _block(block: Block) -> str:  # noqa: C901, PLR0911 — one for each kind
         case Drawing():
             return f"<pre>\n{escape(printable(block.text))}</pre>"
         case Notes():
-            return f'<blockquote dir="auto">{_notes(parse_notes(block.text))}</blockquote>'
+            return f'<blockquote dir="auto">{notes(block.text)}</blockquote>'
         case Table():
             heads = "".join(f"<th>{_part(head)}</th>" for head in block.heads)
             rows = "\n".join(f"<tr>{''.join(f'<td>{line_html(cell)}</td>' for cell in row)}</tr>" for row in block.rows)
@@ -98,7 +107,7 @@ def _block(block: Block) -> str:  # noqa: C901, PLR0911 — one for each kind
         case Picture():
             return f"<figure>{block.svg}</figure>"
         case Fold():
-            return f"<details><summary>{escape(block.label)}</summary>\n{blocks_html(block.blocks)}\n</details>"
+            return f"<details><summary>{escape(block.label)}</summary>\n{blocks_html(block.blocks, notes)}\n</details>"
         case _:
             assert_never(block)
 
