@@ -191,6 +191,9 @@ def _session_blocker(one: UnsoundSession) -> GcBlocker:
     if one.health is Health.UNKNOWN_VERSION:
         message = f"{one.session} was written by a newer Interlock ({one.where}: {one.found})."
         fix = "Run `interlock gc` of that version, or move the session's directory elsewhere."
+    elif one.health is Health.UNREADABLE:
+        message = f"{one.session} cannot be read ({one.where}: {one.found})."
+        fix = f"{advise_by_health(one.session, one.health)} Or move the session's directory elsewhere."
     else:
         message = f"{one.session} is damaged ({one.health.value}; {one.where}: {one.found})."
         fix = f"{advise_by_health(one.session, one.health)} Then move its directory elsewhere."

@@ -17,6 +17,7 @@ from interlock.store.ports.errors import (
     KeyRingDamagedError,
     SessionBusyError,
     SessionUnhealthyError,
+    SessionUnreadableError,
     StoreFailureError,
 )
 
@@ -87,6 +88,8 @@ def refusal_of(error: Exception) -> Refusal:
                 details={"sessionId": error.session},
             )
             return _name_run(refusal, error.label)
+        case SessionUnreadableError():
+            return _name_run(_unreadable(error), error.label)
         case SessionUnhealthyError():
             refusal = _not_healthy(error.health.value, error.where, error.found, session=error.session)
             return _name_run(refusal, error.label)
@@ -125,6 +128,18 @@ def _not_stored(failure: StoreFailureError) -> Refusal:
         message=f"{cause.what}; {recorded}.",
         suggestion=f"{repeat} {cause.fix}" if failure.kind is FailureKind.FAILED else f"{cause.fix} {repeat}",
         details={"cause": failure.found, "mayBeRecorded": failure.may_be_recorded},
+    )
+
+
+def _unreadable(error: SessionUnreadableError) -> Refusal:
+    """Name the session that cannot be read, and the file. Other sessions are not affected."""
+    cause = _CAUSES[FailureKind.UNREADABLE]
+    return Refusal(
+        code=cause.code,
+        message=f"Session {error.session} cannot be read (`{error.where}` of the data directory); nothing was recorded"
+        " this time.",
+        suggestion=f"{cause.fix} Send the same call again: that is safe.",
+        details={"cause": error.found, "mayBeRecorded": False, "sessionId": error.session, "where": error.where},
     )
 
 

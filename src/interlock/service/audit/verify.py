@@ -40,7 +40,7 @@ from interlock.service.audit.replay import (
     recorded_plan,
 )
 from interlock.service.outside.signatures import has_signature
-from interlock.service.run.advice import NEWER, advise
+from interlock.service.run.advice import NEWER, advise, advise_by_health
 from interlock.service.run.attempts import stored_object
 from interlock.service.run.plans import Plans
 from interlock.service.transfer.salvage import has_sound_part, health_words
@@ -186,6 +186,10 @@ class _Check:
         return Mismatch(code=code, session=self.session, node=node, where=where, found=found, fix=fix)
 
     def unhealthy(self, error: SessionUnhealthyError) -> Mismatch:
+        if error.health is Health.UNREADABLE:
+            found = f"it cannot be read ({error.found}), so nothing is verified"
+            fix = advise_by_health(self.session, error.health)
+            return self.mismatch("hash_mismatch", None, error.where, found, fix)
         salvaged = self.reader.salvage(self.session)
         found = health_words(salvaged) if salvaged is not None else f"{error.health.value}: {error.found}"
         if error.health is Health.UNKNOWN_VERSION:

@@ -4,6 +4,10 @@ from interlock.kernel.ids import SessionId
 from interlock.store.ports.errors import Health
 
 _BACKUP = "Restore it from a backup, or import a bundle of it"
+_ACCESS = (
+    "It is not known to be damaged. Give the user who runs Interlock access to the named file or directory, and check"
+    " its disk."
+)
 NEWER = "It is not damaged. Use the Interlock version that wrote it."
 
 
@@ -11,6 +15,8 @@ def advise_by_health(session: SessionId, health: str) -> str:
     """Return what a person can do about a session, by its health."""
     if health == Health.UNKNOWN_VERSION:
         return NEWER
+    if health == Health.UNREADABLE:
+        return _ACCESS
     return advise(session, has_sound_part=health != Health.CORRUPT_HEAD)
 
 

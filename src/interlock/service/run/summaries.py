@@ -124,6 +124,10 @@ class Summaries:
                 entry = read_entry(reader, plans, session)
                 if entry is None:
                     continue
+                if isinstance(entry, Unreadable) and entry.health == Health.UNREADABLE:
+                    # Once it can be read, its log has the same version.
+                    yield entry
+                    continue
                 self._kept[session] = kept = (version, entry)
             yield kept[1]
 

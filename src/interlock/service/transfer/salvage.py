@@ -148,6 +148,7 @@ def _content_banner(salvaged: Salvaged, at: int, damage: ContentDamagedError) ->
 
 def _banner(code: SalvageCode, salvaged: Salvaged, omitted: Omitted, damage: tuple[str, str]) -> SalvageBanner:
     assert salvaged.health is not Health.UNKNOWN_VERSION, "what is newer is no damage"
+    assert salvaged.health is not Health.UNREADABLE, "what cannot be read is not salvaged"
     return SalvageBanner(
         code=code.value,
         health=salvaged.health.value,

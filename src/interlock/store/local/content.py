@@ -15,7 +15,7 @@ from interlock.kernel.budgets import CREATED_OPEN_MAX, REWRITE_AFTER_S, WRITTEN_
 from interlock.kernel.canonical import digest_of_bytes
 from interlock.kernel.ids import Digest
 from interlock.store.local import layout
-from interlock.store.local.files import Created, FileOps, store_failure
+from interlock.store.local.files import Created, FileOps, UnreadableError, error_name, store_failure
 from interlock.store.local.rounds import Round, in_order
 from interlock.store.ports.errors import ContentDamagedError
 from interlock.store.regular_file import NotRegularFileError
@@ -34,7 +34,7 @@ class ContentFiles:
         """Return a file's bytes, verified against its digest.
 
         Raises:
-            ContentDamagedError: It is missing, or its bytes do not match the digest.
+            ContentDamagedError: It is missing or cannot be read, or its bytes do not match the digest.
             StoreFailureError: The disk failed.
         """
         found = "missing"
@@ -45,6 +45,9 @@ class ContentFiles:
                 found = "wrong bytes"
         except NotRegularFileError:
             raise ContentDamagedError(what=what, digest=digest, found="not a regular file") from None
+        except UnreadableError as error:
+            found = f"cannot be read ({error_name(error)})"
+            raise ContentDamagedError(what=what, digest=digest, found=found) from error
         except OSError as error:
             raise store_failure(error) from error
         raise ContentDamagedError(what=what, digest=digest, found=found)
@@ -62,7 +65,7 @@ class ContentFiles:
         with self._mutex:
             written_s = self._written_s.get(path)
         if written_s is not None and self._now_s() - written_s < REWRITE_AFTER_S:
-            with suppress(FileNotFoundError):
+            with suppress(FileNotFoundError, UnreadableError):
                 if self._files.read(path) == data:
                     return True
         assert digest_of_bytes(data) == digest, "content is filed under its own digest"
@@ -83,7 +86,7 @@ class ContentFiles:
         have moved it back, or its writer finished it, between the two reads.
         """
         for place in (path, layout.trashed(path), path):
-            with suppress(FileNotFoundError):
+            with suppress(FileNotFoundError, NotADirectoryError):
                 yield self._files.read(place)
 
 

@@ -14,9 +14,11 @@ from pathlib import Path
 from typing import Protocol
 
 from interlock.kernel.budgets import READ_CHUNK_BYTES
+from interlock.kernel.errors import InterlockError
 from interlock.kernel.frozen import frozen
+from interlock.kernel.ids import SessionId
 from interlock.kernel.turns import TURNS
-from interlock.store.ports.errors import FailureKind, StoreFailureError
+from interlock.store.ports.errors import FailureKind, SessionUnreadableError, StoreFailureError
 from interlock.store.regular_file import READ_FLAGS, NotRegularFileError, open_regular
 
 _FILE_MODE = 0o600
@@ -42,7 +44,10 @@ class FileStat:
 
 
 class UnreadableError(OSError):
-    """Something exists under the name, but the operating system does not permit reading it."""
+    """Something exists under the name, but the operating system does not permit reading it.
+
+    `filename` is its path in the data directory.
+    """
 
 
 class Created(Protocol):
@@ -194,7 +199,7 @@ class OsFiles:
         except (FileNotFoundError, NotADirectoryError, NotRegularFileError):
             raise
         except OSError as error:
-            raise _unreadable(error) from error
+            raise _unreadable(error, path) from None
 
     def stat(self, path: str) -> FileStat | None:
         """See `FileOps.stat`."""
@@ -203,7 +208,7 @@ class OsFiles:
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
-            raise _unreadable(error) from error
+            raise _unreadable(error, path) from None
         return FileStat(
             size=found.st_size,
             device=found.st_dev,
@@ -223,7 +228,7 @@ class OsFiles:
         except (FileNotFoundError, NotADirectoryError):
             return []
         except OSError as error:
-            raise _unreadable(error) from error
+            raise _unreadable(error, path) from None
 
     def modified(self, path: str) -> dict[str, float]:
         """See `FileOps.modified`."""
@@ -233,7 +238,7 @@ class OsFiles:
         except (FileNotFoundError, NotADirectoryError):
             return {}
         except OSError as error:
-            raise _unreadable(error) from error
+            raise _unreadable(error, path) from None
 
     def contents(self, path: str) -> dict[str, bytes]:
         """See `FileOps.contents`. Files that disappear meanwhile are left out."""
@@ -247,7 +252,7 @@ class OsFiles:
         except (FileNotFoundError, NotADirectoryError):
             return {}
         except OSError as error:
-            raise _unreadable(error) from error
+            raise _unreadable(error, path) from None
         return found
 
     def make_root(self) -> None:
@@ -379,8 +384,11 @@ def _read_whole(path: str) -> bytes:
         os.close(handle)
 
 
-def _unreadable(error: OSError) -> UnreadableError:
-    return UnreadableError(error.errno, error.strerror, error.filename)
+def _unreadable(error: OSError, path: str) -> OSError:
+    """Return the error of a read: not about the path if this process or the system has no room for another file."""
+    if error.errno in _NO_ROOM:
+        return error
+    return UnreadableError(error.errno, error.strerror, path)
 
 
 def _make_private(path: Path) -> None:
@@ -411,6 +419,7 @@ def _sync(handle: int, *, full: bool) -> None:
             os.fsync(handle)
 
 
+_NO_ROOM = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 _READ_ONLY = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
@@ -425,5 +434,16 @@ def store_failure(error: OSError, *, may_be_recorded: bool = False) -> StoreFail
         kind = FailureKind.FULL
     else:
         kind = FailureKind.FAILED
-    found = errno.errorcode.get(error.errno or 0, "unknown error")
-    return StoreFailureError(kind, found, may_be_recorded=may_be_recorded)
+    return StoreFailureError(kind, error_name(error), may_be_recorded=may_be_recorded)
+
+
+def session_failure(session: SessionId, error: OSError) -> InterlockError:
+    """Convert an error of reading or writing a session into the failure that callers see."""
+    if isinstance(error, UnreadableError):
+        return SessionUnreadableError(session=session, where=error.filename, found=error_name(error))
+    return store_failure(error)
+
+
+def error_name(error: OSError) -> str:
+    """Return the system's name of an error, such as `EACCES`."""
+    return errno.errorcode.get(error.errno or 0, "unknown error")

@@ -17,6 +17,8 @@ class Health(StrEnum):
     CORRUPT_TAIL = "corrupt_tail"
     CORRUPT_HEAD = "corrupt_head"
     UNKNOWN_VERSION = "unknown_version"
+    UNREADABLE = "unreadable"
+    """The operating system does not let this process read it, so it is unknown whether it is damaged."""
 
 
 class FailureKind(StrEnum):
@@ -55,6 +57,16 @@ class DefinitionTakenError(InterlockError):
         super().__init__(f"version {version} of {definition_id} was published with other content")
         self.definition_id = definition_id
         self.version = version
+
+
+class SessionUnreadableError(SessionUnhealthyError):
+    """A file or directory of the session cannot be read: `found` is the name of the system's error, such as `EACCES`.
+
+    `where` is its path in the data directory. Nothing is known to be damaged.
+    """
+
+    def __init__(self, *, session: SessionId, where: str, found: str) -> None:
+        super().__init__(session=session, health=Health.UNREADABLE, where=where, found=found)
 
 
 class SessionBusyError(InterlockError):

@@ -170,12 +170,15 @@ class SessionReader(Protocol):
         """Return the stored bytes of a session's appends without parsing them: for searches, which verify later.
 
         Raises:
+            SessionUnreadableError: The system does not let this process read it.
             StoreFailureError: The disk failed.
         """
         ...
 
     def log_versions(self) -> Mapping[SessionId, LogVersion]:
         """Return the existing sessions with the version of each one's log. Reads no log.
+
+        A session that cannot be read is among them.
 
         Raises:
             StoreFailureError: The disk failed.

@@ -85,13 +85,13 @@ class _Scanner:
     def scan(self, session: SessionId) -> Scanned:
         """Read the records of a session; keep the first part of it that cannot be read."""
         lost = list[Unreadable]()
-        log = self.reader.stored_log(session)
-        if not log.is_attested:
-            try:
+        try:
+            log = self.reader.stored_log(session)
+            if not log.is_attested:
                 self.reader.load(session)
-            except (SessionUnhealthyError, UnknownVersionError) as error:
-                unreadable = unreadable_by(session, error)
-                return Scanned(session=session, bound=None, count=0, unreadable=unreadable, incomplete=None)
+        except (SessionUnhealthyError, UnknownVersionError) as error:
+            unreadable = unreadable_by(session, error)
+            return Scanned(session=session, bound=None, count=0, unreadable=unreadable, incomplete=None)
 
         def lose(error: ContentDamagedError) -> None:
             lost.append(unreadable_by(session, error))

@@ -25,7 +25,14 @@ def attested_segments(files: FileOps, session: SessionId) -> frozenset[str] | No
         mark = read_mark(files, session)
         is_whole = data.endswith(b"\n") and not missing_bytes(mark, len(data))
         return frozenset(_segments(files, session, data)) if is_whole else None
-    except (FileNotFoundError, NotRegularFileError, MalformedRecordError, UnknownVersionError, ValidationError):
+    except (
+        FileNotFoundError,
+        NotADirectoryError,
+        NotRegularFileError,
+        MalformedRecordError,
+        UnknownVersionError,
+        ValidationError,
+    ):
         return None
 
 

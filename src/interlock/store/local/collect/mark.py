@@ -7,6 +7,7 @@ only if they differ.
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -16,7 +17,7 @@ from interlock.kernel.progress import Progress, report_nothing
 from interlock.record.content import collect_references
 from interlock.store.local import layout
 from interlock.store.local.collect.attest import attested_segments
-from interlock.store.local.files import FileOps, FileStat, store_failure
+from interlock.store.local.files import FileOps, FileStat, UnreadableError, error_name, store_failure
 from interlock.store.local.locks import Locks, hold_if_made
 from interlock.store.local.session.reading import DamageError, content_paths, read_with_recheck, whole_groups
 from interlock.store.local.session.settled import read_mark
@@ -119,14 +120,18 @@ def _read_unless_attested(files: FileOps, session: SessionId) -> ReadSession:
 
 
 def tree(files: FileOps, path: str) -> Iterator[tuple[str, FileStat]]:
-    """Yield a directory and everything below it, each directory before its entries. Links are not followed."""
-    stat = files.stat(path)
-    if stat is None:
-        return
-    yield path, stat
-    if stat.is_dir and not files.is_link(path):
-        for name in files.names(path):
-            yield from tree(files, f"{path}/{name}")
+    """Yield a directory and everything below it, each directory before its entries. Links are not followed.
+
+    What cannot be read is left out: a cache, for example. Whoever needs a file of a session reads it.
+    """
+    with suppress(UnreadableError):
+        stat = files.stat(path)
+        if stat is None:
+            return
+        yield path, stat
+        if stat.is_dir and not files.is_link(path):
+            for name in files.names(path):
+                yield from tree(files, f"{path}/{name}")
 
 
 def newest_s(below: list[tuple[str, FileStat]]) -> float:
@@ -199,6 +204,9 @@ class _Marking:
             last_s = found.last_activity_s(self.files)
         except DamageError as damage:
             self._refuse(session, damage.health, damage.where, damage.found)
+            return
+        except UnreadableError as error:
+            self._refuse(session, Health.UNREADABLE, error.filename, error_name(error))
             return
         except FileNotFoundError:
             # It was removed while it was read. If it exists again, its references are unknown, so it counts as damaged.

@@ -4,7 +4,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 from interlock.kernel.ids import SessionId
-from interlock.store.local.files import store_failure
+from interlock.store.local.files import session_failure
 from interlock.store.local.session.reading import DamageError, Verified
 from interlock.store.ports.errors import SessionLockReleasedError, SessionUnhealthyError
 from interlock.store.ports.writer import SessionLock
@@ -67,4 +67,4 @@ def port_errors(session: SessionId) -> Generator[None]:
             breaks_history=isinstance(damage.__cause__, BrokenHistoryError),
         ) from damage
     except OSError as error:
-        raise store_failure(error) from error
+        raise session_failure(session, error) from error

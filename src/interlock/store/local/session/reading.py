@@ -411,7 +411,7 @@ def _attested_bytes(files: FileOps, known: Verified, record: SegmentClosed) -> b
     where = record.segment_rel_path
     try:
         segment = files.read(layout.segment(known.session, record.first_event_index, record.last_event_index))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         raise DamageError(where=where, found="missing", verified=known) from None
     except NotRegularFileError:
         raise DamageError(where=where, found="not a regular file", verified=known) from None

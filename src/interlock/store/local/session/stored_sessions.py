@@ -8,12 +8,13 @@ from hashlib import sha256
 
 from interlock.kernel.ids import Digest, SessionId, SnapshotRef
 from interlock.store.local import layout
-from interlock.store.local.files import FileOps, store_failure
+from interlock.store.local.files import FileOps, UnreadableError, session_failure, store_failure
 from interlock.store.local.session.settled import is_lost, read_mark
 from interlock.store.ports.reader import LogVersion, StoredLog
 from interlock.store.regular_file import NotRegularFileError
 
 _ATTESTED = re.compile(rb'"segmentRelPath":"events/([^"]+)","sessionId":"[^"]+","sha256":"sha256:([0-9a-f]{64})"')
+_UNREADABLE = LogVersion((-1, -1, -1.0, -1))
 _PINNED = re.compile(rb'"snapshotRef":"(sha256:[0-9a-f]{64})"')
 
 
@@ -48,7 +49,7 @@ class StoredSessions:
             found = self._files.contents(layout.events_dir(session))
             manifest = self._manifest(session)
         except OSError as error:
-            raise store_failure(error) from error
+            raise session_failure(session, error) from error
         snapshots = tuple(SnapshotRef(Digest(ref.decode())) for ref in _PINNED.findall(manifest))
         # The lines of the manifest are not parsed.
         attested = set(_ATTESTED.findall(manifest))
@@ -66,7 +67,13 @@ class StoredSessions:
             raise store_failure(error) from error
 
     def _log_version(self, session: SessionId) -> LogVersion | None:
-        """Return the version of a session's log; None if it never had a log."""
+        """Return the version of a session's log; None if it never had a log. One that cannot be read is there."""
+        try:
+            return self._read_version(session)
+        except UnreadableError:
+            return _UNREADABLE
+
+    def _read_version(self, session: SessionId) -> LogVersion | None:
         stat, mark = self._files.stat(layout.manifest(session)), read_mark(self._files, session)
         settled = -1 if mark is None or mark.manifest_bytes is None else mark.manifest_bytes
         if stat is None or not stat.size:

@@ -21,7 +21,7 @@ from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import Digest, SessionId
 from interlock.store.local import layout
 from interlock.store.local.content import ContentFiles, discard
-from interlock.store.local.files import FileOps, store_failure
+from interlock.store.local.files import FileOps, UnreadableError, store_failure
 from interlock.store.ports.errors import ContentDamagedError
 from interlock.store.ports.reader import ContentCheck
 from interlock.store.regular_file import NotRegularFileError
@@ -44,6 +44,7 @@ class SummaryCache:
         """Return a session's cached summary if the log and its files are unchanged since it was cached, else None.
 
         With `check`, the other content that the log names is looked up, too (see `SessionReader.cached_summary`).
+        If something cannot be read, nothing is cached: whoever then reads the log finds what it is.
 
         Raises:
             StoreFailureError: The disk failed.
@@ -56,6 +57,8 @@ class SummaryCache:
                 return None
             if check is not None:
                 self._check(check, cached.origin.get("others", ()), cached.origin["modifiedS"])
+        except UnreadableError:
+            return None
         except OSError as error:
             raise store_failure(error) from error
         return cached.summary if all(map(self._is_sound, cached.origin["content"])) else None
@@ -135,7 +138,7 @@ def _read_cached(files: FileOps, session: SessionId) -> _Cached | None:
     """Return what is cached; None if there is nothing, or not what a writer wrote."""
     try:
         data = files.read(layout.cached_summary(session))
-    except (FileNotFoundError, NotADirectoryError, NotRegularFileError):
+    except (FileNotFoundError, NotADirectoryError, NotRegularFileError, UnreadableError):
         return None
     head, _, body = data.partition(b"\n")
     line, _, summary = body.partition(b"\n")
