@@ -64,7 +64,7 @@ NO_LIMIT = {
     "store/local/keyring.py": {"_KEY_BYTES": FORMAT},
     "store/local/live.py": {"_PARENT": FORMAT, "_START": FORMAT},
     "store/local/session/reading.py": {"_NULS_MIN": RULE},
-    "store/local/session/summary_cache.py": {"_VERSION": FORMAT},
+    "store/local/session/summary_file.py": {"VERSION": FORMAT},
     "testing/harness.py": {"FIXED_UNIX_MS": SIMULATED},
     "testing/store_contract.py": {"_WAIT_S_MAX": SIMULATED},
     "testing/upkeep_contract.py": {"_DAY_S": UNIT, "_TTL_S": SIMULATED, "_SWEEPS_MAX": SIMULATED},

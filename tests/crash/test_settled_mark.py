@@ -193,6 +193,62 @@ def test_no_bit_flip_of_the_mark_hides_what_a_token_names_and_the_next_append_me
             assert opened(flipped).load(A) == new
 
 
+def flip_mark(disk: CrashDisk) -> None:
+    good = bytes_of(disk, MARK)
+    put(disk, MARK, good[:30] + bytes([good[30] ^ 1]) + good[31:])
+
+
+@pytest.mark.inv("CRASH-3", "HIS-9")
+def test_without_a_readable_mark_a_summary_of_the_last_group_shows_that_it_was_settled() -> None:
+    disk = CrashDisk()
+    store = opened(disk)
+    old = apply(store, start_plan())
+    with store.hold(A) as lock:
+        store.cache_summary(lock, b"of the start")
+    plan = advance(disk)
+    ahead = disk.copy()
+    flip_mark(disk)
+    assert opened(disk).load(A) == old
+    assert opened(disk).unfinished(A) is None
+    # The summary is of an earlier group, so it says nothing of the last one.
+    new = apply(opened(ahead), plan)
+    flip_mark(ahead)
+    salvaged = opened(ahead).salvage(A)
+    assert salvaged is not None
+    assert (salvaged.fold, salvaged.is_undecided, salvaged.omitted.groups) == (old, True, 1)
+    assert opened(ahead).unfinished(A) is UnfinishedAppend.UNDECIDED
+    store = opened(ahead)
+    with store.hold(A) as lock:
+        store.cache_summary(lock, b"of the advance")
+    flip_mark(ahead)
+    assert opened(ahead).load(A) == new
+
+
+@pytest.mark.inv("CRASH-3")
+def test_no_summary_makes_a_group_count_that_nobody_settled() -> None:
+    for is_killed in (False, True):
+        case = unsettled(is_killed=is_killed)
+        flip_mark(case.disk)
+        assert opened(case.disk).load(A) == case.old
+
+
+@pytest.mark.inv("CRASH-3")
+def test_bytes_after_a_mark_say_nothing_and_the_next_append_cuts_them_off() -> None:
+    disk = CrashDisk()
+    apply(opened(disk), start_plan())
+    new = apply(opened(disk), advance(disk))
+    good = bytes_of(disk, MARK)
+    for rest in (b"x", b"\n", bytes(2), bytes(100), good):
+        longer = disk.copy()
+        put(longer, MARK, good + rest)
+        assert opened(longer).load(A) == new
+        tip = new.runs[run_id("a")].tip
+        assert tip is not None
+        after = apply(opened(longer), advance_plan(opened(longer), tip, Request(notes="And on.")))
+        assert len(bytes_of(longer, MARK)) == len(good)
+        assert opened(longer).load(A) == after
+
+
 @pytest.mark.inv("CRASH-3")
 def test_a_torn_mark_is_what_a_power_loss_leaves_and_counts_as_none() -> None:
     disk = CrashDisk()

@@ -45,7 +45,7 @@ class UpkeepContract(Suite):
         assert due(marked, Retention(now_s=_newest_s(marked), ttl_s=_TTL_S)) == Due()
         overview = upkeep.overview()
         assert (overview.attested, overview.unsound, overview.debris) == ((start.session,), (), ())
-        assert upkeep.damaged_content(marked) == upkeep.held_sessions() == ()
+        assert upkeep.damaged_content(marked) == upkeep.obstacles() == upkeep.held_sessions() == ()
 
     def test_a_sweep_takes_what_its_marks_make_due_and_later_ones_leave_nothing(self) -> None:
         """Content that a pinned session shares stays; without the pin everything is removed, and the id is free."""

@@ -266,7 +266,7 @@ def _say_unreadable(found: _Found) -> None:
 
 
 def _fix(store: StoreReader, one: Unreadable) -> str:
-    if one.health in (Health.UNKNOWN_VERSION, Health.UNREADABLE):
+    if one.health in (Health.UNKNOWN_VERSION, Health.UNREADABLE, Health.UNDECIDED):
         return advise_by_health(one.session, one.health)
     from interlock.service.transfer.salvage import has_sound_part  # noqa: PLC0415 — needed only for a damaged session
 

@@ -8,7 +8,7 @@ from interlock.cli.session.chosen import named_session
 from interlock.cli.session.import_ import restored_json, restoring, say_ways_on
 from interlock.cli.store import answered_by_store, open_chosen_store
 from interlock.kernel.errors import Refusal
-from interlock.service.transfer.repair import repair_session
+from interlock.service.transfer.repair import Settled, repair_session
 from interlock.service.transfer.salvage import left_out_words
 from interlock.store.ports.errors import Health
 
@@ -22,6 +22,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Copy the intact beginning of a damaged session into a new one, print what was left out, return the exit code.
 
+    A session of which only the settled mark is damaged is settled instead.
+
     Raises:
         StopError: The session needs no repair, or no part of it is intact.
     """
@@ -31,6 +33,12 @@ def run(options: argparse.Namespace) -> int:
         repaired = repair_session(restoring(store), session)
     if isinstance(repaired, Refusal):
         raise RefusedError(repaired)
+    if isinstance(repaired, Settled):
+        if options.as_json:
+            say_json({"settledSessionId": session, "events": repaired.events})
+        else:
+            say(f"{session} has {repaired.events} events: its last append counts, and its mark was written again.")
+        return 0
     restored, banner = repaired.restored, repaired.banner
     if options.as_json:
         fields = {**restored_json(restored), "repairedSessionId": session, "salvage": banner.to_json()}

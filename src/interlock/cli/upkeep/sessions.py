@@ -37,6 +37,7 @@ def check_sessions(data_dir: Path) -> Iterator[Finding]:
     yield from _report_blockers(find_gc_blockers(kept, seen.attested, seen.unsound))
     count = len(seen.attested)
     yield fine("sessions", f"{count} match their manifests; `--deep` also reads every record.")
+    yield from _report_obstacles(collector)
     yield from _report_locks(collector)
     yield from _report_debris(seen.debris)
 
@@ -54,6 +55,7 @@ def check_sessions_deeply(data_dir: Path, command: CollectCommand) -> Iterator[F
     yield from _report_blockers(blockers)
     yield fine("sessions", f"{len(snapshot.sessions)} are healthy: every record was read.")
     yield from _check_content(snapshot, collector)
+    yield from _report_obstacles(collector)
     yield from _report_locks(collector)
     yield from _report_debris([item for item in snapshot.items if item.kind not in CONTENT])
     if not (blockers or isinstance(kept, PinsDamagedError)):
@@ -74,6 +76,11 @@ def _check_content(snapshot: GcSnapshot, inspector: StoreInspector) -> Iterator[
         yield attention("content", f"{one.name} is damaged ({one.found}); {named} refer to it.", fix)
     if not damaged:
         yield fine("content", "Every file that sessions refer to exists and matches its hash.")
+
+
+def _report_obstacles(inspector: StoreInspector) -> Iterator[Finding]:
+    for one in inspector.obstacles():
+        yield attention("files", f"{one.name} of the data directory: {one.found}.", one.fix)
 
 
 def _report_locks(inspector: StoreInspector) -> Iterator[Finding]:

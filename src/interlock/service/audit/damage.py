@@ -10,7 +10,7 @@ from interlock.kernel.frozen import frozen, replace
 from interlock.kernel.ids import SessionId
 from interlock.record.bundle import SalvageBanner
 from interlock.service.report.document import Block, Bullets, Line, Paragraph, UntrustedText
-from interlock.service.run.advice import advise
+from interlock.service.run.advice import advise, advise_undecided
 from interlock.service.run.history import History, history_of
 from interlock.service.run.plans import Plans
 from interlock.service.transfer.salvage import SoundPrefix, left_out_words, sound_prefix
@@ -30,6 +30,7 @@ class Damage:
     """What is lost of a session; `found` is of `verify`. Unless `is_log_shown`, the view ends where the banner says.
 
     With a sound log, only content is lost: calls that do not need it still work (READ-9).
+    With `is_undecided`, nothing is lost: it is not known whether the last append counts (`Salvaged.is_undecided`).
     """
 
     banner: SalvageBanner
@@ -37,12 +38,17 @@ class Damage:
     is_log_shown: bool
     found: "tuple[Mismatch, ...]"
     advice: str
+    is_undecided: bool = False
 
     def lines(self) -> Iterator[Line]:
         """Yield what is lost, and what to do. The first line names the code."""
         banner = self.banner
         if self.is_log_shown:
             yield (f"{banner.code}: damaged. Every event is shown, but what some refer to cannot be read.",)
+        elif self.is_undecided:
+            yield (f"{banner.code}: the settled mark cannot be read, so the last append is not shown. {self.advice}",)
+            yield "not shown: ", UntrustedText(left_out_words(banner))
+            return
         else:
             yield (f"{banner.code}: damaged. Only what was recorded before the damage is shown.",)
             yield "left out: ", UntrustedText(left_out_words(banner))
@@ -109,6 +115,16 @@ def view_session(
         return replace(prefix, message=f"{what}{prefix.message}", details=details)
     if prefix.banner is None:
         return Viewed(view=view(_whole(store, prefix)), damage=None)
+    if prefix.is_undecided:
+        damage = Damage(
+            banner=prefix.banner,
+            is_log_sound=False,
+            is_log_shown=False,
+            found=(),
+            advice=advise_undecided(session),
+            is_undecided=True,
+        )
+        return Viewed(view=view(_history(prefix)), damage=damage)
     from interlock.service.audit.verify import verify_session  # noqa: PLC0415 — a sound session needs no audit
 
     found = verify_session(store, plans, session)

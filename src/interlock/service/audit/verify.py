@@ -40,7 +40,7 @@ from interlock.service.audit.replay import (
     recorded_plan,
 )
 from interlock.service.outside.signatures import has_signature
-from interlock.service.run.advice import NEWER, advise, advise_by_health
+from interlock.service.run.advice import NEWER, advise, advise_by_health, advise_undecided
 from interlock.service.run.attempts import stored_object
 from interlock.service.run.plans import Plans
 from interlock.service.transfer.salvage import has_sound_part, health_words
@@ -93,7 +93,7 @@ def verify_session(
 
 
 def unfinished_note(reader: SessionReader, session: SessionId) -> str | None:
-    """Return a sentence about an interrupted append of a session, or None. This is not a mismatch.
+    """Return a sentence about an append of a session that does not count, or not yet; or None. It is no mismatch.
 
     Raises:
         StoreFailureError: The disk failed.
@@ -102,6 +102,8 @@ def unfinished_note(reader: SessionReader, session: SessionId) -> str | None:
         found = reader.unfinished(session)
     except SessionUnhealthyError:
         return None
+    if found is UnfinishedAppend.UNDECIDED:
+        return f"The last append is not verified: the settled mark cannot be read. {advise_undecided(session)}"
     return _UNFINISHED[found] if found is not None else None
 
 

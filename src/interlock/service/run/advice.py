@@ -17,7 +17,17 @@ def advise_by_health(session: SessionId, health: str) -> str:
         return NEWER
     if health == Health.UNREADABLE:
         return _ACCESS
+    if health == Health.UNDECIDED:
+        return advise_undecided(session)
     return advise(session, has_sound_part=health != Health.CORRUPT_HEAD)
+
+
+def advise_undecided(session: SessionId) -> str:
+    """Return what to do about a session whose last append may or may not count (`Salvaged.is_undecided`)."""
+    return (
+        "Whether the last append was acknowledged is decided by the next call that writes to the session, or by"
+        f" `interlock session repair {session}`, which writes it and its mark again and loses nothing."
+    )
 
 
 def advise(session: SessionId, *, has_sound_part: bool) -> str:

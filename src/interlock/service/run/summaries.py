@@ -8,7 +8,7 @@ from interlock.kernel.progress import Progress, report_nothing
 from interlock.record.errors import UnknownVersionError
 from interlock.service.run.plans import Plans
 from interlock.store.ports.errors import ContentDamagedError, Health, SessionUnhealthyError
-from interlock.store.ports.reader import ContentCheck, LogVersion, SessionReader
+from interlock.store.ports.reader import ContentCheck, LogVersion, SessionReader, UnfinishedAppend
 from interlock.views.summary import SessionSummary, parse_summary
 
 CONTENT_DAMAGED = "content_damaged"
@@ -151,13 +151,17 @@ def read_entry(
     try:
         loaded = reader.load(session)
         if loaded is None:
-            return None
+            return _undecided(session) if reader.unfinished(session) is UnfinishedAppend.UNDECIDED else None
         if check is not None:
             check.lost.clear()
             check_history(reader, session, check.lost.append)
         return summary_of(loaded, plans)
     except (SessionUnhealthyError, UnknownVersionError, ContentDamagedError) as error:
         return unreadable_by(session, error)
+
+
+def _undecided(session: SessionId) -> Unreadable:
+    return Unreadable(session=session, health=Health.UNDECIDED, found="settled: it cannot be read")
 
 
 def unreadable_by(

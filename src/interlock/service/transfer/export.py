@@ -22,7 +22,7 @@ from interlock.record.content import Contents
 from interlock.record.events import Event, RunStartedEvent
 from interlock.record.manifest import attest_history
 from interlock.service.clock import Clock, recorded_at
-from interlock.service.transfer.salvage import SoundPrefix, left_out_words, sound_prefix
+from interlock.service.transfer.salvage import SoundPrefix, left_out_words, refuse_undecided, sound_prefix
 from interlock.store.ports.reader import SessionReader
 from interlock.version import VERSION
 
@@ -49,6 +49,8 @@ def export_session(
     prefix = sound_prefix(reader, session)
     if isinstance(prefix, Refusal):
         return prefix
+    if prefix.is_undecided and not is_salvage:
+        return refuse_undecided(session)
     if prefix.banner is not None and not is_salvage:
         return _refuse_damaged(prefix, prefix.banner)
     size = _size(prefix.contents)

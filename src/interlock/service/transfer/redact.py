@@ -39,7 +39,7 @@ from interlock.record.snapshot import parse_snapshot
 from interlock.service.clock import Clock, mint_event, recorded_at
 from interlock.service.transfer.guessable import guessable_digests
 from interlock.service.transfer.restore import Restored, Restoring
-from interlock.service.transfer.salvage import SoundPrefix, sound_prefix
+from interlock.service.transfer.salvage import SoundPrefix, refuse_undecided, sound_prefix
 
 _NAME = re.compile(rf"[a-z]+_{ID_BODY_PATTERN}|(?:sha256:)?[0-9a-f]{{64}}")
 """An id or a digest, with its prefix or without it."""
@@ -80,7 +80,8 @@ def redact_session(ports: Restoring, session: SessionId, value: str) -> Redacted
     if isinstance(prefix, Refusal):
         return prefix
     if prefix.banner is not None:
-        return _refused(f"{session} is damaged.", f"`interlock session repair {session}` first, then redact the copy.")
+        fix = f"`interlock session repair {session}` first, then redact the copy."
+        return refuse_undecided(session) if prefix.is_undecided else _refused(f"{session} is damaged.", fix)
     redaction = _Redaction(value)
     redaction.names |= guessable_digests(ports.read, prefix, redaction.is_in)
     kept = redaction.find_kept(prefix)

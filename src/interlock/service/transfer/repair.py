@@ -17,14 +17,30 @@ class Repaired:
     banner: SalvageBanner
 
 
-def repair_session(ports: Restoring, session: SessionId) -> Repaired | Refusal:
+@frozen
+class Settled:
+    """A session whose last append was undecided, and now counts: its number of events."""
+
+    session: SessionId
+    events: int
+
+
+def repair_session(ports: Restoring, session: SessionId) -> Repaired | Settled | Refusal:
     """Copy the undamaged beginning of a damaged session into a new one.
+
+    If nothing is damaged but the settled mark, the last append is settled instead, as the next writer would do it.
 
     Raises:
         SessionBusyError, UnknownVersionError, StoreFailureError, KeyRingDamagedError: See `service.failures`.
         UnansweredError: The new session may be recorded.
     """
-    prefix = sound_prefix(ports.read.reader, session)
+    reader = ports.read.reader
+    salvaged = reader.salvage(session) if reader.is_stored(session) else None
+    if salvaged is not None and salvaged.is_undecided:
+        with ports.writer.hold(session) as lock:
+            assert lock.session is not None, "an undecided append is an append"
+            return Settled(session=session, events=lock.session.next_index)
+    prefix = sound_prefix(reader, session)
     if isinstance(prefix, Refusal):
         return prefix
     if prefix.banner is None:

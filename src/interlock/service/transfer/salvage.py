@@ -14,19 +14,23 @@ from interlock.record.content import Contents, collect_references
 from interlock.record.errors import UnknownVersionError
 from interlock.record.events import Event
 from interlock.record.manifest import attest_history
-from interlock.service.run.advice import NEWER, advise
+from interlock.service.run.advice import NEWER, advise, advise_undecided
 from interlock.store.ports.errors import ContentDamagedError, Health
 from interlock.store.ports.reader import Omitted, SalvageCode, Salvaged, SessionReader
 
 
 @frozen
 class SoundPrefix:
-    """The undamaged beginning of a session and its content; `banner` says what is missing, None for a whole session."""
+    """The undamaged beginning of a session and its content; `banner` says what is missing, None for a whole session.
+
+    `is_undecided` has the same meaning as in `Salvaged`.
+    """
 
     session: SessionId
     history: tuple[tuple[Event, ...], ...]
     contents: Contents
     banner: SalvageBanner | None
+    is_undecided: bool = False
 
     @property
     def events(self) -> int:
@@ -58,8 +62,12 @@ def sound_prefix(reader: SessionReader, session: SessionId) -> SoundPrefix | Ref
             break
     if not history:
         assert banner is not None, "a session without history and without damage is not there"
-        return _refuse_unusable(session, banner)
-    return SoundPrefix(session=session, history=history, contents=read.contents(history), banner=banner)
+        is_undecided = salvaged.is_undecided and not salvaged.history
+        return refuse_undecided(session) if is_undecided else _refuse_unusable(session, banner)
+    contents = read.contents(history)
+    # Content that is lost before the last append is damage that no writer undoes.
+    is_undecided = salvaged.is_undecided and len(history) == len(salvaged.history)
+    return SoundPrefix(session=session, history=history, contents=contents, banner=banner, is_undecided=is_undecided)
 
 
 def has_sound_part(reader: SessionReader, session: SessionId) -> bool:
@@ -149,6 +157,7 @@ def _content_banner(salvaged: Salvaged, at: int, damage: ContentDamagedError) ->
 def _banner(code: SalvageCode, salvaged: Salvaged, omitted: Omitted, damage: tuple[str, str]) -> SalvageBanner:
     assert salvaged.health is not Health.UNKNOWN_VERSION, "what is newer is no damage"
     assert salvaged.health is not Health.UNREADABLE, "what cannot be read is not salvaged"
+    assert salvaged.health is not Health.UNDECIDED, "lists alone call a session that"
     return SalvageBanner(
         code=code.value,
         health=salvaged.health.value,
@@ -158,6 +167,17 @@ def _banner(code: SalvageCode, salvaged: Salvaged, omitted: Omitted, damage: tup
         events_left_out=omitted.events,
         bytes_left_out=omitted.bytes,
         is_count_known=omitted.is_known,
+    )
+
+
+def refuse_undecided(session: SessionId) -> Refusal:
+    """Refuse to leave out silently what may have been acknowledged."""
+    return Refusal(
+        code=ErrorCode.SESSION_NOT_HEALTHY,
+        message=f"The settled mark of {session} cannot be read, so it is not known whether its last append was"
+        " acknowledged.",
+        suggestion=f"{advise_undecided(session)} Nothing was written.",
+        details={"sessionId": session},
     )
 
 

@@ -14,6 +14,7 @@ from interlock.store.ports.maintenance import (
     GcSession,
     GcSnapshot,
     Item,
+    Obstacle,
     Retention,
     Skipped,
     StoreOverview,
@@ -103,6 +104,10 @@ class MemoryUpkeep:
 
     def damaged_content(self, marked: GcSnapshot) -> tuple[DamagedContent, ...]:  # noqa: ARG002 — memory holds no damage
         """See `StoreInspector.damaged_content`."""
+        return ()
+
+    def obstacles(self) -> tuple[Obstacle, ...]:
+        """See `StoreInspector.obstacles`."""
         return ()
 
     def held_sessions(self) -> tuple[SessionId, ...]:

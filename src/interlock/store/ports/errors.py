@@ -19,6 +19,8 @@ class Health(StrEnum):
     UNKNOWN_VERSION = "unknown_version"
     UNREADABLE = "unreadable"
     """The operating system does not let this process read it, so it is unknown whether it is damaged."""
+    UNDECIDED = "undecided"
+    """It is not known whether its only append was acknowledged. The next writer decides it, and nothing is lost."""
 
 
 class FailureKind(StrEnum):

@@ -164,6 +164,19 @@ class DamagedContent:
     sessions: tuple[SessionId, ...]
 
 
+@frozen
+class Obstacle:
+    """A file or directory that keeps a call from working, by its name in the store, with what is wrong and the fix.
+
+    `session` is the session that is affected; None: all of them, or the whole store.
+    """
+
+    name: str
+    found: str
+    fix: str
+    session: SessionId | None = None
+
+
 class RetentionPins(Protocol):
     """The sessions that never expire."""
 
@@ -250,6 +263,14 @@ class StoreInspector(Protocol):
 
     def damaged_content(self, marked: GcSnapshot) -> tuple[DamagedContent, ...]:
         """Return the content that sessions refer to and that is missing or changed, by name.
+
+        Raises:
+            StoreFailureError: The disk failed.
+        """
+        ...
+
+    def obstacles(self) -> tuple[Obstacle, ...]:
+        """Return what keeps the next call from reading or writing something that is not damaged itself, by name.
 
         Raises:
             StoreFailureError: The disk failed.

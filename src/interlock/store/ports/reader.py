@@ -48,7 +48,8 @@ class Salvaged:
     """The part of a session's log that verifies: all of it, or what comes before the damage.
 
     `history` is as `SessionReader.history` gives it and `fold` is its fold, None without history. `where` and `found`
-    say what ends it; empty if nothing does. It is for views and copies only; no one appends to it.
+    say what ends it; empty if nothing does. It is for views and copies only; no one appends to it. With `is_undecided`,
+    nothing is known to be damaged, but it is not known whether what was omitted counts: the next writer decides it.
     """
 
     session: SessionId
@@ -58,6 +59,7 @@ class Salvaged:
     where: str = ""
     found: str = ""
     omitted: Omitted = NOTHING_OMITTED
+    is_undecided: bool = False
 
     @property
     def code(self) -> SalvageCode | None:
@@ -98,12 +100,16 @@ class ContentCheck:
 
 
 class UnfinishedAppend(StrEnum):
-    """What an interrupted append left after a session's last settled event. No damage: it returned no answer."""
+    """What follows a session's last settled event. This is no damage."""
 
     SEGMENT = "segment"
-    """Events that the log does not attest. They do not count."""
+    """Events that the log does not attest. They do not count, and their append returned no answer."""
     GROUP = "group"
-    """Attested events that may not be durable. They count after the next writer has settled them."""
+    """Attested events that may not be durable, so their append returned no answer. They count after the next writer has
+    settled them."""
+    UNDECIDED = "undecided"
+    """Attested events whose append may have returned an answer: the record of what is durable cannot be read. They
+    count after the next writer has settled them."""
 
 
 LogVersion = NewType("LogVersion", tuple[int, int, float, int])
@@ -206,7 +212,7 @@ class SessionReader(Protocol):
         ...
 
     def unfinished(self, session: SessionId) -> UnfinishedAppend | None:
-        """Return what an interrupted append left in a session that verifies; None if it left nothing.
+        """Return what follows the last settled event of a session that verifies; None if nothing does.
 
         A store whose appends commit atomically and durably always returns None.
 

@@ -10,13 +10,14 @@ from interlock.kernel.progress import Progress, report_nothing
 from interlock.store.local import layout
 from interlock.store.local.collect.keep import PinFile
 from interlock.store.local.collect.mark import CONTENT_KINDS, mark, overview
+from interlock.store.local.collect.obstacles import find_obstacles
 from interlock.store.local.collect.sweep import free_space, sweep
 from interlock.store.local.content import ContentFiles
 from interlock.store.local.files import FileOps, OsFiles, store_failure
 from interlock.store.local.locks import Locks, OsLocks
 from interlock.store.local.upkeep import upkeep_lock
 from interlock.store.ports.errors import ContentDamagedError
-from interlock.store.ports.maintenance import DamagedContent, GcSnapshot, Retention, StoreOverview, Swept
+from interlock.store.ports.maintenance import DamagedContent, GcSnapshot, Obstacle, Retention, StoreOverview, Swept
 
 
 class LocalCollector:
@@ -40,6 +41,13 @@ class LocalCollector:
     def damaged_content(self, marked: GcSnapshot) -> tuple[DamagedContent, ...]:
         """See `StoreInspector.damaged_content`."""
         return tuple(damaged_content(self._files, marked))
+
+    def obstacles(self) -> tuple[Obstacle, ...]:
+        """See `StoreInspector.obstacles`."""
+        try:
+            return tuple(find_obstacles(self._files))
+        except OSError as error:
+            raise store_failure(error) from error
 
     def held_sessions(self) -> tuple[SessionId, ...]:
         """See `StoreInspector.held_sessions`."""

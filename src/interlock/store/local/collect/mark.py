@@ -21,7 +21,7 @@ from interlock.store.local.files import FileOps, FileStat, UnreadableError, erro
 from interlock.store.local.locks import Locks, hold_if_made
 from interlock.store.local.session.reading import DamageError, content_paths, read_with_recheck, whole_groups
 from interlock.store.local.session.settled import read_mark
-from interlock.store.local.session.summary_cache import folded_bytes
+from interlock.store.local.session.summary_file import folded_bytes
 from interlock.store.ports.errors import Health, SessionBusyError
 from interlock.store.ports.maintenance import CONTENT, GcSession, GcSnapshot, Item, Kind, StoreOverview, UnsoundSession
 from interlock.store.retention import seconds_of

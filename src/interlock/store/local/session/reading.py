@@ -6,8 +6,9 @@ tail, which does not count, if they are a proper prefix of the group of a segmen
 the part of it that the disk lost). Everything else is damage.
 
 A whole group counts for readers once its writer has settled it: the settled mark reaches its end. Beyond the mark it
-counts if the mark is of another boot or there is none, for then its bytes came from the disk. A manifest that ends
-before its mark has lost acknowledged history: damage.
+counts if the mark is of another boot or there is none, for then its bytes came from the disk. If the mark cannot be
+read, the last group counts if a summary was cached after it, because only a writer that has settled a group caches;
+otherwise it is undecided. A manifest that ends before its mark has lost acknowledged history: damage.
 """
 
 from collections.abc import Callable, Iterator
@@ -34,6 +35,7 @@ from interlock.record.manifest import (
 from interlock.store.local import layout
 from interlock.store.local.files import FileOps
 from interlock.store.local.session.settled import SettledMark, is_lost, missing_bytes, read_mark
+from interlock.store.local.session.summary_file import folded_bytes
 from interlock.store.ports.errors import Health
 from interlock.store.ports.reader import Omitted
 from interlock.store.regular_file import NotRegularFileError
@@ -98,11 +100,23 @@ class Followed:
     """What a session's manifest holds: the part that counts for every reader, and the unsettled whole groups after it.
 
     Each such group comes with the verified state that includes it, and its segment. There is at most one, except after
-    an interrupted restore of a whole session.
+    an interrupted restore of a whole session. With `is_undecided`, the mark cannot be read: the unsettled group may
+    have been acknowledged.
     """
 
     settled: Verified
     unsettled: tuple[tuple[Verified, StoredSegment], ...] = ()
+    is_undecided: bool = False
+
+    def omitted(self) -> Omitted:
+        """Return the size of the unsettled groups."""
+        segments = [segment for _, segment in self.unsettled]
+        return Omitted(
+            groups=len(segments),
+            events=sum(len(segment.events) for segment in segments),
+            bytes=sum(len(segment.data) + len(segment.group.data) for segment in segments),
+            is_known=True,
+        )
 
 
 def unread(session: SessionId) -> Verified:
@@ -152,24 +166,30 @@ def _with_mark(files: FileOps, known: Verified, data: bytes) -> Followed:
         missing = missing_bytes(mark, last.manifest_bytes)
         if not missing:
             _check_not_lost(files, last, mark)
-            return _split_at_mark(known, groups, mark)
+            return _split_at_mark(files, known, groups, mark)
         again = _manifest(files, last, last.manifest_bytes - len(last.last_group))
         if not new and again == data:
             raise _cut_short(last, missing)
         data = again
 
 
-def _split_at_mark(known: Verified, groups: list[tuple[Verified, StoredSegment]], mark: SettledMark | None) -> Followed:
+def _split_at_mark(
+    files: FileOps, known: Verified, groups: list[tuple[Verified, StoredSegment]], mark: SettledMark | None
+) -> Followed:
     """Split the groups at the mark. Without a readable mark, only the last group may be unsettled."""
     if mark is None or not mark.is_of_this_boot:
         return Followed(settled=groups[-1][0] if groups else known)
     if mark.manifest_bytes is None:
-        count = max(len(groups) - 1, 0)
+        is_settled = not groups or folded_bytes(files, known.session) == groups[-1][0].manifest_bytes
+        count = len(groups) if is_settled else len(groups) - 1
     else:
         count = sum(verified.manifest_bytes <= mark.manifest_bytes for verified, _ in groups)
     settled = groups[count - 1][0] if count else known
-    is_marked = mark.manifest_bytes == settled.manifest_bytes
-    return Followed(settled=replace(settled, is_marked=is_marked), unsettled=tuple(groups[count:]))
+    return Followed(
+        settled=replace(settled, is_marked=mark.manifest_bytes == settled.manifest_bytes),
+        unsettled=tuple(groups[count:]),
+        is_undecided=mark.manifest_bytes is None and count < len(groups),
+    )
 
 
 def _cut_short(verified: Verified, missing: int) -> DamageError:

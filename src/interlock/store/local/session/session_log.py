@@ -61,7 +61,7 @@ from interlock.store.local.session.reading import (
     unread,
 )
 from interlock.store.local.session.settled import write_mark
-from interlock.store.ports.errors import SessionLockReleasedError
+from interlock.store.ports.errors import Health, SessionLockReleasedError
 from interlock.store.ports.reader import Salvaged, UnfinishedAppend
 from interlock.store.ports.writer import SessionLock
 from interlock.views.evolution import evolve
@@ -71,6 +71,7 @@ _Content: TypeAlias = tuple[str, Digest, bytes]
 """A content-addressed file: its path, the digest of its bytes, and the bytes."""
 _Placed: TypeAlias = tuple[str, bytes]
 """A segment: its path and its bytes."""
+_UNDECIDED = "it cannot be read, so it is not known whether the last append was acknowledged"
 
 
 class SessionLog:
@@ -104,9 +105,10 @@ class SessionLog:
     def salvage(self, session: SessionId) -> Salvaged | None:
         """See `SessionReader.salvage`."""
         with port_errors(session):
-            damage = None
+            damage, followed = None, None
             try:
-                verified = self._followed(session).settled
+                followed = self._followed(session)
+                verified = followed.settled
                 history, fold = history_of(self._files, verified), verified.fold
             except DamageError as error:
                 # The part that this process verified earlier may be damaged on the disk by now.
@@ -114,6 +116,10 @@ class SessionLog:
                 history = history_of(self._files, verified)
                 fold = evolve(new_session(session), *chain.from_iterable(history))
             whole = Salvaged(session=session, fold=fold if history else None, history=history)
+            if followed is not None and followed.is_undecided:
+                health = Health.CORRUPT_TAIL if history else Health.CORRUPT_HEAD
+                rest, mark = followed.omitted(), layout.settled(session).rpartition("/")[2]
+                return replace(whole, health=health, where=mark, found=_UNDECIDED, omitted=rest, is_undecided=True)
             if damage is None:
                 return whole if history else None
             rest = find_omitted(self._files, verified)
@@ -124,7 +130,7 @@ class SessionLog:
         with port_errors(session):
             followed = self._followed(session)
             if followed.unsettled:
-                return UnfinishedAppend.GROUP
+                return UnfinishedAppend.UNDECIDED if followed.is_undecided else UnfinishedAppend.GROUP
             due = f"{followed.settled.fold.next_index:08d}-"
             names = self._files.names(layout.events_dir(session))
         is_there = any(name.startswith(due) and layout.is_segment(name) for name in names)

@@ -13,7 +13,7 @@ from interlock.kernel.budgets import MARK_READS_MAX
 from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import SessionId
 from interlock.store.local import layout
-from interlock.store.local.files import FileOps
+from interlock.store.local.files import FileOps, UnreadableError
 from interlock.store.regular_file import NotRegularFileError
 
 _TORN = bytes(2)
@@ -22,7 +22,7 @@ _TORN = bytes(2)
 
 @frozen
 class SettledMark:
-    """A session's settled mark. `manifest_bytes` is None if its bytes do not parse."""
+    """A session's settled mark. `manifest_bytes` is None if it cannot be read, or its bytes do not parse."""
 
     manifest_bytes: int | None
     is_of_this_boot: bool
@@ -42,7 +42,8 @@ def missing_bytes(mark: SettledMark | None, manifest_bytes: int) -> int:
 def read_mark(files: FileOps, session: SessionId) -> SettledMark | None:
     """Return a session's mark; None if there is none, as in a copy without it.
 
-    A torn mark counts as none: only a power loss leaves it, if the first mark did not reach the disk.
+    A torn mark counts as none: only a power loss leaves it, if the first mark did not reach the disk. Bytes after the
+    mark are ignored: no writer leaves them, and a mark says the same whatever follows it.
 
     Raises:
         OSError: The disk failed.
@@ -52,8 +53,9 @@ def read_mark(files: FileOps, session: SessionId) -> SettledMark | None:
             data = files.read(layout.settled(session))
         except (FileNotFoundError, NotADirectoryError):
             return None
-        except NotRegularFileError:
+        except (NotRegularFileError, UnreadableError):
             break
+        data = data[:_BYTES]
         if len(data) < _BYTES or data.endswith(_TORN):
             return None
         boot, manifest_bytes = _fields(data)
@@ -68,7 +70,11 @@ def write_mark(files: FileOps, session: SessionId, manifest_bytes: int) -> None:
     Raises:
         OSError: The disk failed; the mark may be unreadable.
     """
-    files.write_at(layout.settled(session), 0, _encoded(_short_digest(files.boot_id()), manifest_bytes))
+    path = layout.settled(session)
+    files.write_at(path, 0, _encoded(_short_digest(files.boot_id()), manifest_bytes))
+    stat = files.stat(path)
+    if stat is not None and stat.size > _BYTES:
+        files.truncate(path, _BYTES)
 
 
 @cache

@@ -13,23 +13,20 @@ is used for segments that are newer.
 
 import json
 import secrets
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from interlock.kernel.canonical import Json, canonical_bytes, digest_of_bytes
-from interlock.kernel.frozen import frozen
-from interlock.kernel.ids import Digest, SessionId
+from interlock.kernel.ids import SessionId
 from interlock.store.local import layout
 from interlock.store.local.content import ContentFiles, discard
 from interlock.store.local.files import FileOps, UnreadableError, store_failure
+from interlock.store.local.session.summary_file import VERSION, CachedSummary, is_attested, read_cached
 from interlock.store.ports.errors import ContentDamagedError
 from interlock.store.ports.reader import ContentCheck
-from interlock.store.regular_file import NotRegularFileError
 
 if TYPE_CHECKING:
     from interlock.store.local.session.reading import Verified
-
-_VERSION = 3
 
 
 class SummaryCache:
@@ -50,7 +47,7 @@ class SummaryCache:
             StoreFailureError: The disk failed.
         """
         try:
-            cached = _read_cached(self._files, session)
+            cached = read_cached(self._files, session)
             if cached is None or not _is_current(self._files, cached):
                 return None
             if not _has_segments(self._files, session, cached.origin["events"], cached.origin["modifiedS"]):
@@ -110,55 +107,7 @@ class SummaryCache:
             raise store_failure(error) from error
 
 
-def folded_bytes(files: FileOps, session: SessionId) -> int:
-    """Return how many bytes of the manifest were already folded without a fault, by the writer of the cached summary.
-
-    Zero if no summary of the current log is cached.
-
-    Raises:
-        OSError: The disk failed.
-    """
-    cached = _read_cached(files, session)
-    return cached.manifest_bytes if cached is not None and _is_attested(files, cached) else 0
-
-
-@frozen
-class _Cached:
-    """A cached summary, the log that it says it is of, and what it was made from. Nothing of the log was compared."""
-
-    session: SessionId
-    manifest_bytes: int
-    last_group_bytes: int
-    last_group: Digest
-    origin: Mapping[str, Any]
-    summary: bytes
-
-
-def _read_cached(files: FileOps, session: SessionId) -> _Cached | None:
-    """Return what is cached; None if there is nothing, or not what a writer wrote."""
-    try:
-        data = files.read(layout.cached_summary(session))
-    except (FileNotFoundError, NotADirectoryError, NotRegularFileError, UnreadableError):
-        return None
-    head, _, body = data.partition(b"\n")
-    line, _, summary = body.partition(b"\n")
-    try:
-        said = cast("Mapping[str, Any]", json.loads(head.decode()))
-        if said["v"] != _VERSION or said["summary"] != digest_of_bytes(body):
-            return None
-        return _Cached(
-            session=session,
-            manifest_bytes=said["manifestBytes"],
-            last_group_bytes=said["lastGroupBytes"],
-            last_group=said["lastGroup"],
-            origin=json.loads(line.decode()),
-            summary=summary,
-        )
-    except (ValueError, KeyError, TypeError):
-        return None
-
-
-def _is_current(files: FileOps, cached: _Cached) -> bool:
+def _is_current(files: FileOps, cached: CachedSummary) -> bool:
     """Say whether the log ends where it did when the summary was cached.
 
     A manifest of the same size and time is not read. It was settled: only a writer that holds the lock caches.
@@ -166,21 +115,12 @@ def _is_current(files: FileOps, cached: _Cached) -> bool:
     stat = files.stat(layout.manifest(cached.session))
     if stat is None or stat.size != cached.manifest_bytes:
         return False
-    return stat.modified_s == cached.origin["manifestModifiedS"] or _is_attested(files, cached)
-
-
-def _is_attested(files: FileOps, cached: _Cached) -> bool:
-    """Say whether the manifest ends with the group after which the summary was cached."""
-    try:
-        group = files.read(layout.manifest(cached.session), cached.manifest_bytes - cached.last_group_bytes)
-    except (ValueError, TypeError, OverflowError, FileNotFoundError, NotRegularFileError):
-        return False
-    return len(group) == cached.last_group_bytes and digest_of_bytes(group) == cached.last_group
+    return stat.modified_s == cached.origin["manifestModifiedS"] or is_attested(files, cached)
 
 
 def _head(last_group: bytes, manifest_bytes: int, body: bytes) -> dict[str, Json]:
     return {
-        "v": _VERSION,
+        "v": VERSION,
         "manifestBytes": manifest_bytes,
         "lastGroupBytes": len(last_group),
         "lastGroup": digest_of_bytes(last_group),

@@ -1,0 +1,71 @@
+"""The file of a cached summary, and the state of the log that it is of: only a holder of the lock caches one."""
+
+import json
+from collections.abc import Mapping
+from typing import Any, cast
+
+from interlock.kernel.canonical import digest_of_bytes
+from interlock.kernel.frozen import frozen
+from interlock.kernel.ids import Digest, SessionId
+from interlock.store.local import layout
+from interlock.store.local.files import FileOps, UnreadableError
+from interlock.store.regular_file import NotRegularFileError
+
+VERSION = 3
+
+
+@frozen
+class CachedSummary:
+    """A cached summary, the log that it says it is of, and what it was made from. Nothing of the log was compared."""
+
+    session: SessionId
+    manifest_bytes: int
+    last_group_bytes: int
+    last_group: Digest
+    origin: Mapping[str, Any]
+    summary: bytes
+
+
+def read_cached(files: FileOps, session: SessionId) -> CachedSummary | None:
+    """Return what is cached; None if there is nothing, or not what a writer wrote."""
+    try:
+        data = files.read(layout.cached_summary(session))
+    except (FileNotFoundError, NotADirectoryError, NotRegularFileError, UnreadableError):
+        return None
+    head, _, body = data.partition(b"\n")
+    line, _, summary = body.partition(b"\n")
+    try:
+        said = cast("Mapping[str, Any]", json.loads(head.decode()))
+        if said["v"] != VERSION or said["summary"] != digest_of_bytes(body):
+            return None
+        return CachedSummary(
+            session=session,
+            manifest_bytes=said["manifestBytes"],
+            last_group_bytes=said["lastGroupBytes"],
+            last_group=said["lastGroup"],
+            origin=json.loads(line.decode()),
+            summary=summary,
+        )
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def is_attested(files: FileOps, cached: CachedSummary) -> bool:
+    """Say whether the manifest ends with the group after which the summary was cached."""
+    try:
+        group = files.read(layout.manifest(cached.session), cached.manifest_bytes - cached.last_group_bytes)
+    except (ValueError, TypeError, OverflowError, FileNotFoundError, NotRegularFileError):
+        return False
+    return len(group) == cached.last_group_bytes and digest_of_bytes(group) == cached.last_group
+
+
+def folded_bytes(files: FileOps, session: SessionId) -> int:
+    """Return how many bytes of the manifest the writer of the cached summary had settled, and folded without a fault.
+
+    Zero if no summary of the current log is cached.
+
+    Raises:
+        OSError: The disk failed.
+    """
+    cached = read_cached(files, session)
+    return cached.manifest_bytes if cached is not None and is_attested(files, cached) else 0
