@@ -6,14 +6,12 @@ import stat
 from pathlib import Path
 from typing import BinaryIO
 
-READ_FLAGS = (
-    os.O_RDONLY
-    | getattr(os, "O_BINARY", 0)
-    | getattr(os, "O_CLOEXEC", 0)
-    | getattr(os, "O_NOCTTY", 0)
-    | getattr(os, "O_NONBLOCK", 0)
+_OPEN_FLAGS = (
+    getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_NONBLOCK", 0)
 )
-"""Opening a pipe without a writer would wait for one; opening a regular file or a directory is the same with these."""
+READ_FLAGS = os.O_RDONLY | _OPEN_FLAGS
+WRITE_FLAGS = os.O_WRONLY | _OPEN_FLAGS
+"""Opening a pipe would wait for its other end; opening a regular file or a directory is the same with these."""
 
 _UNOPENED = frozenset({errno.ENXIO, errno.EOPNOTSUPP})
 """The errors for a socket, and for a missing device."""
@@ -24,24 +22,26 @@ class NotRegularFileError(OSError):
     """A name refers to a directory, a pipe, a socket or a device."""
 
 
-def open_regular(path: str | Path) -> int:
-    """Return a descriptor for reading a regular file. Links are followed; their target must be a regular file.
+def open_regular(path: str | Path, flags: int = READ_FLAGS, mode: int = 0o600) -> int:
+    """Return a descriptor of a regular file, for reading. Links are followed; their target must be a regular file.
+
+    With `WRITE_FLAGS`, it is for writing, and with `os.O_CREAT` too, a missing file is made with the mode.
 
     Raises:
-        NotRegularFileError: Reading it could block or never end.
+        NotRegularFileError: Reading or writing it could block or never end.
         OSError: It cannot be opened.
     """
     try:
-        handle = os.open(path, READ_FLAGS)
+        handle = os.open(path, flags, mode)
     except OSError as error:
         if error.errno in _UNOPENED:
             raise NotRegularFileError(error.errno, _FOUND) from None
         raise
-    mode = os.fstat(handle).st_mode
-    if stat.S_ISREG(mode):
+    found = os.fstat(handle).st_mode
+    if stat.S_ISREG(found):
         return handle
     os.close(handle)
-    if stat.S_ISDIR(mode):
+    if stat.S_ISDIR(found):
         raise NotRegularFileError(errno.EISDIR, os.strerror(errno.EISDIR))
     raise NotRegularFileError(errno.EINVAL, _FOUND)
 

@@ -8,6 +8,7 @@ import pytest
 from tests.support.history import Place
 
 from interlock.cli.main import main
+from interlock.kernel.errors import ErrorCode
 from interlock.testing.harness import ToolResult, linear_workflow
 
 pytestmark = pytest.mark.damages
@@ -155,3 +156,15 @@ def test_bytes_after_a_mark_hide_nothing_and_the_next_append_cuts_them_off(place
     second = harness.advance(first, "Built it.")
     assert mark.stat().st_size == size
     assert place.serving(SHIP).rehydrate(second)["pending"]["stepId"] == "b"
+
+
+@pytest.mark.inv("APP-7", "LOCK-4")
+def test_a_pipe_in_place_of_a_mark_refuses_a_call_and_holds_no_lock(place: Place) -> None:
+    harness = place.serving(SHIP)
+    first = harness.start("team.ship", goal="Alpha thing")
+    mark = session_dir(place, first) / "settled"
+    replace_by_pipe(mark)
+    for server in (harness, place.serving(SHIP)):
+        assert server.advance(first, "Built it.").code is ErrorCode.STORE_FAILED
+    mark.unlink()
+    assert harness.advance(first, "Built it.")["pending"]["stepId"] == "b"

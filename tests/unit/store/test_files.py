@@ -11,6 +11,7 @@ from interlock.kernel.budgets import CREATED_OPEN_MAX
 from interlock.store.local.content import write_synced
 from interlock.store.local.files import Created, OsFiles
 from interlock.store.local.rounds import in_order
+from interlock.store.regular_file import NotRegularFileError
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="the descriptors of a process are looked up as on POSIX")
 
@@ -121,3 +122,28 @@ def test_a_file_that_exists_is_replaced_and_synced_before_the_round(tmp_path: Pa
     assert old not in synced
     assert synced == [(tmp_path / name).stat().st_ino for name in ("old", "new", "")]
     assert sorted(files.names("")) == ["new", "old"]
+
+
+@pytest.mark.inv("APP-7", "LOCK-4")
+@pytest.mark.parametrize("has_reader", [False, True])
+def test_a_pipe_in_place_of_a_file_is_refused_at_once_and_not_written_to(tmp_path: Path, *, has_reader: bool) -> None:
+    files, pipe = OsFiles(tmp_path), tmp_path / "settled"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK) if has_reader else -1
+    try:
+        for write in (partial(files.write_at, "settled", 0, b"x"), partial(files.append, "settled", b"x")):
+            with pytest.raises(NotRegularFileError):
+                write()
+        assert not has_reader or os.read(reader, 1) == b""
+    finally:
+        if has_reader:
+            os.close(reader)
+
+
+def test_a_file_is_made_private_and_overwritten_in_place(tmp_path: Path) -> None:
+    files = OsFiles(tmp_path)
+    files.write_at("settled", 0, b"first")
+    files.write_at("settled", 0, b"1")
+    files.append("settled", b"!")
+    assert (tmp_path / "settled").read_bytes() == b"1irst!"
+    assert (tmp_path / "settled").stat().st_mode & 0o777 == 0o600

@@ -19,7 +19,7 @@ from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import SessionId
 from interlock.kernel.turns import TURNS
 from interlock.store.ports.errors import FailureKind, SessionUnreadableError, StoreFailureError
-from interlock.store.regular_file import READ_FLAGS, NotRegularFileError, open_regular
+from interlock.store.regular_file import READ_FLAGS, WRITE_FLAGS, NotRegularFileError, open_regular
 
 _FILE_MODE = 0o600
 _DIR_MODE = 0o700
@@ -131,11 +131,19 @@ class FileOps(Protocol):
         ...
 
     def append(self, path: str, data: bytes) -> None:
-        """Add bytes at the end of a file with one write. Not yet durable."""
+        """Add bytes at the end of a file with one write. Not yet durable.
+
+        Raises:
+            NotRegularFileError: Writing to it could block.
+        """
         ...
 
     def write_at(self, path: str, offset: int, data: bytes) -> None:
-        """Overwrite bytes of a file in place, with one write; make the file if it is missing. Not yet durable."""
+        """Overwrite bytes of a file in place, with one write; make the file if it is missing. Not yet durable.
+
+        Raises:
+            NotRegularFileError: Writing to it could block.
+        """
         ...
 
     def truncate(self, path: str, size: int) -> None:
@@ -283,7 +291,7 @@ class OsFiles:
 
     def append(self, path: str, data: bytes) -> None:
         """See `FileOps.append`."""
-        handle = os.open(self._at(path), os.O_WRONLY | os.O_APPEND)
+        handle = open_regular(self._at(path), WRITE_FLAGS | os.O_APPEND)
         try:
             _write_whole(handle, data)
         finally:
@@ -291,7 +299,7 @@ class OsFiles:
 
     def write_at(self, path: str, offset: int, data: bytes) -> None:
         """See `FileOps.write_at`."""
-        handle = os.open(self._at(path), os.O_WRONLY | os.O_CREAT, _FILE_MODE)
+        handle = open_regular(self._at(path), WRITE_FLAGS | os.O_CREAT, _FILE_MODE)
         try:
             os.lseek(handle, offset, os.SEEK_SET)
             _write_whole(handle, data)
