@@ -15,6 +15,7 @@ from interlock.store.ports.errors import (
     FailureKind,
     Health,
     KeyRingDamagedError,
+    KeyRingMissingError,
     SessionBusyError,
     SessionUnhealthyError,
     SessionUnreadableError,
@@ -98,12 +99,14 @@ def refusal_of(error: Exception) -> Refusal:
         case UnknownVersionError():
             return _not_healthy("unknown_version", error.what, error.found)
         case _:
+            is_missing = isinstance(error, KeyRingMissingError)
+            found, remove = ("missing", "") if is_missing else ("damaged", "remove the file and ")
             return Refusal(
                 code=ErrorCode.KEYRING_DAMAGED,
-                message="The key ring that signs tokens is damaged, so no token can be checked or issued.",
+                message=f"The key ring that signs tokens is {found}, so no token can be checked or issued.",
                 suggestion="Ask the user to restore `keys/keyring.json` of the data directory from a backup. Without"
-                " a backup, remove the file: a new key ring is made. Sessions remain; tokens issued so far become"
-                " invalid.",
+                f" a backup, {remove}run `interlock keys rotate`, which makes a new key ring. Sessions remain; tokens"
+                " issued so far become invalid.",
             )
 
 

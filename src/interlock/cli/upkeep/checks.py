@@ -9,7 +9,7 @@ from interlock.channels.check import PlacedCheck
 from interlock.channels.check_place import start_fault
 from interlock.cli.screen import in_units
 from interlock.cli.upkeep.finding import Finding, attention, fine, note
-from interlock.cli.upkeep.keys import UNFINISHED, age_words, is_private_ring, loose_words
+from interlock.cli.upkeep.keys import MISSING, UNFINISHED, age_words, is_private_ring, is_ring_missing, loose_words
 from interlock.cli.upkeep.place import (
     free_bytes,
     loose_mode,
@@ -24,6 +24,7 @@ from interlock.kernel.budgets import FREE_BYTES_MIN
 from interlock.service.failures import refusal_of
 from interlock.store.ports.errors import KeyRingDamagedError
 from interlock.store.ports.keys import KeyRingMaintenance
+from interlock.store.ports.store import StoreReader
 from interlock.version import VERSION
 
 _ORIGINS: dict[Origin, str] = {
@@ -99,19 +100,21 @@ def check_configuration(data_dir: Path) -> Iterator[Finding]:
         yield from (attention("checks", f"A run cannot start: {one.why}.", one.fix) for one in dict.fromkeys(faults))
 
 
-def check_key_ring(ring: KeyRingMaintenance) -> Iterator[Finding]:
+def check_key_ring(ring: KeyRingMaintenance, reader: StoreReader) -> Iterator[Finding]:
     """Check the keys that sign tokens. No key is printed.
 
     Raises:
         StoreFailureError: The disk failed.
     """
     try:
-        status = ring.key_ring_status()
+        status, is_missing = ring.key_ring_status(), is_ring_missing(ring, reader)
     except KeyRingDamagedError as error:
         refusal = refusal_of(error)
         yield attention("keys", refusal.message, refusal.suggestion)
         return
-    if status is None:
+    if is_missing:
+        yield attention("keys", *MISSING)
+    elif status is None:
         yield fine("keys", "There are no keys yet: the first run creates one.")
     elif is_private_ring(status):
         count = "One key" if status.keys == 1 else "Two keys"

@@ -95,7 +95,8 @@ def _findings(environment: Mapping[str, str], arguments: PlaceArguments, *, is_d
     if not os.path.isdir(data_dir):  # noqa: PTH112 — an unreachable directory is reported above
         return
     yield from checks.check_configuration(data_dir)
-    yield from _findings_until_unreadable("keys", checks.check_key_ring(open_store(data_dir)))
+    store = open_store(data_dir)
+    yield from _findings_until_unreadable("keys", checks.check_key_ring(store, store))
     yield from _findings_until_unreadable("sessions", _sessions(data_dir, is_deep=is_deep))
 
 

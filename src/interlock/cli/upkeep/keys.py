@@ -13,12 +13,17 @@ from interlock.kernel.budgets import DAY_S
 from interlock.kernel.canonical import Json
 from interlock.store.opening import open_store
 from interlock.store.ports.keys import KeyRingMaintenance, KeyRingStatus
+from interlock.store.ports.store import StoreReader
 
 PRIVATE_FILE, PRIVATE_DIRECTORY = 0o600, 0o700
 """Modes that leave the key ring to its user."""
 UNFINISHED = (
     "A rotation is not finished: the disk did not confirm the new key, so the previous key still signs.",
     "Run `interlock keys rotate`: it finishes that rotation and creates no other key.",
+)
+MISSING = (
+    "Sessions are stored, but the key ring is missing: no token can be checked, and `resume_session` answers an error.",
+    "Restore keys/keyring.json from a backup. Without one, run `interlock keys rotate`: it makes a new key ring.",
 )
 _UNCONFIRMED_FIX = """Check the disk, then run `interlock keys rotate` again: it finishes this rotation and creates no
 other key. `interlock keys status` reports whether this is still necessary."""
@@ -40,21 +45,33 @@ def run(options: argparse.Namespace) -> int:
     """
     if options.action == "source":
         return make_source(options)
-    ring, as_json = open_store(chosen_data_dir(options)), bool(options.as_json)
-    return rotate_and_report(ring, as_json=as_json) if options.action == "rotate" else _status(ring, as_json=as_json)
+    store, as_json = open_store(chosen_data_dir(options)), bool(options.as_json)
+    chosen = rotate_and_report if options.action == "rotate" else _status
+    return chosen(store, store, as_json=as_json)
 
 
-def _status(ring: KeyRingMaintenance, *, as_json: bool) -> int:
+def is_ring_missing(ring: KeyRingMaintenance, reader: StoreReader) -> bool:
+    """Say whether sessions are stored without a key ring, so no token of theirs can be checked or issued.
+
+    Raises:
+        KeyRingDamagedError, StoreFailureError: See `service.failures`.
+    """
+    return ring.key_ring_status() is None and bool(reader.names())
+
+
+def _status(ring: KeyRingMaintenance, reader: StoreReader, *, as_json: bool) -> int:
     """Print the number, age and permissions of the keys. Return the exit code: 1 if something is to do.
 
     Raises:
         StopError: The ring cannot be used.
     """
     with answered_by_upkeep():
-        status = ring.key_ring_status()
+        status, is_missing = ring.key_ring_status(), is_ring_missing(ring, reader)
     is_private = status is None or is_private_ring(status)
     if as_json:
         say_json(_to_json(status))
+    elif is_missing:
+        say("\n".join(MISSING))
     elif status is None:
         say("There are no keys yet: the first `start_workflow` creates one.")
     else:
@@ -62,11 +79,12 @@ def _status(ring: KeyRingMaintenance, *, as_json: bool) -> int:
         say("Only you can read them." if is_private else "\n".join(loose_words(status)))
         if status.has_unfinished_rotation:
             say("\n".join(UNFINISHED))
-    return 0 if is_private and not (status and status.has_unfinished_rotation) else 1
+    is_fine = is_private and not is_missing and not (status and status.has_unfinished_rotation)
+    return 0 if is_fine else 1
 
 
-def rotate_and_report(ring: KeyRingMaintenance, *, as_json: bool) -> int:
-    """Rotate the keys, print which tokens still verify, and return the exit code.
+def rotate_and_report(ring: KeyRingMaintenance, reader: StoreReader, *, as_json: bool) -> int:
+    """Rotate the keys, or replace a missing key ring; print which tokens still verify, and return the exit code.
 
     Raises:
         StopError: There is no ring to rotate, it cannot be used, or another command is at work.
@@ -74,6 +92,9 @@ def rotate_and_report(ring: KeyRingMaintenance, *, as_json: bool) -> int:
     message = "The new key was written, but the disk did not confirm it. Until it does, the previous key signs tokens"
     with answered_by_upkeep(), unconfirmed(message, _UNCONFIRMED_FIX):
         before = ring.key_ring_status()
+        if is_ring_missing(ring, reader):
+            ring.rotate()
+            return _say_made(as_json=as_json)
         if before is None:
             message = "There are no keys to rotate yet; nothing was changed."
             raise StopError(message, "The first `start_workflow` creates the key ring.", exit_code=1)
@@ -94,6 +115,18 @@ def rotate_and_report(ring: KeyRingMaintenance, *, as_json: bool) -> int:
         )
     else:
         say("The next rotation makes them invalid; it does not change sessions.")
+    return 0
+
+
+def _say_made(*, as_json: bool) -> int:
+    if as_json:
+        say_json({"rotated": False, "keys": 2, "created": True})
+        return 0
+    say("The key ring was missing. A new one was made, and servers that are running use it.")
+    say(
+        "Tokens issued before no longer work: they answer TOKEN_BAD_SIGNATURE. Sessions are unchanged; an agent with"
+        " such a token finds its run with `resume_session`."
+    )
     return 0
 
 

@@ -19,7 +19,7 @@ from interlock.service.tools.pending_step import render_pending_step, with_kept_
 from interlock.service.tools.recap import Recap
 from interlock.service.tools.target import Target
 from interlock.service.tools.warnings import SourceRemoved
-from interlock.store.ports.errors import KeyRingDamagedError
+from interlock.store.ports.errors import KeyRingMissingError
 from interlock.store.ports.reader import SessionReader
 from interlock.views.node_position import NodePosition, node_position, tip_below
 from interlock.views.session import Node
@@ -46,7 +46,7 @@ def rehydrate(
     run_context, node = target.run_context, target.node
     ring = ports.key_ring.keys()
     if ring is None:
-        raise KeyRingDamagedError("the key ring vanished after a token verified")
+        raise KeyRingMissingError("the key ring vanished after a token verified")
     view = _View(
         reader=ports.reader,
         run_context=run_context,

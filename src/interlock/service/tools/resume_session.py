@@ -28,7 +28,7 @@ from interlock.service.ports import ReadPorts
 from interlock.service.run.context import load_run_context
 from interlock.service.run.summaries import Unreadable, unreadable_by
 from interlock.service.tokens.mint import minting
-from interlock.store.ports.errors import ContentDamagedError, KeyRingDamagedError, SessionUnhealthyError
+from interlock.store.ports.errors import ContentDamagedError, KeyRingMissingError, SessionUnhealthyError
 from interlock.store.ports.keys import KeyRing
 from interlock.store.ports.workspace import NOWHERE
 from interlock.views.resume import Candidate, RunQuery, Why, ranked, repo_root_hash
@@ -148,7 +148,7 @@ def _load_candidates(ports: ReadPorts, ordered: Sequence[Candidate]) -> tuple[li
     """Return the first candidates that can be continued, and descriptions of the skipped ones (RES-3, RES-7)."""
     ring = ports.key_ring.keys()
     if ring is None:
-        raise KeyRingDamagedError("sessions are stored, but the key ring that signs their tokens is gone")
+        raise KeyRingMissingError("the key ring is missing")
     found, skipped = list[_Found](), list[str]()
     for candidate in ordered:
         if len(found) == CANDIDATES_MAX:

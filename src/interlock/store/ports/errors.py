@@ -120,6 +120,10 @@ class KeyRingDamagedError(InterlockError):
     """The key ring cannot be read, or its checksum does not match."""
 
 
+class KeyRingMissingError(KeyRingDamagedError):
+    """Sessions are stored, but the key ring that signs their tokens is missing. Reading makes no other one."""
+
+
 class SessionLockReleasedError(InterlockError):
     """A session lock was used after its release, or for another session: a bug of the caller (LOCK-2)."""
 

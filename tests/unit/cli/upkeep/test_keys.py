@@ -45,6 +45,27 @@ def test_a_rotation_says_which_tokens_still_work_and_that_is_so(site: Site) -> N
     assert harness.rehydrate(second.state).code is ErrorCode.TOKEN_BAD_SIGNATURE
 
 
+@pytest.mark.inv("KEY-3", "DOC-1")
+def test_a_missing_key_ring_is_named_and_the_advice_makes_a_new_one(site: Site) -> None:
+    _, first = site.session()
+    (site.data_dir / "keys" / "keyring.json").write_bytes(b"x")
+    harness = Harness.on_disk(site.data_dir, DOCUMENT)
+    advice = "run `interlock keys rotate`"
+    assert advice in harness.resume()["suggestion"]
+    assert advice in site.complained("keys", "rotate")
+    (site.data_dir / "keys" / "keyring.json").unlink()
+    refused = harness.resume()
+    assert (refused.code, advice in refused["suggestion"]) == (ErrorCode.KEYRING_DAMAGED, True)
+    assert ("missing" in refused["message"], "remove" in refused["suggestion"]) == (True, False)
+    assert "the key ring is missing" in site.said("doctor", code=1)
+    assert "the key ring is missing" in site.said("keys", "status", code=1)
+    assert "A new one was made" in site.said("keys", "rotate")
+    assert len(harness.resume()["candidates"]) == 1
+    assert harness.rehydrate(first.state).code is ErrorCode.TOKEN_BAD_SIGNATURE
+    assert site.told("keys", "status")["keys"] == 2
+    site.said("doctor")
+
+
 @pytest.mark.inv("KEY-5", "DOC-1")
 def test_status_and_doctor_change_nothing_and_show_no_key(site: Site) -> None:
     site.session()
@@ -115,8 +136,9 @@ class Confirming(OsFiles):
 def test_a_rotation_that_the_disk_did_not_confirm_is_reported_and_a_repeat_finishes_it(site: Site) -> None:
     _, first = site.session()
     files = Confirming(site.data_dir)
+    store = LocalStore(site.data_dir, files=files)
     with pytest.raises(StopError) as stopped:
-        rotate_and_report(LocalStore(site.data_dir, files=files), as_json=False)
+        rotate_and_report(store, store, as_json=False)
     assert "the disk did not confirm it" in stopped.value.message
     assert "EIO" in stopped.value.message
     assert "`interlock keys rotate` again" in stopped.value.fix
