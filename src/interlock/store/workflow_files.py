@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from operator import itemgetter
 from pathlib import Path
@@ -114,20 +115,23 @@ class _Directory:
         self._known: Mapping[str, WorkflowFile] = {}
 
     def files(self) -> list[WorkflowFile]:
-        """Return the files below the directory. Links that lead out of it are not followed."""
+        """Return the files below the directory. Links that lead out of it are not followed.
+
+        A file whose status cannot be read is among them: reading it fails, and says why.
+        """
         known, found = self._known, list[WorkflowFile]()
-        try:
-            for parts, entry in sorted(_below(self._location, ()), key=itemgetter(0))[:SOURCE_FILES_MAX]:
+        for parts, entry in sorted(_below(self._location, ()), key=itemgetter(0))[:SOURCE_FILES_MAX]:
+            try:
                 if not entry.is_file() or (entry.is_symlink() and not _is_inside(entry.path, self._root)):
                     continue
                 stat = entry.stat()
                 stamp = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
-                kept = known.get(entry.path)
-                if kept is None or kept.stamp != stamp:
-                    kept = self._file(parts, entry, stamp)
-                found.append(kept)
-        except OSError:
-            return found
+            except OSError:
+                stamp = (-1, -1, -1)
+            kept = known.get(entry.path)
+            if kept is None or kept.stamp != stamp:
+                kept = self._file(parts, entry, stamp)
+            found.append(kept)
         self._known = {file.location: file for file in found}
         return found
 
@@ -156,8 +160,9 @@ def _below(directory: str, parts: tuple[str, ...]) -> Iterator[tuple[tuple[str, 
     for entry in entries:
         if entry.name.endswith(_SUFFIXES) and _suffix(entry.name) in FORMS:
             yield (*parts, entry.name), entry
-        if entry.is_dir(follow_symlinks=False):
-            yield from _below(entry.path, (*parts, entry.name))
+        with suppress(OSError):
+            if entry.is_dir(follow_symlinks=False):
+                yield from _below(entry.path, (*parts, entry.name))
 
 
 def _suffix(name: str) -> str:

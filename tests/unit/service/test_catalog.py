@@ -219,6 +219,21 @@ def test_a_link_that_leads_out_of_its_source_is_not_followed(sources: LocalWorkf
     assert [file.ref for file in sources.files(None)] == ["in.json", "inside.json"]
 
 
+@pytest.mark.inv("SRC-4")
+def test_a_file_whose_status_cannot_be_read_is_refused_by_its_name_and_hides_no_other(
+    sources: LocalWorkflowFiles, tmp_path: Path
+) -> None:
+    write(tmp_path / "user" / "good.json", linear_workflow("team.good", "a"))
+    (tmp_path / "user" / "aa.json").symlink_to("aa.json")
+    catalog = Catalog(sources)
+    for _ in range(2):
+        view = catalog.view(None)
+        assert (list(view.entries), refused(view)) == (["team.good"], [("user", "aa.json", "not_utf8")])
+    (tmp_path / "user" / "aa.json").unlink()
+    write(tmp_path / "user" / "aa.json", linear_workflow("team.aa", "a"))
+    assert sorted(catalog.view(None).entries) == ["team.aa", "team.good"]
+
+
 def test_no_more_of_a_file_is_read_than_it_takes_to_refuse_it(sources: LocalWorkflowFiles, tmp_path: Path) -> None:
     write(tmp_path / "user" / "big.json", b" " * (DOCUMENT_BYTES_MAX * 2))
     (file,) = sources.files(None)
