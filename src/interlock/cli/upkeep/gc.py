@@ -6,10 +6,11 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from interlock.cli.options import add_store_options, chosen_data_dir
+from interlock.cli.options import add_store_options, checked_settings, chosen_data_dir
 from interlock.cli.render.progress import shown_progress
 from interlock.cli.screen import StopError, in_units, say, say_json, say_table
 from interlock.cli.upkeep.failures import answered_by_upkeep
+from interlock.config.data_dir import check_data_dir
 from interlock.config.file import read_config
 from interlock.config.model import Config, FaultyConfig
 from interlock.config.places import CONFIG_FILE
@@ -51,9 +52,12 @@ def run(options: argparse.Namespace) -> int:
     """Collect, print what was deleted, and return the exit code: 1 if damage kept it from deleting anything.
 
     Raises:
-        StopError: The configuration has faults, another command is at work, or the disk failed.
+        StopError: The data directory is none, the configuration has faults, another command is at work, or the disk
+            failed.
     """
     data_dir, is_dry_run = chosen_data_dir(options), bool(options.is_dry_run)
+    with checked_settings():
+        check_data_dir(data_dir)
     days = read_config_of(data_dir).retention_days
     collector = open_store(data_dir).upkeep
     # Without a data directory there is nothing to collect. The command does not create one.

@@ -225,3 +225,12 @@ def test_links_are_not_followed_and_what_they_lead_to_stays(site: Site, tmp_path
     assert not (site.data_dir / "trash" / "sessions" / "left").exists()
     assert (elsewhere / "precious").exists()
     assert (site.data_dir / "sessions" / "link").exists()
+
+
+@pytest.mark.inv("GC-8")
+@pytest.mark.parametrize("options", [(), ("--dry-run",)])
+def test_a_data_directory_that_is_none_is_refused_and_not_called_empty(site: Site, options: tuple[str, ...]) -> None:
+    for make in (site.data_dir.touch, lambda: site.data_dir.symlink_to(site.data_dir.name)):
+        make()
+        assert "is not a directory" in site.complained("gc", *options, code=2)
+        site.data_dir.unlink()
