@@ -1,5 +1,6 @@
 """One session whole, the status of runs, and what is open: as people read it and as data."""
 
+import os
 import sys
 
 import pytest
@@ -38,6 +39,23 @@ def worked(place: Place, harness: Harness) -> ToolResult:
     place.later(1)
     harness.advance(refused, "Did b.", context={"tag": "v1"})
     return first
+
+
+@pytest.mark.inv("HIS-9", "GC-2")
+@pytest.mark.parametrize("way", ["directory", "pipe", "loop"])
+def test_retention_pins_that_are_no_file_keep_no_session_from_being_shown(
+    place: Place, harness: Harness, way: str
+) -> None:
+    session = str(harness.session_of(worked(place, harness)))
+    pins = place.root / "config" / "keep.json"
+    if way == "loop":
+        pins.symlink_to(pins.name)
+    else:
+        pins.mkdir() if way == "directory" else os.mkfifo(pins)
+    shown = place.run("show")
+    assert (shown.code, "not known: the marks of kept sessions cannot be read" in shown.out) == (0, True)
+    refused = place.run("keep", session)
+    assert (refused.code, "config/keep.json of the data directory, cannot be read" in refused.err) == (1, True)
 
 
 @pytest.mark.inv("GC-1")

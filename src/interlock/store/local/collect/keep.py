@@ -8,11 +8,12 @@ from interlock.record.keep import build_keep_marks, parse_keep_marks
 from interlock.store.local import layout
 from interlock.store.local.collect.mark import is_beginning, read_session
 from interlock.store.local.content import write_durably
-from interlock.store.local.files import FileOps, store_failure
+from interlock.store.local.files import FileOps, UnreadableError, error_name, store_failure
 from interlock.store.local.locks import Locks
 from interlock.store.local.session.reading import DamageError
 from interlock.store.local.upkeep import replacing, upkeep_lock
 from interlock.store.ports.errors import PinsDamagedError, SessionsMissingError
+from interlock.store.regular_file import NotRegularFileError
 from interlock.store.retention import add_pins
 
 _Pins = frozenset[SessionId]
@@ -35,6 +36,10 @@ class PinFile:
             raise PinsDamagedError(f"written by a newer Interlock ({error.found})") from error
         except MalformedRecordError as error:
             raise PinsDamagedError(error.found) from error
+        except NotRegularFileError as error:
+            raise PinsDamagedError("it is not a regular file") from error
+        except UnreadableError as error:
+            raise PinsDamagedError(f"the system does not permit it ({error_name(error)})") from error
         except OSError as error:
             raise store_failure(error) from error
 
