@@ -407,3 +407,18 @@ def test_the_deterministic_harness_mints_the_same_tokens_every_time() -> None:
 
     assert once() == once()
     assert CounterClock().unix_ms() == FIXED_UNIX_MS
+
+
+@pytest.mark.inv("TOK-5", "ANS-10")
+def test_a_token_of_a_session_that_was_deleted_is_answered_with_that(tmp_path: Path) -> None:
+    harness = Harness.on_disk(tmp_path, linear_workflow("test.abc", "a", "b"))
+    first = harness.start("test.abc")
+    session = harness.session_of(first)
+    (tmp_path / "sessions" / session).rename(tmp_path / "gone")
+    for server in (harness, Harness.on_disk(tmp_path, linear_workflow("test.abc", "a", "b"))):
+        for refused in (server.advance(first), server.rehydrate(first)):
+            assert refused.code is ErrorCode.TOKEN_UNKNOWN_NODE
+            assert "no session of this data directory holds run" in refused["message"]
+            assert session in refused["message"]
+            assert "shorter" not in refused["message"]
+            assert "an earlier answer" not in refused["suggestion"]

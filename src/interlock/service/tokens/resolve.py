@@ -101,7 +101,9 @@ def _resolve_short(
     """Find what a short reference refers to in its session, or refuse it because the history is lost (TOK-5, TOK-8)."""
     is_known = known is not None and known.session == ref.session
     session = known if is_known else load_session(ports, ref.session, ref.label, ref.tag)
-    whole = whole_reference(session, ref) if session is not None else None
+    if session is None:
+        return lost_session(argument, ref.session, ref.label)
+    whole = whole_reference(session, ref)
     return ResolvedToken(ref=whole, session=session) if whole is not None else lost_history(argument, label=ref.label)
 
 
@@ -142,6 +144,19 @@ def lost_history(argument: Argument, *, run: RunView | None = None, label: str =
         suggestion="Ask the user whether the data directory was restored from a backup, and to run `interlock doctor`."
         " To continue, use a token from an earlier answer of this run, or begin a new run with `start_workflow`.",
         details={"run": named},
+    )
+
+
+def lost_session(argument: Argument, session: SessionId, label: str) -> Refusal:
+    """Refuse a valid token whose session does not exist any more."""
+    return Refusal(
+        code=ErrorCode.TOKEN_UNKNOWN_NODE,
+        message=f"The `{argument}` was issued here, but no session of this data directory holds run `{label}` any more:"
+        f" {session} was deleted, or its files were moved.",
+        suggestion="Ask the user whether it was deleted on purpose, or the data directory was restored from an older"
+        " backup. A deleted session may still be in `trash/sessions` of the data directory. No other token of this run"
+        " works. To do the work, begin a new run with `start_workflow`.",
+        details={"run": {"label": label}, "sessionId": session},
     )
 
 

@@ -14,7 +14,14 @@ from interlock.record.tokens import AttemptRef, StateRef, TokenRef
 from interlock.service.ports import ReadPorts
 from interlock.service.run.context import RunContext, load_run_context
 from interlock.service.tokens.mint import Argument
-from interlock.service.tokens.resolve import SentTokens, load_session, lost_history, resolve_token, scope_mismatch
+from interlock.service.tokens.resolve import (
+    SentTokens,
+    load_session,
+    lost_history,
+    lost_session,
+    resolve_token,
+    scope_mismatch,
+)
 from interlock.service.tokens.suggest import place_labelled, place_of_run
 from interlock.store.ports.errors import SessionUnhealthyError
 from interlock.views.node_position import chain_head
@@ -47,7 +54,9 @@ def load_target(ports: ReadPorts, sent: SentTokens) -> Target | Refusal:
         return check
     ref, label = resolved.ref, resolved.ref.run[-LABEL_CHARS:]
     session = resolved.session or load_session(ports, ref.session, label, tag_of(ref.node))
-    if session is None or ref.run not in session.runs:
+    if session is None:
+        return lost_session(sent.argument, ref.session, label)
+    if ref.run not in session.runs:
         return lost_history(sent.argument, label=label)
     run_context = load_run_context(session, session.runs[ref.run], ports.plans)
     node = session.nodes.get(ref.node)
