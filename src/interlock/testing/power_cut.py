@@ -142,6 +142,10 @@ class CrashDisk:
         """See `FileOps.is_link`."""
         return False
 
+    def is_writable(self, path: str) -> bool:  # noqa: ARG002 — everything is
+        """See `FileOps.is_writable`."""
+        return True
+
     def names(self, path: str) -> list[str]:
         """See `FileOps.names`."""
         prefix = f"{path}/" if path else ""

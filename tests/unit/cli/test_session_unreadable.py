@@ -58,7 +58,6 @@ UNREADABLE: dict[str, tuple[Callable[[Path], None], str]] = {
     "its manifest is a loop": (loop, "manifest.jsonl"),
     "its directory is of another user": (forbid, ""),
     "its events are of another user": (forbid, "events"),
-    "its manifest is of another user": (forbid, "manifest.jsonl"),
     "its events are a file": (replace_by_file, "events"),
 }
 

@@ -42,6 +42,11 @@ class FileStat:
         """Whether it is a directory."""
         return stat.S_ISDIR(self.mode)
 
+    @property
+    def is_file(self) -> bool:
+        """Whether it is a regular file."""
+        return stat.S_ISREG(self.mode)
+
 
 class UnreadableError(OSError):
     """Something exists under the name, but the operating system does not permit reading it.
@@ -81,6 +86,10 @@ class FileOps(Protocol):
 
     def is_link(self, path: str) -> bool:
         """Return whether the path is a symbolic link; what it refers to must not be removed."""
+        ...
+
+    def is_writable(self, path: str) -> bool:
+        """Return whether this process may write to a file, or make files in a directory. False if it is missing."""
         ...
 
     def names(self, path: str) -> list[str]:
@@ -228,6 +237,11 @@ class OsFiles:
     def is_link(self, path: str) -> bool:
         """See `FileOps.is_link`."""
         return os.path.islink(self._at(path))  # noqa: PTH114 — see stat
+
+    def is_writable(self, path: str) -> bool:
+        """See `FileOps.is_writable`."""
+        at = self._at(path)
+        return os.access(at, os.W_OK | os.X_OK if os.path.isdir(at) else os.W_OK)  # noqa: PTH112 — see stat
 
     def names(self, path: str) -> list[str]:
         """See `FileOps.names`."""

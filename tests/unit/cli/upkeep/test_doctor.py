@@ -1,5 +1,6 @@
 """`interlock doctor`: what it says is so, what needs attention is said with what to do, and nothing is written."""
 
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -51,6 +52,74 @@ def test_what_names_the_data_directory_is_told(site: Site, monkeypatch: pytest.M
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     monkeypatch.setenv("HOME", str(tmp_path))
     assert site.told("doctor")["dataDirOrigin"] == "default"
+
+
+def by_directory(path: Path) -> None:
+    path.unlink(missing_ok=True)
+    path.mkdir()
+
+
+def by_pipe(path: Path) -> None:
+    path.unlink(missing_ok=True)
+    os.mkfifo(path)
+
+
+def by_loop(path: Path) -> None:
+    path.rename(path.with_name("aside"))
+    path.symlink_to(path.name)
+
+
+def by_dangling_link(path: Path) -> None:
+    path.unlink(missing_ok=True)
+    path.symlink_to("nowhere")
+
+
+def by_file(path: Path) -> None:
+    path.rename(path.with_name("aside"))
+    path.write_bytes(b"x")
+
+
+def read_only(path: Path) -> None:
+    if not hasattr(os, "geteuid") or os.geteuid() == 0:
+        pytest.skip("root writes everything; files of another kind stand for this")
+    path.chmod(0o500 if path.is_dir() else 0o400)
+
+
+OBSTACLES: list[tuple[str, Callable[[Path], None]]] = [
+    *(
+        (f"{directory}/{name}", harm)
+        for directory, name in (("sessions/{}", "settled"), ("sessions/{}", ".lock"), ("config", ".lock"))
+        for harm in (by_directory, by_pipe, by_loop, by_dangling_link, read_only)
+    ),
+    ("keys/settled", by_directory),
+    *((name, by_file) for name in ("config", "trash", "artifacts", "keys")),
+    *(
+        (name, read_only)
+        for name in ("config", "keys", "sessions/{}/events", "sessions/{}", "sessions/{}/manifest.jsonl")
+    ),
+]
+
+
+@pytest.mark.inv("DOC-1")
+@pytest.mark.parametrize(("name", "harm"), OBSTACLES)
+def test_what_keeps_the_next_call_from_writing_is_named_with_what_to_do(
+    site: Site, name: str, harm: Callable[[Path], None]
+) -> None:
+    session, _ = site.session()
+    path = name.format(session)
+    harm(site.data_dir / path)
+    try:
+        for options in ((), ("--deep",)):
+            found = [
+                one
+                for one in findings(site.told("doctor", *options, code=1), "attention")
+                if f"{path} of the data" in one["message"]
+            ]
+            assert len(found) == 1
+            assert found[0]["fix"]
+    finally:
+        if not (site.data_dir / path).is_symlink():
+            (site.data_dir / path).chmod(0o700)
 
 
 def change(segment: Path) -> None:

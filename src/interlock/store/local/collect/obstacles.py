@@ -4,27 +4,66 @@ from collections.abc import Iterator
 
 from interlock.kernel.ids import SessionId
 from interlock.store.local import layout
-from interlock.store.local.files import FileOps
+from interlock.store.local.files import FileOps, UnreadableError, error_name
 from interlock.store.local.session.settled import read_mark
 from interlock.store.ports.maintenance import Obstacle
 
+_DIRS = (layout.SESSIONS, layout.WORKFLOWS, *layout.CONTENT_DIRS, layout.KEYS, layout.CONFIG, layout.TRASH)
+_FILES = (layout.UPKEEP_LOCK, layout.KEYRING_MARK)
+_MOVE = "Move it elsewhere: the next call that needs it makes it again."
+_ALLOW = "Let the user who runs Interlock write to it."
+
 
 def find_obstacles(files: FileOps) -> Iterator[Obstacle]:
-    """Yield the obstacles of each session.
+    """Yield the obstacles of the whole store, then those of each session.
+
+    If the data directory itself cannot be written, only what cannot be read is yielded.
 
     Raises:
         OSError: The disk failed.
     """
+    is_writable = files.is_writable("")
+    for path in (*_DIRS, *_FILES):
+        yield from _at(files, path, is_dir=path in _DIRS, is_writable=is_writable)
     for name in sorted(filter(layout.is_session, files.names(layout.SESSIONS))):
-        yield from _of_session(files, SessionId(name))
+        yield from _of_session(files, SessionId(name), is_writable=is_writable)
 
 
-def _of_session(files: FileOps, session: SessionId) -> Iterator[Obstacle]:
+def _of_session(files: FileOps, session: SessionId, *, is_writable: bool) -> Iterator[Obstacle]:
+    try:
+        manifest = files.stat(layout.manifest(session))
+    except UnreadableError:
+        # The check of the sessions names it.
+        return
+    if manifest is None:
+        return
+    for path in (layout.session_dir(session), layout.events_dir(session)):
+        yield from _at(files, path, is_dir=True, is_writable=is_writable, session=session)
+    found = list[Obstacle]()
+    for path in (layout.manifest(session), layout.lock(session), layout.settled(session)):
+        found += _at(files, path, is_dir=False, is_writable=is_writable, session=session)
+    yield from found
     mark = read_mark(files, session)
-    if mark is not None and mark.manifest_bytes is None:
-        yield Obstacle(
-            name=layout.settled(session),
-            found="it does not say what it should, so the last append of the session may not be shown",
-            fix=f"Run `interlock session repair {session}`, which writes it again, or let the next call do it.",
-            session=session,
-        )
+    if mark is not None and mark.manifest_bytes is None and layout.settled(session) not in {one.name for one in found}:
+        what = "it does not hold what Interlock writes, so the last append of the session may not be shown"
+        fix = f"Run `interlock session repair {session}`, which writes it again, or let the next call do it."
+        yield Obstacle(name=layout.settled(session), found=what, fix=fix, session=session)
+
+
+def _at(
+    files: FileOps, path: str, *, is_dir: bool, is_writable: bool, session: SessionId | None = None
+) -> Iterator[Obstacle]:
+    """Yield why a path cannot be used. What is missing can: the next call makes it."""
+    try:
+        stat = files.stat(path)
+    except UnreadableError as error:
+        yield Obstacle(name=path, found=f"it cannot be used ({error_name(error)})", fix=_ALLOW, session=session)
+        return
+    if stat is None:
+        if files.is_link(path):
+            yield Obstacle(name=path, found="it is a link that leads nowhere", fix=_MOVE, session=session)
+    elif not (stat.is_dir if is_dir else stat.is_file):
+        found = f"it is not a {'directory' if is_dir else 'regular file'}"
+        yield Obstacle(name=path, found=found, fix=_MOVE, session=session)
+    elif is_writable and not files.is_writable(path):
+        yield Obstacle(name=path, found="it cannot be written", fix=_ALLOW, session=session)
