@@ -126,9 +126,10 @@ def _not_stored(failure: StoreFailureError) -> Refusal:
         repeat = "Send the same call again: it is recorded only once, and you get its answer."
     else:
         recorded, repeat = "nothing was recorded this time", "Send the same call again: that is safe."
+    what = cause.what if failure.where is None else f"`{failure.where}` of the data directory cannot be read"
     return Refusal(
         code=cause.code,
-        message=f"{cause.what}; {recorded}.",
+        message=f"{what}; {recorded}.",
         suggestion=f"{repeat} {cause.fix}" if failure.kind is FailureKind.FAILED else f"{cause.fix} {repeat}",
         details={"cause": failure.found, "mayBeRecorded": failure.may_be_recorded},
     )

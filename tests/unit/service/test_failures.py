@@ -204,6 +204,8 @@ def test_what_cannot_be_read_is_not_said_to_refuse_a_write(tmp_path: Path, name:
     refused = Harness.on_disk(data_dir, DOCUMENT).rehydrate(first)
     assert refused.code is ErrorCode.STORE_FAILED
     assert "cannot be read" in refused["message"]
+    assert f"`{path.relative_to(data_dir)}" in refused["message"]
+    assert str(tmp_path) not in refused.text
     assert "write" not in refused["message"]
     assert refused["details"]["cause"] == "ELOOP"
     path.unlink()

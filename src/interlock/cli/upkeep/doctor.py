@@ -115,7 +115,9 @@ def _findings_until_unreadable(check: str, findings: Iterator[Finding]) -> Itera
         yield from findings
     except (StoreFailureError, OSError) as error:
         found = error.found if isinstance(error, StoreFailureError) else error.strerror
-        yield attention(check, f"This cannot be read completely ({found}).", READ_FIX)
+        where = error.where if isinstance(error, StoreFailureError) else None
+        place = f"{where}: " if where is not None else ""
+        yield attention(check, f"This cannot be read completely ({place}{found}).", READ_FIX)
 
 
 def _render_finding(one: Finding) -> str:

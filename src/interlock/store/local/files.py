@@ -447,16 +447,20 @@ _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 def store_failure(error: OSError, *, may_be_recorded: bool = False) -> StoreFailureError:
-    """Convert an error of the operating system into the failure that callers see. It contains no path."""
+    """Convert an error of the operating system into the failure that callers see.
+
+    It contains no path but that of something unreadable, in the data directory.
+    """
+    where = None
     if isinstance(error, UnreadableError):
-        kind = FailureKind.UNREADABLE
+        kind, where = FailureKind.UNREADABLE, error.filename or None
     elif error.errno in _READ_ONLY:
         kind = FailureKind.READ_ONLY
     elif error.errno in _FULL:
         kind = FailureKind.FULL
     else:
         kind = FailureKind.FAILED
-    return StoreFailureError(kind, error_name(error), may_be_recorded=may_be_recorded)
+    return StoreFailureError(kind, error_name(error), may_be_recorded=may_be_recorded, where=where)
 
 
 def session_failure(session: SessionId, error: OSError) -> InterlockError:

@@ -94,14 +94,17 @@ class StoreFailureError(InterlockError):
     """A disk operation failed.
 
     The call recorded nothing, unless `may_be_recorded`: then the failure came after the call's first durable byte, and
-    only a later read shows whether the call counts.
+    only a later read shows whether the call counts. `where` is the path in the data directory, if it is known.
     """
 
-    def __init__(self, kind: FailureKind, found: str, *, may_be_recorded: bool = False) -> None:
+    def __init__(
+        self, kind: FailureKind, found: str, *, may_be_recorded: bool = False, where: str | None = None
+    ) -> None:
         super().__init__(f"{kind.value}: {found}")
         self.kind = kind
         self.found = found
         self.may_be_recorded = may_be_recorded
+        self.where = where
 
 
 class ContentDamagedError(InterlockError):
