@@ -7,14 +7,11 @@ from itertools import islice
 from pathlib import Path
 
 from interlock.channels.check import SEARCH_PATH, CheckConfig, CheckFault, PlacedCheck
-from interlock.kernel.budgets.workflow import PROTECTED_BYTES_MAX, PROTECTED_FILES_MAX
+from interlock.kernel.budgets.workflow import PROTECTED_BYTES_MAX, PROTECTED_FILES_MAX, SCRIPT_LINE_BYTES_MAX
 from interlock.kernel.canonical import Json, digest_of
 from interlock.kernel.ids import Digest
 from interlock.record.world import PinnedCheck
 from interlock.store.regular_file import read_regular
-
-_FIRST_LINE_BYTES = 256
-"""How much of a script the system reads to find its interpreter."""
 
 
 def place_check(config: CheckConfig, workspace: Path | None) -> PlacedCheck | CheckFault:
@@ -112,8 +109,7 @@ def _is_program(path: str) -> bool:
 def _interpreter(path: str) -> str | None:
     """Return the program that starts a script; None if the file names none, or cannot be read."""
     try:
-        with Path(path).open("rb") as file:
-            first, _, _ = file.read(_FIRST_LINE_BYTES).partition(b"\n")
+        first, _, _ = read_regular(path, SCRIPT_LINE_BYTES_MAX).partition(b"\n")
     except OSError:
         return None
     words = first.removeprefix(b"#!").split()

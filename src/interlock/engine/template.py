@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import cast
 
-from interlock.kernel.budgets import HEADER_TITLE_BYTES_MAX, INSERTED_BYTES_MAX, TITLES_KEPT_MAX
+from interlock.kernel.budgets import HEADER_TITLE_BYTES_MAX, TITLES_KEPT_MAX
+from interlock.kernel.budgets.workflow import INSERTED_BYTES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.text import (
     TRUNCATION_MARKER,

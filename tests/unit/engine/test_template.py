@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.engine.template import rendered, rendered_line
-from interlock.kernel.budgets import INSERTED_BYTES_MAX
+from interlock.kernel.budgets.workflow import INSERTED_BYTES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.text import TRUNCATION_MARKER
 from interlock.testing.harness import Harness

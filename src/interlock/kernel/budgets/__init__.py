@@ -161,9 +161,6 @@ BUNDLE_DEPTH_MAX = 128
 # Answers (ANS-6).
 FUNCTIONS_BYTES_MAX = 8 * KIB
 """The definitions, in a step's prompt, of the functions that the step refers to (PLAN-9)."""
-INSERTED_BYTES_MAX = CONTEXT_BYTES_MAX
-"""Context values that the placeholders of one prompt insert: once all of a context. A prompt of 32 KiB has room for
-thousands of placeholders, and each of them may insert a long value (PLAN-24)."""
 PARALLEL_PROMPTS_BYTES_MAX = 8 * KIB
 """The prompts, in that of the first of several parallel steps, of the others: enough for three long ones (PLAN-21)."""
 RECAP_BYTES_MAX = 6_000

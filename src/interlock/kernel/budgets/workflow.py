@@ -1,6 +1,6 @@
 """Limits of workflow documents, of receipts and of proofs, each with its reason and its unit, as in `budgets`."""
 
-from interlock.kernel.budgets import KIB, PATH_BYTES_MAX
+from interlock.kernel.budgets import CONTEXT_BYTES_MAX, KIB, PATH_BYTES_MAX
 
 DOCUMENT_BYTES_MAX = 1_000_000
 """A workflow file: people do not write larger ones."""
@@ -142,3 +142,8 @@ PROTECTED_BYTES_MAX = 64_000_000
 """Their bytes together, for the same reason."""
 CHECK_BUSY_TRIES_MAX = 30
 """How often the result of a check is tried to be recorded while another process holds its session."""
+SCRIPT_LINE_BYTES_MAX = 256
+"""How much of a script the system reads to find its interpreter."""
+INSERTED_BYTES_MAX = CONTEXT_BYTES_MAX
+"""Context values that the placeholders of one prompt insert: once all of a context. A prompt of 32 KiB has room for
+thousands of placeholders, and each of them may insert a long value (PLAN-24)."""

@@ -22,3 +22,13 @@ def claim_descriptors() -> tuple[int, int]:
         except (AttributeError, OSError):
             continue
     return source, sink
+
+
+def pipe_bytes(descriptor: int) -> int | None:
+    """Return how many bytes a pipe holds until it is read; None for anything else, and where it cannot say."""
+    try:
+        import fcntl  # noqa: PLC0415 — POSIX only
+
+        return fcntl.fcntl(descriptor, fcntl.F_GETPIPE_SZ)
+    except (ImportError, AttributeError, OSError):
+        return None

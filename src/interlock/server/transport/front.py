@@ -11,7 +11,7 @@ import select
 import signal
 
 from interlock.kernel.budgets import FRONT_ANSWER_BYTES_MAX, READ_BYTES_MAX
-from interlock.server.transport.descriptors import claim_descriptors
+from interlock.server.transport.descriptors import claim_descriptors, pipe_bytes
 from interlock.server.transport.prepared import Prepared
 
 TYPE_CHECKING = False
@@ -32,7 +32,7 @@ class Front:
         self._wake_source, self._wake_sink = os.pipe()
         os.set_blocking(self._wake_sink, False)
         self.source, self.sink = claim_descriptors()
-        self._room = min(FRONT_ANSWER_BYTES_MAX, pipe_bytes(self.sink))
+        self._room = min(FRONT_ANSWER_BYTES_MAX, pipe_bytes(self.sink) or FRONT_ANSWER_BYTES_MAX)
         self.lines: list[bytes] = []
         """Every whole line that was read, without its newline."""
         self.rest = b""
@@ -114,13 +114,3 @@ class Front:
         self.is_stopped = self.is_ended = True
         self.rest = b""
         os.write(self._wake_sink, _SIGNALLED)
-
-
-def pipe_bytes(sink: int) -> int:
-    """Return how many bytes a pipe holds until it is read; where that is unknown, as many as the front may send."""
-    try:
-        import fcntl  # noqa: PLC0415 — POSIX only
-
-        return fcntl.fcntl(sink, fcntl.F_GETPIPE_SZ)
-    except (ImportError, AttributeError, OSError):
-        return FRONT_ANSWER_BYTES_MAX

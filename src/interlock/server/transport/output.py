@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable
 
 from interlock.kernel.budgets import FLUSH_SECONDS_MAX, UNREAD_LINES_MAX
+from interlock.server.transport.descriptors import pipe_bytes
 
 
 class Output:
@@ -107,7 +108,8 @@ class _PipeRoom:
         if not self._poll.poll(0):
             return 0
         # A pipe that is ready has room for `PIPE_BUF` bytes, and one that is empty for as much as it holds.
-        return self._size() if wanted > select.PIPE_BUF and self._is_empty() else select.PIPE_BUF
+        size = pipe_bytes(self._descriptor) if wanted > select.PIPE_BUF and self._is_empty() else None
+        return size or select.PIPE_BUF
 
     def _is_empty(self) -> bool:
         import fcntl  # noqa: PLC0415 — POSIX only
@@ -116,11 +118,6 @@ class _PipeRoom:
         unread = array.array("i", [0])
         fcntl.ioctl(self._descriptor, termios.FIONREAD, unread)
         return unread[0] == 0
-
-    def _size(self) -> int:
-        import fcntl  # noqa: PLC0415 — POSIX only
-
-        return fcntl.fcntl(self._descriptor, fcntl.F_GETPIPE_SZ)
 
 
 def _room_of_pipe(descriptor: int) -> _PipeRoom | None:
