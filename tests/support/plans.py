@@ -52,6 +52,8 @@ class _Author:
     steps: int = 0
     names: int = 0
     loops: int = 0
+    variables: list[str] = field(default_factory=list[str])
+    """The default variables of the loops around, which exist only inside."""
     has_template: bool = False
     """Whether a routine was unfolded, or none may be: one is enough, and some readers of documents know none."""
     ratings: list[str] = field(default_factory=list[str])
@@ -90,9 +92,10 @@ class _Author:
                 key = self.one_of(*KNOWN)
                 return {"var": key, self.one_of("equals", "notEquals"): self.one_of(*KNOWN[key])}
             case "order":
-                return {"var": self.one_of("level", "iteration", "index"), self.one_of("gt", "gte", "lt", "lte"): 1}
+                passes = [one for one in ("iteration", "index") if one in self.variables]
+                return {"var": self.one_of("level", *passes), self.one_of("gt", "gte", "lt", "lte"): 1}
             case "exists":
-                key = self.one_of(*KNOWN, "box.size", "item", "goal")
+                key = self.one_of(*KNOWN, "box.size", "goal", *self.variables)
                 return {"var": key, "exists": self.maybe(5)}
             case "text":
                 return {"var": self.one_of("mode", "goal"), self.one_of("startsWith", "endsWith"): "f"}
@@ -182,7 +185,8 @@ class _Author:
                 return {"set": [{"key": "seen", "value": self.one_of(*KNOWN["seen"])}, {"key": "echo", "from": "seen"}]}
             case _:
                 key = self.one_of(*SET)
-                return {"set": [{"key": key, "from": self.one_of(*SET[key][1])}]}
+                sources = [one for one in SET[key][1] if one != "index" or one in self.variables]
+                return {"set": [{"key": key, "from": self.one_of(*sources)}]}
 
     def extras(self) -> Document:
         match self.one_of("fragments", "confirm", "user", "delegate", "function", "words"):
@@ -226,14 +230,19 @@ class _Author:
 
     def loop(self, depth: int) -> Document:
         name = self.name("l")
+        kind, is_named = self.one_of("for", "from", "each", "while", "until", "control"), self.maybe(2)
+        inside = [] if is_named else ["iteration", "index"]
+        inside += ["item"] * (kind == "each")
         self.loops += 1
+        self.variables += inside
         body = self.body(depth + 1, 2)
+        del self.variables[len(self.variables) - len(inside) :]
         self.loops -= 1
         loop: Document = {"type": "loop", "loopId": name, "title": f"Loop {name}"}
         loop["maxIterations"] = self.draw(st.integers(1, 3))
-        if self.maybe(2):
+        if is_named:
             loop |= {"iterationVar": f"{name}_pass", "indexVar": f"{name}_index"}
-        match self.one_of("for", "from", "each", "while", "until", "control"):
+        match kind:
             case "for":
                 loop["for"] = {"count": self.draw(st.integers(0, 4))}
             case "from":
