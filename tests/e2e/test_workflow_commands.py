@@ -240,7 +240,7 @@ HOSTILE = {
     "many_steps.json": (_document(steps=[_step(at) for at in range(18_000)]), "too_many"),
     "many_keys.json": (_document(**{f"k{at}": 1 for at in range(20_000)}), "unknown_key"),
     "loops.json": (_document(steps=_loops()), "too_many"),
-    "conditions.json": (_document(**_conditions()), "wrong_value"),
+    "conditions.json": (_document(**_conditions()), "too_deep"),
     "pattern.json": (
         _document(steps=[_step(1, validationCriteria={"type": "regex", "pattern": "((a{1,100}){1,100}){1,100}"})]),
         "bad_pattern",

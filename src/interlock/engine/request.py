@@ -195,7 +195,7 @@ def is_sample(value: Json, blank: Blank | None = None) -> bool:
     if said.startswith("<") and said.endswith(">"):
         return True
     words = (blank.what, blank.shape) if blank is not None else ()
-    return any(said.strip("<>").casefold() == one.strip(_AROUND).casefold() for one in words if one)
+    return any(said.strip("<>").casefold() == one.casefold() for one in words if one)
 
 
 def sample_left(value: Json, outline: Outline = None) -> str | None:
