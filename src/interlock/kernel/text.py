@@ -18,6 +18,8 @@ These are the control characters, the separators of lines, and what Unicode says
 (Default_Ignorable_Code_Point, with the marks of annotations), except joiners and the variation selectors that
 scripts and emoji need.
 """
+_ASCII_STEERING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+"""Those of ASCII, found in half the time."""
 _UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
 """Milliseconds of each unit, and its name; the largest first."""
 
@@ -57,7 +59,8 @@ def printable(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     lines = text.replace("\r\n", "\n")
-    return _STEERING.sub(lambda found: found.group().encode("unicode_escape", "surrogatepass").decode(), lines)
+    steering = _ASCII_STEERING if text.isascii() else _STEERING
+    return steering.sub(lambda found: found.group().encode("unicode_escape", "surrogatepass").decode(), lines)
 
 
 def says_something(text: str) -> bool:
