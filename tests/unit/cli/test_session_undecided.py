@@ -55,7 +55,7 @@ def harm(request: pytest.FixtureRequest) -> Callable[[Path], None]:
 
 
 @pytest.fixture
-def told(place: Place) -> ToolResult:
+def started(place: Place) -> ToolResult:
     """A run of three steps, all of them reported."""
     harness = place.serving(SHIP)
     first = answer = harness.start("team.ship", goal="Alpha thing")
@@ -64,8 +64,8 @@ def told(place: Place) -> ToolResult:
     return first
 
 
-def session_dir(place: Place, told: ToolResult) -> Path:
-    return place.root / "sessions" / str(told["run"]["sessionId"])
+def session_dir(place: Place, started: ToolResult) -> Path:
+    return place.root / "sessions" / str(started["run"]["sessionId"])
 
 
 def doctor(place: Place, *options: str) -> tuple[int, str]:
@@ -76,24 +76,24 @@ def doctor(place: Place, *options: str) -> tuple[int, str]:
 
 @pytest.mark.inv("HIS-9", "CRASH-3")
 def test_a_mark_that_cannot_be_read_changes_no_view_if_a_summary_was_cached(
-    place: Place, told: ToolResult, harm: Callable[[Path], None], tmp_path: Path
+    place: Place, started: ToolResult, harm: Callable[[Path], None], tmp_path: Path
 ) -> None:
     views = [("list",), ("status",), ("show",), ("timeline",), ("verify",)]
     before = [place.run(*view) for view in views]
-    assert (session_dir(place, told) / "cache" / "summary").exists()
-    harm(session_dir(place, told) / "settled")
+    assert (session_dir(place, started) / "cache" / "summary").exists()
+    harm(session_dir(place, started) / "settled")
     assert [place.run(*view) for view in views] == before
-    exported = place.run("export", "--out", str(tmp_path / "x.json"), session_dir(place, told).name)
+    exported = place.run("export", "--out", str(tmp_path / "x.json"), session_dir(place, started).name)
     assert (exported.code, "14 events" in exported.out or "events" in exported.out) == (0, True)
     code, found = doctor(place)
-    assert (code, f"sessions/{session_dir(place, told).name}/settled" in found) == (1, True)
+    assert (code, f"sessions/{session_dir(place, started).name}/settled" in found) == (1, True)
 
 
 @pytest.mark.inv("CRASH-3", "HIS-9", "DOC-1")
 def test_an_undecided_append_is_named_everywhere_and_dropped_nowhere(
-    place: Place, told: ToolResult, tmp_path: Path
+    place: Place, started: ToolResult, tmp_path: Path
 ) -> None:
-    directory, name = session_dir(place, told), session_dir(place, told).name
+    directory, name = session_dir(place, started), session_dir(place, started).name
     whole = place.run("timeline", name).out
     flip(directory / "settled")
     (directory / "cache" / "summary").unlink()

@@ -34,7 +34,7 @@ class Gathered:
 
 @frozen
 class _Sources:
-    """Resolves a definition in a project and among the published ones; of two, the project's unless told otherwise."""
+    """Resolves a definition in a project and among the published ones; of two, that of the project by default."""
 
     project: Resolver
     archive: Mapping[DefinitionKey, bytes]

@@ -299,7 +299,7 @@ def _grounds(report: SessionReport, run: RunReport) -> Iterator[Line]:
 
 
 def _whose_name(step: StepReport) -> str:
-    """Say whose name the reporter of a step has: a process of Interlock records what a step waits for, and goes on."""
+    """Say whose name the reporter of a step has: Interlock itself records what a step waits for."""
     for one in step.received:
         if one.data.via in _OWN_WAYS and one.actor is not None and one.actor.identifier == step.by:
             return f"Interlock itself{', according to the imported bundle' if one.event_id in step.imported else ''}"
