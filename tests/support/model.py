@@ -114,12 +114,16 @@ def levels_of(artifact: Document) -> dict[str, str]:
     return {name: str(level).strip().lower() for name, level in artifact.get("dimensions", {}).items()}
 
 
+_LEVELS = {"low", "middle", "high"}
+
+
 def _rated(step: Document, artifact: Document | None) -> set[Owed]:
     ref = f"{CONTRACTS}assessment"
     if artifact is None:
         return {missing(ref)}
     levels = levels_of(artifact)
-    if "clear" not in levels or not set(levels.values()) <= {"low", "middle", "high"}:
+    # Ratings here have no reason but the summary, which a refused rating does not lend: not every rating needs one.
+    if not {"clear", "summary"} <= levels.keys() | artifact.keys() or not set(levels.values()) <= _LEVELS:
         return {invalid(ref)}
     called_for = [one for one in step.get("assessmentConsequences", ()) if "low" in levels.values()]
     return {invalid(ref, "quality", one["when"]["anyEqualsLevel"]) for one in called_for}
