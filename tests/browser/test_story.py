@@ -48,7 +48,7 @@ def test_a_person_finds_the_run_that_waits_reads_approves_with_a_note_and_sees_t
             page.get_by_role("link", name="Ship the box").click()
             page.get_by_role("link", name="Read and decide").click()
             expect(page.get_by_role("heading", level=1)).to_contain_text("Agree the plan")
-            expect(page.locator("strong", has_text="one file")).to_be_visible()
+            expect(page.locator("pre", has_text="change **one file**")).to_be_visible()
             page.get_by_label("Note").fill("Do it, but keep it small.")
             watching = Watched(browser.new_page())
             watching.page.goto(f"http://127.0.0.1:{port}/sessions/{first['run']['sessionId']}")
