@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from functools import lru_cache
 from operator import itemgetter
 from pathlib import Path
@@ -160,9 +159,12 @@ def _below(directory: str, parts: tuple[str, ...]) -> Iterator[tuple[tuple[str, 
     for entry in entries:
         if entry.name.endswith(_SUFFIXES) and _suffix(entry.name) in FORMS:
             yield (*parts, entry.name), entry
-        with suppress(OSError):
-            if entry.is_dir(follow_symlinks=False):
-                yield from _below(entry.path, (*parts, entry.name))
+        try:
+            is_directory = entry.is_dir(follow_symlinks=False)
+        except OSError:
+            continue
+        if is_directory:
+            yield from _below(entry.path, (*parts, entry.name))
 
 
 def _suffix(name: str) -> str:
