@@ -65,7 +65,7 @@ def printable(text: str) -> str:
 
 def says_something(text: str) -> bool:
     """Return whether a text has a letter or a digit that can be seen: blanks, points and hidden marks say nothing."""
-    return any(map(str.isalnum, _STEERING.sub("", text)))
+    return any(char.isalnum() and _STEERING.match(char) is None for char in text)
 
 
 def flat(text: str) -> str:
