@@ -15,10 +15,11 @@ import threading
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
-from types import FrameType, TracebackType
-from typing import Any, Self
+from types import FrameType
+from typing import Any
 
 import anyio
+from anyio.abc import ObjectReceiveStream, ObjectSendStream
 from anyio.streams.memory import MemoryObjectReceiveStream
 from mcp.server.lowlevel import Server
 from mcp.shared.dispatcher import coerce_request_id
@@ -93,7 +94,7 @@ async def serve_stdio(
     return 0
 
 
-class _Connection:
+class _Connection(ObjectSendStream[SessionMessage]):
     """Passes messages between the wire and the SDK, and ends the connection. It is also the SDK's write stream.
 
     Only the event loop uses its state. Other threads and signal handlers call the `_soon` methods.
@@ -156,7 +157,7 @@ class _Connection:
         self._feed.close()
         self.direct.cancel_all()
 
-    async def send(self, item: SessionMessage, /) -> None:
+    async def send(self, item: SessionMessage) -> None:
         """Queue a message of the SDK for writing.
 
         It never awaits, so the answer of a cancelled task in a worker thread is still written.
@@ -185,17 +186,6 @@ class _Connection:
 
     async def aclose(self) -> None:
         """Do nothing: what is queued is written by `Output.finish`."""
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc_val: BaseException | None,
-        exc_tb: TracebackType | None,
-    ) -> None:
-        await self.aclose()
 
     def _call_soon(self, callback: Callable[[], None]) -> None:
         # If the loop is closed, the server has ended and the call is not needed.
@@ -322,7 +312,7 @@ class _Connection:
         self._drain()
 
 
-class _Messages:
+class _Messages(ObjectReceiveStream[SessionMessage | Exception]):
     """The SDK's read stream. `on_taken` is called when the SDK takes a message: there may be room for more."""
 
     def __init__(
@@ -345,26 +335,6 @@ class _Messages:
     async def aclose(self) -> None:
         """Take no more messages."""
         await self._received.aclose()
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> SessionMessage | Exception:
-        try:
-            return await self.receive()
-        except anyio.EndOfStream:
-            raise StopAsyncIteration from None
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc_val: BaseException | None,
-        exc_tb: TracebackType | None,
-    ) -> None:
-        await self.aclose()
 
 
 def line_of(message: JSONRPCMessage) -> bytes:
