@@ -5,6 +5,7 @@ sample text and the list of blanks with their paths, so nothing that is shown ca
 """
 
 import copy
+import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
@@ -24,6 +25,11 @@ class Blank:
     what: str | None = None
     choices: tuple[Json, ...] = ()
     shape: str | None = None
+
+
+def choice_text(choice: Json) -> str:
+    """Return a choice as texts show it: a text as it is, any other value as JSON."""
+    return choice if isinstance(choice, str) else json.dumps(choice, ensure_ascii=False)
 
 
 Outline: TypeAlias = Union[Blank, JsonScalar, "Mapping[str, Outline]", "Sequence[Outline]"]

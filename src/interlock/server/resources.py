@@ -30,7 +30,6 @@ from interlock.kernel.budgets import (
 from interlock.kernel.errors import Refusal
 from interlock.kernel.ids import ID_BODY_PATTERN, SessionId
 from interlock.kernel.text import one_line
-from interlock.record.errors import UnknownVersionError
 from interlock.server.apps.extension import PAGE_LINK, page_resource, read_page, shows_pages
 from interlock.server.threads import run_read
 from interlock.service.failures import refusal_of
@@ -45,7 +44,7 @@ from interlock.service.tools.session_parts import (
     read_step,
     read_turns,
 )
-from interlock.store.ports.errors import ContentDamagedError, SessionUnhealthyError
+from interlock.store.ports.errors import UNUSABLE_SESSION
 from interlock.views.summary import SessionSummary, status_words
 
 PLAN_TEMPLATE = plan_link("{workflowId}")
@@ -209,7 +208,7 @@ class Resources:
             if "step" in names:
                 return read_step(ports, session, names["label"], names["step"])
             return read_context(ports, session, names["label"])
-        except (SessionUnhealthyError, ContentDamagedError, UnknownVersionError) as error:
+        except UNUSABLE_SESSION as error:
             return refusal_of(error)
 
     def _record(self, session: SessionId) -> str | Refusal:
@@ -218,7 +217,7 @@ class Resources:
 
         try:
             return session_record(self._ports.read, session, self._ports.signing_keys)
-        except (SessionUnhealthyError, ContentDamagedError, UnknownVersionError) as error:
+        except UNUSABLE_SESSION as error:
             refusal = refusal_of(error)
             return f"# Session {session}\n\n**{refusal.code}.** {refusal.message}\n\n{refusal.suggestion}\n"
 

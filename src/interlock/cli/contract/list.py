@@ -9,11 +9,10 @@ from interlock.cli.session.chosen import say_unreadable
 from interlock.cli.store import answered_by_store, open_chosen_store
 from interlock.define.operations.contracts import Contract
 from interlock.kernel.canonical import Json
-from interlock.record.errors import UnknownVersionError
 from interlock.service.contracts.definitions import parse_stored
 from interlock.service.run.summaries import Unreadable, unreadable_by
 from interlock.store.ports.definitions import DefinitionKey
-from interlock.store.ports.errors import ContentDamagedError, SessionUnhealthyError
+from interlock.store.ports.errors import UNUSABLE_SESSION
 from interlock.store.ports.store import StoreReader
 
 _HEADS = ("ID", "VERSION", "NAME", "PUBLISHED", "SESSIONS")
@@ -75,7 +74,7 @@ def _executions(store: StoreReader) -> tuple[dict[DefinitionKey, list[str]], lis
     for name in store.sessions():
         try:
             session = store.load(name)
-        except (SessionUnhealthyError, UnknownVersionError, ContentDamagedError) as error:
+        except UNUSABLE_SESSION as error:
             unreadable.append(unreadable_by(name, error))
             continue
         for bound in session.contracts[:1] if session is not None else ():

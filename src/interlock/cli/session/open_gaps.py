@@ -20,10 +20,9 @@ from interlock.cli.store import answered_by_store, open_chosen_reader
 from interlock.kernel.canonical import Json
 from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import RunId, SessionId
-from interlock.record.errors import UnknownVersionError
 from interlock.service.run.plans import Plans
 from interlock.service.run.summaries import Unreadable, read_lost_content, unreadable_by
-from interlock.store.ports.errors import ContentDamagedError, SessionUnhealthyError
+from interlock.store.ports.errors import UNUSABLE_SESSION
 from interlock.store.ports.store import StoreReader
 
 if TYPE_CHECKING:
@@ -85,7 +84,7 @@ def _load_all(
     for one in with_progress(having, len(having), "Reading open gaps"):
         try:
             yield from list(_load_session(store, plans, SelectedSession(session=one.session)))
-        except (SessionUnhealthyError, ContentDamagedError, UnknownVersionError) as error:
+        except UNUSABLE_SESSION as error:
             unreadable.append(unreadable_by(one.session, error))
 
 

@@ -12,7 +12,7 @@ from interlock.define.parts import Reference
 from interlock.engine.gates import Answered
 from interlock.engine.published import Published
 from interlock.engine.request import NOTES_WORDS
-from interlock.kernel.blanks import Fill, Outline, separate
+from interlock.kernel.blanks import Fill, Outline, choice_text, separate
 from interlock.kernel.budgets import FILLS_NAMED_MAX
 from interlock.kernel.text import code_span, json_in_code, json_line
 from interlock.record.payloads import RunEndKind, WorkReason
@@ -56,12 +56,8 @@ class FillOut(Published):
         """Return the blank as one line of an answer's text; `notes` is what it says of notes."""
         if self.choices is not None and len(self.choices) == 1:
             return f"- `{self.path}`: exactly `{json.dumps(self.choices[0], ensure_ascii=False)}`"
-        kind = " | ".join(map(_choice, self.choices or ())) or self.shape
+        kind = " | ".join(map(choice_text, self.choices or ())) or self.shape
         return f"- `{self.path}`" + (f" ({kind})" if kind else "") + f": {self.what or notes}"
-
-
-def _choice(choice: JsonValue) -> str:
-    return choice if isinstance(choice, str) else json.dumps(choice, ensure_ascii=False)
 
 
 def call_lines(arguments: Mapping[str, JsonValue], fill: Sequence[FillOut], notes: str = NOTES_WORDS) -> str:

@@ -176,6 +176,8 @@ def _contracted(
 
 def _ambiguity(found: Sequence[Mapping[str, Json]]) -> str | None:
     """Say so if a report has different artifacts where the step asks for one: none of them may be picked (EVID-12)."""
+    if len(found) == 1:
+        return None
     different = len({digest_of(dict(artifact)) for artifact in found})
     return f"found {different} different artifacts; the step asks for one" if different > 1 else None
 

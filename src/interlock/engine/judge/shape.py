@@ -3,11 +3,10 @@
 `list of {name, result: passed | failed, evidence?}`: a member without a type is a text, one with `?` is optional.
 """
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import cast
 
-from interlock.kernel.blanks import Blank, Outline
+from interlock.kernel.blanks import Blank, Outline, choice_text
 from interlock.kernel.canonical import Json, JsonScalar
 
 _TYPES = {"integer": "whole number", "number": "number", "boolean": "true | false", "object": "object"}
@@ -88,11 +87,7 @@ def _required(schema: Mapping[str, Json]) -> Sequence[str]:
 def outline_notation(outline: Outline) -> str:
     """Return an outline in the notation of `shape_of`: fixed values unchanged, a blank as its choices or shape."""
     if isinstance(outline, Blank):
-        return " | ".join(map(_in_notation, outline.choices)) or outline.shape or "text"
+        return " | ".join(map(choice_text, outline.choices)) or outline.shape or "text"
     if isinstance(outline, Mapping):
         return f"{{{', '.join(f'{name}: {outline_notation(value)}' for name, value in outline.items())}}}"
-    return _in_notation(cast("Json", outline))
-
-
-def _in_notation(value: Json) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return choice_text(cast("Json", outline))

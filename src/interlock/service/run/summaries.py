@@ -7,7 +7,7 @@ from interlock.kernel.ids import SessionId
 from interlock.kernel.progress import Progress, report_nothing
 from interlock.record.errors import UnknownVersionError
 from interlock.service.run.plans import Plans
-from interlock.store.ports.errors import ContentDamagedError, Health, SessionUnhealthyError
+from interlock.store.ports.errors import UNUSABLE_SESSION, ContentDamagedError, Health, SessionUnhealthyError
 from interlock.store.ports.reader import ContentCheck, LogVersion, SessionReader, UnfinishedAppend
 from interlock.views.summary import SessionSummary, parse_summary
 
@@ -156,7 +156,7 @@ def read_entry(
             check.lost.clear()
             check_history(reader, session, check.lost.append)
         return summary_of(loaded, plans)
-    except (SessionUnhealthyError, UnknownVersionError, ContentDamagedError) as error:
+    except UNUSABLE_SESSION as error:
         return unreadable_by(session, error)
 
 

@@ -13,16 +13,14 @@ from interlock.kernel.budgets import NEAR_TOKEN_CHARS_MAX, NEAR_TOKEN_NODES_MAX,
 from interlock.kernel.canonical import Json
 from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import RunId, SessionId
-from interlock.record.errors import UnknownVersionError
 from interlock.record.short_tokens import decode_token
 from interlock.service.ports import ReadPorts
 from interlock.service.run.context import RunContext, load_run_context
 from interlock.service.tokens.mint import PREFIXES, Argument, Mint, minting
-from interlock.store.ports.errors import ContentDamagedError, SessionUnhealthyError
+from interlock.store.ports.errors import UNUSABLE_SESSION
 from interlock.views.node_position import node_position
 from interlock.views.session import Node, Run, Session
 
-_UNREADABLE = (SessionUnhealthyError, ContentDamagedError, UnknownVersionError)
 _LABELLED = re.compile(r"(?:st|ack|chk)_([0-9a-z]{4})(?:[0-9a-z]{2})?", re.IGNORECASE)
 _AROUND = string.whitespace + string.punctuation.replace("-", "").replace("_", "")
 """What may be around a token that was copied from a text. No token begins or ends with one of these."""
@@ -83,7 +81,7 @@ def place_of(ports: ReadPorts, session: Session, run: Run) -> RunTokens | None:
         return None
     try:
         run_context = load_run_context(session, run, ports.plans)
-    except _UNREADABLE:
+    except UNUSABLE_SESSION:
         return None
     return RunTokens(run_context=run_context, mint=minting(ports, ring, session, run))
 
@@ -151,7 +149,7 @@ def _places(ports: ReadPorts, text: str, label: str | None) -> Iterator[RunToken
 def _load(ports: ReadPorts, session: SessionId) -> Session | None:
     try:
         return ports.load(session)
-    except _UNREADABLE:
+    except UNUSABLE_SESSION:
         return None
 
 

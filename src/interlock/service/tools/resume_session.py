@@ -23,12 +23,14 @@ from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import RunId, SessionId
 from interlock.kernel.matching import Closeness, Words
 from interlock.kernel.text import in_code, one_line, printable, quoted, truncated
-from interlock.record.errors import UnknownVersionError
 from interlock.service.ports import ReadPorts
 from interlock.service.run.context import load_run_context
 from interlock.service.run.summaries import Unreadable, unreadable_by
 from interlock.service.tokens.mint import minting
-from interlock.store.ports.errors import ContentDamagedError, KeyRingMissingError, SessionUnhealthyError
+from interlock.store.ports.errors import (
+    UNUSABLE_SESSION,
+    KeyRingMissingError,
+)
 from interlock.store.ports.keys import KeyRing
 from interlock.store.ports.workspace import NOWHERE
 from interlock.views.resume import Candidate, RunQuery, Why, ranked, repo_root_hash
@@ -155,7 +157,7 @@ def _load_candidates(ports: ReadPorts, ordered: Sequence[Candidate]) -> tuple[li
             break
         try:
             token = _make_token(ports, ring, candidate)
-        except (SessionUnhealthyError, ContentDamagedError, UnknownVersionError) as error:
+        except UNUSABLE_SESSION as error:
             unreadable = unreadable_by(candidate.session, error)
             skipped.append(f"run `{candidate.run.label}` of {_describe(unreadable)}")
             continue

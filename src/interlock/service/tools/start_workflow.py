@@ -36,7 +36,6 @@ from interlock.kernel.text import one_line
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.record.base import Preferences
 from interlock.record.context import Context
-from interlock.record.errors import UnknownVersionError
 from interlock.record.events import Actor
 from interlock.record.outcome import ContextKeyPointer
 from interlock.service.clock import mint_run, mint_session
@@ -51,7 +50,7 @@ from interlock.service.tools import warnings
 from interlock.service.tools.pending_step import render_pending_step
 from interlock.service.unanswered import StartIds, StartKey, after_append, named
 from interlock.service.workflows.catalog import CatalogView, Entry, Pinnable, RefusedFile
-from interlock.store.ports.errors import ContentDamagedError, SessionUnhealthyError, StoreFailureError
+from interlock.store.ports.errors import UNUSABLE_SESSION, StoreFailureError
 from interlock.store.ports.keys import KeyRing
 from interlock.views.session import Run, Session
 
@@ -147,7 +146,7 @@ def _find_earlier_start(ports: Ports, key: StartKey, asking: ApprovalContext) ->
             run = session.runs[ids.run]
             if run.tip == run.root:
                 answer = _render_begun(ports, ring, session, run, asking)
-    except (SessionUnhealthyError, ContentDamagedError, UnknownVersionError):
+    except UNUSABLE_SESSION:
         answer = None
     ports.unanswered.forget(ids)
     return answer

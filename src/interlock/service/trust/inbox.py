@@ -13,7 +13,6 @@ from interlock.kernel.canonical import Json
 from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import SessionId
 from interlock.kernel.text import one_line, quoted
-from interlock.record.errors import UnknownVersionError
 from interlock.service.outside.approvals import OpenApproval, open_approval
 from interlock.service.outside.checks import results_at, waiting_check
 from interlock.service.outside.intents import OPEN_STATES, shown_intents
@@ -21,7 +20,7 @@ from interlock.service.ports import Checks
 from interlock.service.run.context import RunContext, load_run_context
 from interlock.service.run.plans import Plans
 from interlock.service.run.summaries import Listing, Unreadable, unreadable_by
-from interlock.store.ports.errors import ContentDamagedError, SessionUnhealthyError
+from interlock.store.ports.errors import UNUSABLE_SESSION
 from interlock.store.ports.reader import SessionReader
 from interlock.views.node_position import chain_head
 from interlock.views.session import Node, Session
@@ -89,7 +88,7 @@ def inbox_of(
         if any(one.status in ("in_progress", "blocked") or one.intents for one in summary.runs):
             try:
                 items += _all_of_session(reader, plans, summary.session, known)
-            except (SessionUnhealthyError, UnknownVersionError, ContentDamagedError) as error:
+            except UNUSABLE_SESSION as error:
                 items.append(_unreadable(unreadable_by(summary.session, error)))
     return sorted(items, key=lambda one: one.since or "")
 

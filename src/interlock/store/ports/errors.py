@@ -8,6 +8,7 @@ from enum import StrEnum
 from interlock.kernel.errors import InterlockError
 from interlock.kernel.ids import Digest, SessionId
 from interlock.kernel.uuids import Uuid
+from interlock.record.errors import UnknownVersionError
 
 
 class Health(StrEnum):
@@ -153,3 +154,7 @@ class TooManyPinsError(InterlockError):
     def __init__(self, count: int) -> None:
         super().__init__(f"{count} retention pins")
         self.count = count
+
+
+UNUSABLE_SESSION = (SessionUnhealthyError, ContentDamagedError, UnknownVersionError)
+"""The errors of a session that cannot be used: its log, or content that it refers to, is damaged or newer."""

@@ -14,14 +14,13 @@ from interlock.kernel.budgets import CELL_BYTES_MAX, NAMED_MAX, SHORT_ID_CHARS_M
 from interlock.kernel.errors import ErrorCode
 from interlock.kernel.ids import SessionId
 from interlock.kernel.text import one_line
-from interlock.record.errors import UnknownVersionError
 from interlock.record.events import WorkRecordedEvent
 from interlock.service.collect import CollectCommand, collect
 from interlock.service.run.history import history_of
 from interlock.service.run.plans import Plans
 from interlock.service.run.summarize import summary_of
 from interlock.store.opening import open_store
-from interlock.store.ports.errors import ContentDamagedError, SessionUnhealthyError
+from interlock.store.ports.errors import UNUSABLE_SESSION
 from interlock.store.ports.store import StoreReader
 
 _CONTENT_LATER = (
@@ -75,7 +74,7 @@ def _referring(store: StoreReader, session: SessionId) -> Iterator[SessionId]:
     for other in store.sessions():
         try:
             history = history_of(store, other) if other != session else None
-        except (SessionUnhealthyError, UnknownVersionError, ContentDamagedError):
+        except UNUSABLE_SESSION:
             continue
         events = [event for plan in history.appended for event in plan] if history is not None else []
         ended = [event.data for event in events if isinstance(event, WorkRecordedEvent)]

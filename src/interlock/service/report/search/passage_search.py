@@ -23,7 +23,7 @@ from interlock.kernel.matching import (
 from interlock.record.errors import UnknownVersionError
 from interlock.service.report.search.stored_records import check_content, stored_records
 from interlock.service.run.summaries import Unreadable, unreadable_by
-from interlock.store.ports.errors import ContentDamagedError, SessionUnhealthyError
+from interlock.store.ports.errors import UNUSABLE_SESSION, ContentDamagedError, SessionUnhealthyError
 from interlock.store.ports.reader import SessionReader
 
 if TYPE_CHECKING:
@@ -198,7 +198,7 @@ class _Search:
             if not any(map(is_match, passages_in_records(self.reader, session, may_match))):
                 return []
             return [passage for passage in passages(self.reader, session) if is_match(passage.text)]
-        except (SessionUnhealthyError, UnknownVersionError, ContentDamagedError) as error:
+        except UNUSABLE_SESSION as error:
             self.unreadable[session] = unreadable_by(session, error)
             return []
 
