@@ -131,8 +131,8 @@ def descriptions(schema: Json) -> Iterator[str]:
 def test_every_text_that_clients_cut_is_short() -> None:
     for tool in TOOLS:
         assert len(tool.name) <= NAME_CHARS_MAX
-        told = tool.to_json()
-        assert all(0 < len(one) < TEXT_CHARS_MAX for one in (tool.description, *descriptions(told["inputSchema"])))
+        result = tool.to_json()
+        assert all(0 < len(one) < TEXT_CHARS_MAX for one in (tool.description, *descriptions(result["inputSchema"])))
     assert len(INSTRUCTIONS.encode()) < TEXT_CHARS_MAX
     for prompt in PROMPTS:
         assert prompt.description is not None
@@ -177,10 +177,10 @@ def test_every_tool_has_a_title_and_says_whether_it_reads_destroys_repeats_or_re
     """Directories reject a tool without a title or without hints."""
     hints: dict[str, tuple[bool, bool]] = {}
     for tool in TOOLS:
-        told = tool.to_json()
-        annotations = told["annotations"]
+        result = tool.to_json()
+        annotations = result["annotations"]
         assert isinstance(annotations, dict)
-        assert told["title"] == annotations["title"] != ""
+        assert result["title"] == annotations["title"] != ""
         assert (annotations["destructiveHint"], annotations["openWorldHint"]) == (False, False)
         hints[tool.name] = (annotations["readOnlyHint"] is True, annotations["idempotentHint"] is True)
     assert hints == {
@@ -194,5 +194,5 @@ def test_every_tool_has_a_title_and_says_whether_it_reads_destroys_repeats_or_re
 
 
 def test_only_the_two_tools_that_work_begins_with_are_always_loaded() -> None:
-    loaded = [(tool.name, told["_meta"]) for tool in TOOLS if "_meta" in (told := tool.to_json())]
+    loaded = [(tool.name, result["_meta"]) for tool in TOOLS if "_meta" in (result := tool.to_json())]
     assert loaded == [(name, {"anthropic/alwaysLoad": True}) for name in ("list_workflows", "resume_session")]

@@ -1,5 +1,5 @@
 /** Plays a workflow to its end by the calls that the server's own answers name, and prints what came of it. */
-export async function play(client, workflowId, told) {
+export async function play(client, workflowId, observed) {
   const { tools } = await client.listTools();
   const answers = [];
   let call = { name: 'start_workflow', arguments: { workflowId } };
@@ -10,5 +10,5 @@ export async function play(client, workflowId, told) {
     call = next && { name: next.tool, arguments: { ...next.arguments, output: { notesMarkdown: 'Done.' } } };
   }
   await client.close();
-  console.log(JSON.stringify({ ...told, tools: tools.map((tool) => tool.name), answers }));
+  console.log(JSON.stringify({ ...observed, tools: tools.map((tool) => tool.name), answers }));
 }

@@ -250,9 +250,9 @@ def test_a_token_of_a_node_that_a_cut_took_away_says_that_history_is_shorter_and
             continue
         manifest.write_bytes(kept)
         cut_off = Harness.on_disk(tmp_path, DOCUMENT)
-        for told in (cut_off.rehydrate(second), cut_off.advance(second)):
-            assert told.code is ErrorCode.TOKEN_UNKNOWN_NODE
-            assert "shorter than when the token was issued" in told["message"]
-            assert "`interlock doctor`" in told["suggestion"]
+        for answer in (cut_off.rehydrate(second), cut_off.advance(second)):
+            assert answer.code is ErrorCode.TOKEN_UNKNOWN_NODE
+            assert "shorter than when the token was issued" in answer["message"]
+            assert "`interlock doctor`" in answer["suggestion"]
         assert not cut_off.rehydrate(first).is_error
     assert Harness.on_disk(tmp_path, DOCUMENT).advance(first)["pending"] == second["pending"]

@@ -71,7 +71,7 @@ def test_a_day_of_kills_new_chats_and_other_machines_loses_nothing(tmp_path: Pat
         assert (step_of(shown), shown.ack) == ("change", second.ack)
         assert "Half renamed." in shown["recap"]
         assert other.rehydrate(kept["stateToken"])["pending"] == shown["pending"]
-        assert other.advance(start, "The form sends the wrong field.") == second, "what was answered is told again"
+        assert other.advance(start, "The form sends the wrong field.") == second, "the same call gets the same answer"
         third = other.advance(shown, "Renamed.")
         forked = other.fork(shown, "Renamed on both ends.")
         assert "BRANCH_CREATED" in forked.warnings

@@ -67,9 +67,9 @@ def in_lost_directory(root: Path, command: str) -> Told:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_closed_output_is_told_in_one_line(root: Path, command: str) -> None:
-    told = interlock(root, f"{command} >&-")
-    assert told.returncode == 1
-    assert told.stderr.splitlines() == [
+    result = interlock(root, f"{command} >&-")
+    assert result.returncode == 1
+    assert result.stderr.splitlines() == [
         "interlock: the output cannot be written: standard output is closed. Write it to a file instead."
     ]
 
@@ -77,9 +77,9 @@ def test_a_closed_output_is_told_in_one_line(root: Path, command: str) -> None:
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_full_output_is_told_in_one_line(root: Path, command: str) -> None:
-    told = interlock(root, f"{command} >/dev/full")
-    assert told.returncode == 1
-    assert told.stderr.splitlines() == [
+    result = interlock(root, f"{command} >/dev/full")
+    assert result.returncode == 1
+    assert result.stderr.splitlines() == [
         "interlock: the output cannot be written: No space left on device. Write it to a file instead."
     ]
 
@@ -93,9 +93,9 @@ def test_a_full_output_without_a_buffer_is_told_in_the_same_line(root: Path) -> 
 @pytest.mark.parametrize("command", ["version", "workflow list", "workflow validate ."])
 def test_a_closed_error_output_changes_nothing_of_the_result(root: Path, command: str) -> None:
     (root / "other.json").write_text(json.dumps(linear_workflow("team.other", "a")))
-    told = interlock(root, f"{command} 2>&-")
-    assert told.returncode == 0
-    assert told.stdout == interlock(root, command).stdout
+    result = interlock(root, f"{command} 2>&-")
+    assert result.returncode == 0
+    assert result.stdout == interlock(root, command).stdout
 
 
 def test_a_command_that_has_nowhere_to_print_to_is_not_begun(root: Path) -> None:
@@ -105,18 +105,18 @@ def test_a_command_that_has_nowhere_to_print_to_is_not_begun(root: Path) -> None
 
 @pytest.mark.parametrize("command", ["workflow list", "workflow validate", "workflow new team.w", "serve"])
 def test_a_current_directory_that_is_gone_is_told(root: Path, command: str) -> None:
-    told = in_lost_directory(root, command)
-    assert (told.returncode, told.stdout) == (2, "")
-    assert "The current directory does not exist any more." in told.stderr
-    assert "Traceback" not in told.stderr
+    result = in_lost_directory(root, command)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "The current directory does not exist any more." in result.stderr
+    assert "Traceback" not in result.stderr
 
 
 def test_who_names_every_directory_needs_no_current_one(root: Path) -> None:
     (root / OWN).mkdir(parents=True)
     (root / "own.json").rename(root / OWN / "own.json")
-    told = in_lost_directory(root, f'workflow validate --workspace "{root}"')
-    assert (told.returncode, told.stderr) == (0, "")
-    assert told.stdout.startswith("1 file: 1 fine")
+    result = in_lost_directory(root, f'workflow validate --workspace "{root}"')
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.startswith("1 file: 1 fine")
 
 
 @pytest.mark.parametrize(
@@ -131,11 +131,11 @@ def test_who_names_every_directory_needs_no_current_one(root: Path) -> None:
     ],
 )
 def test_a_server_that_cannot_begin_as_told_says_why_and_exits_with_2(root: Path, options: str, said: str) -> None:
-    told = interlock(root, f"serve {options}")
-    assert (told.returncode, told.stdout) == (2, "")
-    assert said in told.stderr
-    assert told.stderr.startswith("interlock serve: ")
-    assert "Traceback" not in told.stderr
+    result = interlock(root, f"serve {options}")
+    assert (result.returncode, result.stdout) == (2, "")
+    assert said in result.stderr
+    assert result.stderr.startswith("interlock serve: ")
+    assert "Traceback" not in result.stderr
 
 
 def test_a_data_directory_that_is_a_dangling_link_is_none(root: Path) -> None:
@@ -144,15 +144,15 @@ def test_a_data_directory_that_is_a_dangling_link_is_none(root: Path) -> None:
 
 
 def test_a_data_directory_and_a_workspace_of_the_environment_may_yet_come(root: Path) -> None:
-    told = interlock(root, "serve", INTERLOCK_DATA_DIR=str(root / "a/b"), INTERLOCK_WORKSPACE=str(root / "none"))
-    assert (told.returncode, told.stderr) == (0, "")
+    result = interlock(root, "serve", INTERLOCK_DATA_DIR=str(root / "a/b"), INTERLOCK_WORKSPACE=str(root / "none"))
+    assert (result.returncode, result.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("level", ["bogus", "10", "notset"])
 def test_a_log_level_that_is_none_is_told_with_those_there_are(root: Path, level: str) -> None:
-    told = interlock(root, "serve", INTERLOCK_LOG_LEVEL=level)
-    assert told.returncode == 2
-    assert told.stderr.splitlines() == [
+    result = interlock(root, "serve", INTERLOCK_LOG_LEVEL=level)
+    assert result.returncode == 2
+    assert result.stderr.splitlines() == [
         f"interlock serve: INTERLOCK_LOG_LEVEL: '{level}' is not a log level.",
         "Set it to one of debug, info, warning, error, critical, or unset it.",
     ]
@@ -180,25 +180,25 @@ def test_a_log_level_is_read_in_any_case_and_an_empty_one_is_unset(root: Path, l
 def test_with_json_a_command_that_cannot_go_on_prints_an_error_object(
     root: Path, command: str, exit_code: int, said: str
 ) -> None:
-    told = interlock(root, f"workflow {command} --json")
-    assert told.returncode == exit_code
-    error = json.loads(told.stdout)["error"]
+    result = interlock(root, f"workflow {command} --json")
+    assert result.returncode == exit_code
+    error = json.loads(result.stdout)["error"]
     assert {*error} - {"details"} == {"code", "message", "retry", "suggestion"}
     assert error["message"] == said
-    assert told.stderr == f"interlock workflow: {said}\n{error['suggestion']}\n"
+    assert result.stderr == f"interlock workflow: {said}\n{error['suggestion']}\n"
     plain = interlock(root, f"workflow {command}")
-    assert (plain.returncode, plain.stdout, plain.stderr) == (exit_code, "", told.stderr)
+    assert (plain.returncode, plain.stdout, plain.stderr) == (exit_code, "", result.stderr)
 
 
 def test_with_json_the_faults_of_a_file_are_data(root: Path) -> None:
     (root / "own.json").write_text(json.dumps({"id": "team.x", "name": "X", "steps": [{"id": "a"}]}))
-    told = interlock(root, "workflow plan own.json --json")
-    assert told.returncode == 1
-    error = json.loads(told.stdout)["error"]
+    result = interlock(root, "workflow plan own.json --json")
+    assert result.returncode == 1
+    error = json.loads(result.stdout)["error"]
     diagnostics = error["details"]["diagnostics"]
     assert error["details"]["file"] == "own.json"
     assert {(one["code"], one["line"]) for one in diagnostics} == {("missing_key", 1), ("prompt_missing", 1)}
-    assert told.stderr.count("own.json:1:") == len(diagnostics)
+    assert result.stderr.count("own.json:1:") == len(diagnostics)
 
 
 @pytest.mark.parametrize(
@@ -211,9 +211,9 @@ def test_with_json_the_faults_of_a_file_are_data(root: Path) -> None:
     ],
 )
 def test_what_keeps_a_new_file_from_being_written_is_named(root: Path, arguments: str, said: str) -> None:
-    told = interlock(root, f"workflow new {arguments}")
-    assert told.returncode in {1, 2}
-    assert told.stderr.startswith(f"interlock workflow: {said}\n")
+    result = interlock(root, f"workflow new {arguments}")
+    assert result.returncode in {1, 2}
+    assert result.stderr.startswith(f"interlock workflow: {said}\n")
 
 
 def test_a_workrail_file_of_a_project_is_read_as_it_is_unless_its_id_is_reserved(root: Path) -> None:
@@ -222,7 +222,7 @@ def test_a_workrail_file_of_a_project_is_read_as_it_is_unless_its_id_is_reserved
     (root / "own.json").write_text(json.dumps(document))
     assert interlock(root, "workflow validate own.json").returncode == 0
     (root / "own.json").write_text(json.dumps(document | {"id": "wr.abc"}))
-    told = interlock(root, "workflow validate own.json")
-    assert told.returncode == 1
-    assert "reserved_namespace" in told.stdout
-    assert "`project.abc`" in told.stdout
+    result = interlock(root, "workflow validate own.json")
+    assert result.returncode == 1
+    assert "reserved_namespace" in result.stdout
+    assert "`project.abc`" in result.stdout

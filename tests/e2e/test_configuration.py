@@ -83,7 +83,7 @@ def test_the_configured_directory_is_the_users_source(tmp_path: Path) -> None:
     configured(tmp_path, f"[workflows]\nuser_dir = '{tmp_path}/flows'\n")
     listed = called(tmp_path, "list_workflows", {"query": "team.own"})
     assert [one["workflowId"] for one in listed["workflows"]] == ["team.own"]
-    told = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-m", "interlock", "workflow", "list", "--query", "team.own"],
         env=environment_of(tmp_path),
         cwd=tmp_path,
@@ -92,7 +92,7 @@ def test_the_configured_directory_is_the_users_source(tmp_path: Path) -> None:
         timeout=60,
         check=True,
     )
-    assert "team.own" in told.stdout
+    assert "team.own" in result.stdout
 
 
 @pytest.mark.inv("CFG-2")

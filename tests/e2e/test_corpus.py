@@ -163,9 +163,9 @@ def test_a_project_may_not_use_reserved_ids_and_is_told_how_to_rename_them(proje
     for workflow_id in reserved:
         answer = harness.start(workflow_id)
         assert answer.code is ErrorCode.WORKFLOW_INVALID, workflow_id
-        told = answer["details"]["diagnostics"][0]
-        assert told["code"] == "reserved_namespace"
-        assert f"`project.{workflow_id.removeprefix('wr.').replace('-', '_')}`" in told["fix"]
+        result = answer["details"]["diagnostics"][0]
+        assert result["code"] == "reserved_namespace"
+        assert f"`project.{workflow_id.removeprefix('wr.').replace('-', '_')}`" in result["fix"]
 
 
 def test_undotted_ids_of_a_project_run_and_are_warned_about(project: Path) -> None:

@@ -112,17 +112,17 @@ def test_a_stopped_demo_leaves_nothing(tmp_path: Path, number: signal.Signals) -
     play_it = heeding + "import sys; from interlock.cli.main import main; sys.exit(main(['demo']))"
     with subprocess.Popen([sys.executable, "-c", play_it], env=env, stdout=subprocess.PIPE, text=True) as demo:
         assert demo.stdout is not None
-        told = ""
-        while "4  A new server" not in told:
+        printed = ""
+        while "4  A new server" not in printed:
             line = demo.stdout.readline()
-            assert line, told
-            told += line
+            assert line, printed
+            printed += line
         demo.send_signal(number)
-        told += demo.stdout.read()
+        printed += demo.stdout.read()
     assert demo.returncode == 130
-    assert "Interrupted." in told
-    assert "KeyboardInterrupt" not in told
-    assert_nothing_is_left(tmp_path, told)
+    assert "Interrupted." in printed
+    assert "KeyboardInterrupt" not in printed
+    assert_nothing_is_left(tmp_path, printed)
 
 
 def test_the_demo_plays_where_its_signs_cannot_be_written(tmp_path: Path) -> None:

@@ -83,7 +83,7 @@ class Newcomer:
                 (site / path.name).symlink_to(path)
 
     def registered(self) -> list[str]:
-        """Return the command that the client was told to start."""
+        """Return the command that the client is to start."""
         words = (self.home / "claude-was-called-with").read_text(encoding="utf-8").splitlines()
         assert words[:6] == ["mcp", "add", "--scope", "user", "interlock", "--"]
         return words[6:]

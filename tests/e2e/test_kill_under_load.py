@@ -96,12 +96,12 @@ async def test_no_kill_stop_or_end_sends_an_intent_twice_and_what_did_not_arrive
     with receiving() as receiver:
         site.data_dir.mkdir()
         (site.data_dir / "config.toml").write_text(
-            f'[channels.hook]\nkind = "http"\naccepts = ["load.told"]\nsources = ["project"]\nurl = "{receiver.url}"\n'
+            f'[channels.hook]\nkind = "http"\naccepts = ["load.sent"]\nsources = ["project"]\nurl = "{receiver.url}"\n'
         )
         for number in range(plan.agents):
             document = linear_workflow(f"load.agent{number}", STEPS)
             for one in cast("list[dict[str, Any]]", document["steps"]):
-                one["emit"] = [{"kind": "load.told", "fields": {"step": {"value": one["id"]}}}]
+                one["emit"] = [{"kind": "load.sent", "fields": {"step": {"value": one["id"]}}}]
             site.add_workflow(document)
         done = await work_under_disturbances(plan, site, journal)
         shown = listed_intents(site.data_dir)
@@ -218,7 +218,7 @@ class Log:
         self._sessions = {name: session for name in names if (session := self._store.load(name)) is not None}
 
     def says_what_was_heard(self, journal: Journal) -> None:
-        """Compare it with what the agents sent and were told."""
+        """Compare it with what the agents sent and what they were answered."""
         counts = Counter(key for name in self._sessions for key in self._recorded(name))
         assert set(counts.values()) == {1}, "no advance is recorded twice"
         folded = [advance for session in self._sessions.values() for advance in session.advances.values()]
@@ -238,23 +238,23 @@ class Log:
         return [(event["scope"]["nodeId"], event["data"]["attemptId"]) for event in recorded]
 
     def _holds(self, heard: Heard) -> None:
-        """Assert that the log has the advance that was acknowledged, with the outcome that was told."""
+        """Assert that the log has the advance that was acknowledged, with the outcome that was answered."""
         attempt = self._attempt(heard.call.arguments["ackToken"])
         recorded = self._sessions[attempt.session].advance(attempt.node, attempt.attempt)
         assert recorded is not None, "an acknowledged advance is in the log"
         assert isinstance(recorded.outcome, AdvancedTo) == (heard.structure["kind"] == "ok")
         if isinstance(recorded.outcome, AdvancedTo):
-            told = self._token(heard.structure["stateToken"])
-            assert isinstance(told, StateRef)
-            assert told.node == recorded.outcome.to_node_id
+            result = self._token(heard.structure["stateToken"])
+            assert isinstance(result, StateRef)
+            assert result.node == recorded.outcome.to_node_id
 
     def _holds_starts(self, journal: Journal) -> None:
         """Assert that every run that was answered is there, and none that nobody asked for."""
         sent = [call for call in journal.sent if call.tool == "start_workflow"]
-        told = [heard for heard in journal.heard if heard.call.tool == "start_workflow"]
+        result = [heard for heard in journal.heard if heard.call.tool == "start_workflow"]
         runs = {run for session in self._sessions.values() for run in session.runs}
-        assert {self._token(heard.structure["stateToken"]).run for heard in told} <= runs
-        assert len(told) <= len(runs) <= len(sent)
+        assert {self._token(heard.structure["stateToken"]).run for heard in result} <= runs
+        assert len(result) <= len(runs) <= len(sent)
 
     def _token(self, text: object) -> TokenRef:
         found = decode_token(str(text)).verify(self._keys)

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="waits on pipes 
 
 MOMENTS = ("sent", "parse", "load", "decide", "append", "render")
 MOMENTS_OF_A_SHARE = ("sent", "append", "render")
-"""When a call is met: as soon as it is sent, or when the server told that it is done with a part of it."""
+"""When a call is met: as soon as it is sent, or when the server reported that a part of it is done."""
 CLOSED_STDOUT = "closed stdout"
 ENDS = ("end of input", signal.SIGTERM, signal.SIGINT, signal.SIGKILL, CLOSED_STDOUT)
 
@@ -183,11 +183,11 @@ def test_a_signal_that_comes_while_the_server_is_being_imported_leaves_no_traceb
         "from interlock.cli.main import main\n"
         "sys.exit(main(sys.argv[1:]))\n"
     )
-    told = subprocess.run(
+    outcome = subprocess.run(
         [sys.executable, "-c", script, "--data-dir", str(root / "data"), "serve"],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         timeout=PATIENCE_S,
         check=False,
     )
-    assert (told.returncode, told.stdout, told.stderr) == (-signal.SIGINT, b"", b"")
+    assert (outcome.returncode, outcome.stdout, outcome.stderr) == (-signal.SIGINT, b"", b"")

@@ -20,12 +20,12 @@ DAY_S = 24 * 3600
 
 
 def run(data_dir: Path, *arguments: str) -> dict[str, Any]:
-    """Run a command in a process of its own and return what it told."""
+    """Run a command in a process of its own and return what it printed."""
     command = [sys.executable, "-m", "interlock", *arguments, "--data-dir", str(data_dir), "--json"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
-    told: dict[str, Any] = json.loads(done.stdout)
-    return told
+    result: dict[str, Any] = json.loads(done.stdout)
+    return result
 
 
 @pytest.mark.inv("KEY-1", "KEY-4")

@@ -98,17 +98,17 @@ def test_looking_and_checking_write_nothing(shell: Shell) -> None:
     ],
 )
 def test_a_wrong_command_line_exits_with_2_and_says_so_on_stderr(shell: Shell, arguments: list[str]) -> None:
-    told = shell.run(*arguments)
-    assert told.returncode == 2
-    assert told.stdout == ""
-    assert told.stderr
-    assert "Traceback" not in told.stderr
+    result = shell.run(*arguments)
+    assert result.returncode == 2
+    assert result.stdout == ""
+    assert result.stderr
+    assert "Traceback" not in result.stderr
 
 
 def test_an_unknown_workflow_exits_with_1_and_names_the_one_that_was_meant(shell: Shell) -> None:
-    told = shell.run("plan", "wr.code_reveiw")
-    assert (told.returncode, told.stdout) == (1, "")
-    assert "Did you mean wr.code_review?" in told.stderr
+    result = shell.run("plan", "wr.code_reveiw")
+    assert (result.returncode, result.stdout) == (1, "")
+    assert "Did you mean wr.code_review?" in result.stderr
 
 
 def test_the_workspace_may_be_named_before_or_after_the_command(shell: Shell) -> None:
@@ -162,17 +162,17 @@ def test_a_terminal_is_drawn_for_and_a_pipe_is_not(shell: Shell) -> None:
 
 def test_a_reader_that_leaves_early_leaves_no_traceback(shell: Shell) -> None:
     command = f'"{sys.executable}" -m interlock workflow schema | head -c 10'
-    told = subprocess.run(
+    result = subprocess.run(
         ["sh", "-c", command], cwd=shell.root, env=shell.environment, capture_output=True, text=True, check=False
     )
-    assert told.stdout == '{\n  "$defs'
-    assert told.stderr == ""
+    assert result.stdout == '{\n  "$defs'
+    assert result.stderr == ""
 
 
 def test_a_terminal_that_cannot_show_a_character_shows_a_mark(shell: Shell) -> None:
-    told = shell.run("graph", "wr.code_review", PYTHONUTF8="0", PYTHONIOENCODING="ascii")
-    assert told.returncode == 0
-    assert "Code review" in told.stdout
+    result = shell.run("graph", "wr.code_review", PYTHONUTF8="0", PYTHONIOENCODING="ascii")
+    assert result.returncode == 0
+    assert "Code review" in result.stdout
 
 
 def test_checking_imports_neither_the_protocol_nor_what_draws(shell: Shell) -> None:
@@ -183,7 +183,7 @@ def test_checking_imports_neither_the_protocol_nor_what_draws(shell: Shell) -> N
         "heavy = {'mcp', 'rich', 'anyio', 'cryptography', 'jsonschema', 'yaml'} & set(sys.modules)\n"
         "sys.exit(code or ', '.join(sorted(heavy)) or 0)"
     )
-    told = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", program],
         cwd=shell.root,
         env=shell.environment,
@@ -191,7 +191,7 @@ def test_checking_imports_neither_the_protocol_nor_what_draws(shell: Shell) -> N
         text=True,
         check=False,
     )
-    assert (told.returncode, told.stderr) == (0, "")
+    assert (result.returncode, result.stderr) == (0, "")
 
 
 def _step(number: int, **more: object) -> dict[str, object]:
@@ -251,10 +251,10 @@ HOSTILE = {
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_document_is_refused_in_words(shell: Shell, name: str) -> None:
     content, code = HOSTILE[name]
-    told = shell.run("validate", shell.write(name, content))
-    assert told.returncode == 1
-    assert told.stderr == ""
-    *faults, summary = told.stdout.splitlines()
+    result = shell.run("validate", shell.write(name, content))
+    assert result.returncode == 1
+    assert result.stderr == ""
+    *faults, summary = result.stdout.splitlines()
     assert any(f": error {code} " in line for line in faults)
     assert all(line.startswith(f"{name}:") and len(line) < 2_000 for line in faults)
     assert summary.startswith("1 file: 0 fine, 0 with warnings, 1 refused (")
@@ -276,17 +276,17 @@ def test_words_of_a_document_cannot_steer_the_terminal(shell: Shell) -> None:
         ["graph", faulty],
         ["inspect", "team.fine", "--json"],
     ):
-        told = shell.run(*arguments)
-        assert not set(evil) & set("\x1b\x07\x9b\u202e") & set(told.stdout + told.stderr)
+        result = shell.run(*arguments)
+        assert not set(evil) & set("\x1b\x07\x9b\u202e") & set(result.stdout + result.stderr)
 
 
 def test_one_bad_file_among_many_hides_none(shell: Shell) -> None:
     shell.write("all/a.json", linear_workflow("team.a", "a"))
     shell.write("all/b.json", "{")
     shell.write("all/c.json", linear_workflow("team.a", "a"))
-    told = shell.run("validate", "all")
-    assert told.returncode == 1
-    assert [line.split()[:3] for line in told.stdout.splitlines()] == [
+    result = shell.run("validate", "all")
+    assert result.returncode == 1
+    assert [line.split()[:3] for line in result.stdout.splitlines()] == [
         ["all/b.json:1:2:", "error", "not_json"],
         ["all/c.json:1:2:", "error", "id_taken"],
         ["3", "files:", "1"],

@@ -1,4 +1,4 @@
-"""Damage anywhere in a valid document: it still compiles, or what is wrong is told with a place that exists."""
+"""Damage anywhere in a valid document: it still compiles, or the fault names a place that exists."""
 
 import copy
 from collections.abc import Iterator, Mapping

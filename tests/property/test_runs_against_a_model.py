@@ -470,8 +470,8 @@ def hold_pending(answer: ToolResult, node: Node) -> None:
 def hold_blockers(answer: ToolResult, owed: frozenset[Owed]) -> None:
     names = {"output_contract": "contractRef", "context_key": "key", "workflow_step": "stepId"}
     found = [(one["code"], one["pointer"]) for one in answer.structure.get("blockers", ())]
-    told = {(code, pointer[names.get(pointer["kind"], "capability")]) for code, pointer in found}
-    assert told == {one.blocker for one in owed}, answer.text
+    result = {(code, pointer[names.get(pointer["kind"], "capability")]) for code, pointer in found}
+    assert result == {one.blocker for one in owed}, answer.text
     assert answer["kind"] == ("blocked" if owed else "ok")
 
 

@@ -141,10 +141,10 @@ class Retention(RuleBasedStateMachine):
     @rule(days=DAYS)
     def sweep(self, days: int) -> None:
         gone = self.expired(days)
-        told = swept(self.disk, days=days, is_dry_run=True)
+        result = swept(self.disk, days=days, is_dry_run=True)
         found = swept(self.disk, days=days)
         assert not found.is_safe_mode
-        assert sorted(found.taken.sizes()) == sorted(told.taken.sizes())
+        assert sorted(found.taken.sizes()) == sorted(result.taken.sizes())
         assert {one.session for one in found.taken.sessions} == {session_id(name) for name in gone}
         for name in gone:
             del self.known[name]

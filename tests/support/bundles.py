@@ -117,7 +117,7 @@ def views(harness: Harness, session: SessionId) -> dict[str, Any]:
     ports = harness.ports.read
     fold = ports.reader.load(session)
     assert fold is not None
-    told: dict[str, Any] = {
+    result: dict[str, Any] = {
         "fold": replace(fold, session=SessionId(""), dedupe_keys=type(fold.dedupe_keys)(), imported=0),
         "history": [
             [_anonymous(mark_imported(event, 1).to_json(), session) for event in plan]
@@ -132,8 +132,8 @@ def views(harness: Harness, session: SessionId) -> dict[str, Any]:
         assert not looked.is_error, looked.text
         answer = _anonymous({"structure": dict(looked.structure), "text": looked.text}, session)
         why = explain(ports.reader, ports.plans, fold, node).model_copy(update={"session": SessionId("")})
-        told[node.node] = (answer, why)
-    return told
+        result[node.node] = (answer, why)
+    return result
 
 
 def _anonymous(value: dict[str, Json], session: SessionId) -> str:

@@ -109,7 +109,7 @@ class Heard:
 
 @dataclass(slots=True, kw_only=True)
 class Journal:
-    """What the agents of one load test sent and were told. Belongs to one event loop."""
+    """What the agents of one load test sent, and the answers. Belongs to one event loop."""
 
     sent: list[Sent] = field(default_factory=list[Sent])
     heard: list[Heard] = field(default_factory=list[Heard])
@@ -141,7 +141,7 @@ class _Life:
         self.ended = anyio.Event()
 
     def end_when_settled(self) -> None:
-        """End once every call has its answer or its loss: what was in the pipe at a kill still counts as told."""
+        """End once every call has its answer or its loss: what was in the pipe at a kill still counts as answered."""
         if self.is_killed and not self.waiting:
             self.ended.set()
 

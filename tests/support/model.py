@@ -1,4 +1,4 @@
-"""What a run ought to do, told a second time and simply.
+"""What a run ought to do, written a second time and simply.
 
 The model shares nothing with the engine. It reads the document as an author wrote it, keeps what the language promises
 in plain values, and takes evidence by looking at it. It leaves out routines, and artifacts that tests do not send.

@@ -1,4 +1,4 @@
-"""What a workflow says, told a second time and simply: a document is walked as a tree, step by step.
+"""What a workflow says, written a second time and simply: a document is walked as a tree, step by step.
 
 The half of the model that runs are held against which concerns the document alone; `tests.support.model` has the other.
 """

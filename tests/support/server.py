@@ -208,7 +208,7 @@ def blockers_of(answer: ToolResult) -> list[tuple[str, str]]:
 
 def checked(tool: str, called: ToolResult) -> ToolResult:
     """Hold an answer to what holds of all answers, whoever asked."""
-    told = json.dumps(dict(called.structure), ensure_ascii=False)
+    outcome = json.dumps(dict(called.structure), ensure_ascii=False)
     if called.is_error:
         assert set(called.structure) <= {"code", "message", "retry", "suggestion", "details"}
         assert called["retry"]["kind"] in ("not_retryable", "retryable_immediate", "retryable_after_ms")
@@ -216,14 +216,14 @@ def checked(tool: str, called: ToolResult) -> ToolResult:
             assert words in called.text
         assert (called["retry"]["kind"] in called.text) == (called["retry"]["kind"] != "not_retryable")
         assert called.code is not ErrorCode.INTERNAL_ERROR
-        assert LEAKS.search(called.text + told) is None
+        assert LEAKS.search(called.text + outcome) is None
         assert len(called.text) < 10_000
     elif tool in ("start_workflow", "continue_workflow"):
-        _check_channels(called, told)
+        _check_channels(called, outcome)
     return called
 
 
-def _check_channels(called: ToolResult, told: str) -> None:
+def _check_channels(called: ToolResult, outcome: str) -> None:
     first_line = called.text.partition("\n")[0]
     run = called["run"]
     for words in (run.get("workflowId", ""), f"`{run['label']}`", run.get("goal", "")):
@@ -237,7 +237,7 @@ def _check_channels(called: ToolResult, told: str) -> None:
         assert pending["prompt"] in called.text
         assert pending["title"] in called.text
     for token in filter(None, (called["stateToken"], called.structure.get("ackToken"))):
-        assert token in told
+        assert token in outcome
     if fork is not None:
         assert fork["ackToken"] in called.text
     if call is not None:
@@ -251,7 +251,7 @@ def _check_channels(called: ToolResult, told: str) -> None:
         assert blocker["message"] in called.text
         assert blocker["suggestedFix"] in called.text
     assert len(called.text.encode()) < 10_000
-    assert len(told.encode()) < 10_000
+    assert len(outcome.encode()) < 10_000
 
 
 def workspace_in(directory: Path, **documents: object) -> Path:

@@ -1,4 +1,4 @@
-"""Which steps come, how often, and what is told where a loop ends or nothing can be decided."""
+"""Which steps come, how often, and what the answer says where a loop ends or nothing can be decided."""
 
 from typing import Any
 

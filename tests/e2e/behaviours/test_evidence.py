@@ -1,4 +1,4 @@
-"""What a step asks for is asked for in its prompt, and what does not meet it is told with what would."""
+"""What a step asks for is asked for in its prompt, and a refusal says what would meet it."""
 
 import json
 from typing import Any
@@ -49,8 +49,8 @@ def test_a_rule_that_asks_only_under_a_condition_is_told_with_that_condition(mak
     rule = {"type": "contains", "value": "Hurried", "when": IS_FAST}
     served = make(document(step("a", validationCriteria=rule), step("b")))
     first = served.start("test.flow", context={"mode": "slow"})
-    told = [line for line in first["pending"]["prompt"].splitlines() if "Hurried" in line]
-    assert all("mode" in line for line in told)
+    outcome = [line for line in first["pending"]["prompt"].splitlines() if "Hurried" in line]
+    assert all("mode" in line for line in outcome)
 
 
 @pytest.mark.inv("EVID-1")

@@ -57,10 +57,10 @@ def test_show_tells_value_origin_and_mark_of_every_key_and_the_hash(
 
 def test_show_as_json_says_the_same(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["config", "show", "--json", "--workflows-dir", "/given"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert (told["file"], told["exists"], told["appliedAt"]) == (str(data / "config.toml"), False, "start")
-    assert told["appliedConfigHash"].startswith("sha256:")
-    assert told["keys"][-5] == {
+    result = json.loads(capsys.readouterr().out)
+    assert (result["file"], result["exists"], result["appliedAt"]) == (str(data / "config.toml"), False, "start")
+    assert result["appliedConfigHash"].startswith("sha256:")
+    assert result["keys"][-5] == {
         "key": "workflows.user_dir",
         "value": "/given",
         "origin": "argument",
@@ -82,10 +82,10 @@ def test_the_data_directory_may_be_named_before_or_after_the_command(
 def test_show_of_a_faulty_file_names_every_fault(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(data / "config.toml", FAULTY)
     assert main(["config", "show"]) == 1
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert "gates.claim: " in told.err
-    assert "evidence.artifact_bytes_max: " in told.err
+    result = capsys.readouterr()
+    assert result.out == ""
+    assert "gates.claim: " in result.err
+    assert "evidence.artifact_bytes_max: " in result.err
 
 
 @pytest.mark.inv("CFG-1")
@@ -116,8 +116,8 @@ def test_check_without_a_file_anywhere_is_fine(data: Path, capsys: pytest.Captur
 def test_check_as_json_gives_the_faults(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(data / "config.toml", FAULTY)
     assert main(["config", "check", "--json"]) == 1
-    told = json.loads(capsys.readouterr().out)
-    assert [fault["key"] for fault in told["faults"]] == ["gates.claim", "evidence.artifact_bytes_max"]
+    result = json.loads(capsys.readouterr().out)
+    assert [fault["key"] for fault in result["faults"]] == ["gates.claim", "evidence.artifact_bytes_max"]
     write(data / "config.toml", PRESET)
     assert main(["config", "check", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {"file": str(data / "config.toml"), "exists": True, "faults": []}
@@ -131,9 +131,9 @@ def test_a_wrong_command_line_exits_with_2(arguments: list[str], capsys: pytest.
     except SystemExit as ended:
         exit_code = ended.code
     assert exit_code == 2
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert told.err
+    result = capsys.readouterr()
+    assert result.out == ""
+    assert result.err
 
 
 @pytest.mark.usefixtures("data")

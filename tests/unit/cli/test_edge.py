@@ -44,19 +44,19 @@ def test_a_data_directory_that_the_system_refuses_ends_a_command_with_a_message(
 ) -> None:
     data_dir = tmp_path / TOO_LONG
     code = main([*command.split(), "--data-dir", str(data_dir), *(["--json"] if as_json else [])])
-    told = capsys.readouterr()
+    result = capsys.readouterr()
     assert code == 1
-    assert "Traceback" not in told.err
+    assert "Traceback" not in result.err
     if as_json:
-        assert json.loads(told.out)
+        assert json.loads(result.out)
 
 
 def test_a_failed_file_operation_names_the_last_part_of_the_path_alone(tmp_path: Path, capsys: Printed) -> None:
     assert main(["config", "check", str(tmp_path / TOO_LONG)]) == 1
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert told.err.startswith(f"interlock config: {TOO_LONG}: {os.strerror(errno.ENAMETOOLONG)}.\n")
-    assert str(tmp_path) not in told.err
+    result = capsys.readouterr()
+    assert result.out == ""
+    assert result.err.startswith(f"interlock config: {TOO_LONG}: {os.strerror(errno.ENAMETOOLONG)}.\n")
+    assert str(tmp_path) not in result.err
 
 
 def test_a_failed_file_operation_is_an_error_object_with_json(tmp_path: Path, capsys: Printed) -> None:

@@ -1,4 +1,4 @@
-"""Progress is told on a terminal's error output, of what takes long, and leaves no trace."""
+"""Progress of what takes long is shown on a terminal's error output, and leaves no trace."""
 
 import sys
 import time
@@ -27,10 +27,10 @@ def test_a_long_reading_is_counted_and_the_line_is_gone_at_the_end(
     on_terminal(monkeypatch)
     ticking(monkeypatch, 1.0)
     assert list(with_progress("abc", 3, "Reading sessions")) == ["a", "b", "c"]
-    told = capsys.readouterr()
-    lines = told.err.split("\r\x1b[K")
+    result = capsys.readouterr()
+    lines = result.err.split("\r\x1b[K")
     assert lines == ["", "Reading sessions: 1 of 3", "Reading sessions: 2 of 3", "Reading sessions: 3 of 3", ""]
-    assert told.out == ""
+    assert result.out == ""
 
 
 def test_what_is_over_at_once_is_not_worth_a_word(

@@ -50,14 +50,14 @@ def printed(capsys: Printed) -> Any:
 
 def test_a_session_goes_from_one_data_directory_to_another_and_on(place: Place, capsys: Printed) -> None:
     assert place.run("export", place.session) == 0
-    told = capsys.readouterr().out
-    assert f"Wrote {place.bundle.name}" in told
-    assert f"interlock session import {place.bundle.name}" in told
+    result = capsys.readouterr().out
+    assert f"Wrote {place.bundle.name}" in result
+    assert f"interlock session import {place.bundle.name}" in result
     assert place.run("import", place.bundle.name, there=True) == 0
-    told = capsys.readouterr().out
-    assert f"as {place.session}." in told
-    assert "(test.flow), in progress" in told
-    calls = [line for line in told.splitlines() if line.startswith("  continue_workflow ")]
+    result = capsys.readouterr().out
+    assert f"as {place.session}." in result
+    assert "(test.flow), in progress" in result
+    calls = [line for line in result.splitlines() if line.startswith("  continue_workflow ")]
     assert len(calls) == 3
     there = Harness.on_disk(place.there, DOCUMENT)
     looked = there.call("continue_workflow", json.loads(calls[0].removeprefix("  continue_workflow ")))
@@ -70,10 +70,10 @@ def test_a_second_import_makes_a_second_session_and_says_so(place: Place, capsys
     assert place.run("import", str(place.bundle)) == 0
     assert f"The session id in the bundle, {place.session}, exists here already" in capsys.readouterr().out
     assert place.run("import", str(place.bundle), "--json") == 0
-    told = printed(capsys)
-    assert told["bundledSessionId"] == place.session != told["sessionId"]
-    assert (told["groups"], len(told["runs"])) == (8, 3)
-    assert told["runs"][0]["nextCall"]["tool"] == "continue_workflow"
+    result = printed(capsys)
+    assert result["bundledSessionId"] == place.session != result["sessionId"]
+    assert (result["groups"], len(result["runs"])) == (8, 3)
+    assert result["runs"][0]["nextCall"]["tool"] == "continue_workflow"
     assert len(open_store(place.here).sessions()) == 3
 
 
@@ -116,9 +116,9 @@ def test_standard_output_carries_the_bundle_and_nothing_else(
 def test_a_damaged_session_is_exported_under_a_banner_only(place: Place, capsys: Printed) -> None:
     place.damage()
     assert place.run("export", place.session) == 1
-    told = capsys.readouterr().err
-    assert "SESSION_NOT_HEALTHY" in told
-    assert "--salvage" in told
+    result = capsys.readouterr().err
+    assert "SESSION_NOT_HEALTHY" in result
+    assert "--salvage" in result
     assert not place.bundle.exists()
     assert place.run("export", place.session, "--salvage", "--json") == 0
     assert printed(capsys)["salvage"]["code"] == "SALVAGED_PREFIX"
@@ -127,9 +127,9 @@ def test_a_damaged_session_is_exported_under_a_banner_only(place: Place, capsys:
     assert place.run("import", str(place.bundle), "--json", there=True) == 0
     assert printed(capsys)["salvage"]["groupsLeftOut"] == 4
     assert place.run("import", str(place.bundle), there=True) == 0
-    told = capsys.readouterr().out
-    assert "SALVAGED_PREFIX: the bundle contains only the intact beginning" in told
-    assert "what followed it is unknown" in told
+    result = capsys.readouterr().out
+    assert "SALVAGED_PREFIX: the bundle contains only the intact beginning" in result
+    assert "what followed it is unknown" in result
 
 
 @pytest.mark.inv("BND-1")
@@ -138,9 +138,9 @@ def test_a_bundle_that_was_changed_is_refused_with_its_code_in_both_forms(place:
     place.bundle.write_bytes(place.bundle.read_bytes().replace(b"Did a.", b"Did b."))
     capsys.readouterr()
     assert place.run("import", str(place.bundle), there=True) == 1
-    told = capsys.readouterr().err
-    assert "BUNDLE_INTEGRITY_FAILED: The bundle is refused: session/events: differs from its entry." in told
-    assert "Nothing was stored." in told
+    result = capsys.readouterr().err
+    assert "BUNDLE_INTEGRITY_FAILED: The bundle is refused: session/events: differs from its entry." in result
+    assert "Nothing was stored." in result
     assert place.run("import", str(place.bundle), "--json", there=True) == 1
     error = printed(capsys)["error"]
     assert (error["code"], error["details"]["where"]) == ("BUNDLE_INTEGRITY_FAILED", "session/events")
@@ -169,11 +169,11 @@ def test_repair_says_what_it_copied_what_it_left_out_and_how_to_go_on(place: Pla
     place.damage()
     before = files_below(place.here / "sessions" / place.session)
     assert place.run("repair", place.session) == 0
-    told = capsys.readouterr().out
-    assert "SALVAGED_PREFIX: copied" in told
-    assert "(other bytes than the manifest attests); appends: 4, events:" in told
-    assert f"{place.session} is unchanged." in told
-    assert "  continue_workflow {" in told
+    result = capsys.readouterr().out
+    assert "SALVAGED_PREFIX: copied" in result
+    assert "(other bytes than the manifest attests); appends: 4, events:" in result
+    assert f"{place.session} is unchanged." in result
+    assert "  continue_workflow {" in result
     assert place.run("repair", place.session, "--json") == 0
     answer = printed(capsys)
     assert (answer["repairedSessionId"], answer["groups"]) == (place.session, 4)
@@ -190,9 +190,9 @@ def test_repair_of_a_log_that_verifies_says_that_the_session_itself_goes_on(plac
     for path in (place.here / "artifacts").iterdir():
         path.unlink()
     assert place.run("repair", place.session) == 0
-    told = capsys.readouterr().out
-    assert "PARTIAL_DATA: copied" in told
-    assert "Its log is intact" in told
+    result = capsys.readouterr().out
+    assert "PARTIAL_DATA: copied" in result
+    assert "Its log is intact" in result
 
 
 def test_sessions_that_are_not_there_are_told_so(place: Place, capsys: Printed) -> None:

@@ -19,9 +19,9 @@ def harness(place: Place) -> Harness:
 
 def shown(place: Place, *name: str) -> tuple[str, list[str]]:
     """Return the session that is shown, and the labels of the runs that are."""
-    told = place.run("show", *name, "--json")
-    assert told.code == 0, told.err
-    value = told.json()
+    result = place.run("show", *name, "--json")
+    assert result.code == 0, result.err
+    value = result.json()
     return value["session"], [run["label"] for run in value["runs"]]
 
 
@@ -58,12 +58,12 @@ def test_no_name_among_several_sessions_is_refused_with_the_names_there_are(
     place: Place, harness: Harness, command: str
 ) -> None:
     first, second = harness.start("team.ship", goal="One"), harness.start("team.ship", goal="Two")
-    told = place.run(command)
-    assert told.code == 2
-    assert told.err.startswith("interlock session: There are 2 sessions. Name one.\n")
+    result = place.run(command)
+    assert result.code == 2
+    assert result.err.startswith("interlock session: There are 2 sessions. Name one.\n")
     for one in (first, second):
-        assert session_of(one) in told.err
-        assert f"run {label_of(one)}" in told.err
+        assert session_of(one) in result.err
+        assert f"run {label_of(one)}" in result.err
 
 
 @pytest.mark.inv("HIS-3")
@@ -98,11 +98,11 @@ def test_show_without_a_name_prefers_the_runs_of_its_own_repository(place: Place
 @pytest.mark.inv("HIS-3")
 def test_a_name_that_fits_more_than_one_is_refused_with_each_of_them(place: Place, harness: Harness) -> None:
     runs = [harness.start("team.ship") for _ in range(12)]
-    told = place.run("show", session_of(runs[0])[:12])
-    assert told.code == 1
-    assert "matches 12 runs." in told.err
-    assert sum(session_of(run) in told.err for run in runs) == 10
-    assert "and 2 more" in told.err
+    result = place.run("show", session_of(runs[0])[:12])
+    assert result.code == 1
+    assert "matches 12 runs." in result.err
+    assert sum(session_of(run) in result.err for run in runs) == 10
+    assert "and 2 more" in result.err
 
 
 def test_a_label_that_is_also_the_end_of_another_session_is_ambiguous(place: Place, harness: Harness) -> None:
@@ -113,10 +113,10 @@ def test_a_label_that_is_also_the_end_of_another_session_is_ambiguous(place: Pla
     place.clock.__init__(count - count % (32**4) + 32**4 + int(end, 32) - 1)
     second = harness.start("team.ship")
     assert label_of(second) == end
-    told = place.run("show", end)
-    assert told.code == 1
-    assert session_of(first) in told.err
-    assert session_of(second) in told.err
+    result = place.run("show", end)
+    assert result.code == 1
+    assert session_of(first) in result.err
+    assert session_of(second) in result.err
 
 
 @pytest.mark.parametrize(
@@ -136,26 +136,26 @@ def test_a_name_of_nothing_is_told_with_what_to_do(
     place: Place, harness: Harness, name: str, code: int, said: str
 ) -> None:
     harness.start("team.ship")
-    told = place.run("status", name)
-    assert (told.code, told.out) == (code, "")
-    assert said in told.err
-    assert "`interlock session list`" in told.err
+    result = place.run("status", name)
+    assert (result.code, result.out) == (code, "")
+    assert said in result.err
+    assert "`interlock session list`" in result.err
 
 
 def test_a_token_of_a_session_that_is_gone_says_so(place: Place, harness: Harness) -> None:
     first = harness.start("team.ship")
     harness.start("team.ship")
     (place.root / "sessions" / session_of(first)).rename(place.root / "gone")
-    told = place.run("show", first.state)
-    assert told.code == 1
-    assert f"The token belongs to {session_of(first)}, which does not exist any more." in told.err
+    result = place.run("show", first.state)
+    assert result.code == 1
+    assert f"The token belongs to {session_of(first)}, which does not exist any more." in result.err
 
 
 def test_where_no_session_is_each_command_says_so(place: Place) -> None:
     for command in ("show", "timeline", "graph", "report"):
-        told = place.run(command)
-        assert told.code == 1
-        assert "No session is recorded in this data directory." in told.err
+        result = place.run(command)
+        assert result.code == 1
+        assert "No session is recorded in this data directory." in result.err
 
 
 def test_a_session_without_history_says_so(place: Place, harness: Harness) -> None:
@@ -164,9 +164,9 @@ def test_a_session_without_history_says_so(place: Place, harness: Harness) -> No
     (directory / "settled").unlink()
     (directory / "cache" / "summary").unlink()
     (directory / "manifest.jsonl").write_bytes(b"")
-    told = place.run("show", session_of(first))
-    assert told.code == 1
-    assert f"matches '{session_of(first)}'." in told.err
+    result = place.run("show", session_of(first))
+    assert result.code == 1
+    assert f"matches '{session_of(first)}'." in result.err
 
 
 @pytest.mark.inv("HIS-2")
@@ -176,9 +176,9 @@ def test_a_damaged_session_is_told_by_every_command_and_named_among_candidates(p
     damage(place.root, session_of(first))
     for command in ("show", "timeline", "graph", "status", "open-gaps", "report"):
         for name in (session_of(first), session_of(first)[-8:]):
-            told = place.run(command, name)
-            assert (told.code, told.out) == (1, "")
-            assert "The stored session is damaged" in told.err
+            result = place.run(command, name)
+            assert (result.code, result.out) == (1, "")
+            assert "The stored session is damaged" in result.err
     second = harness.start("team.ship")
     assert f"  {session_of(first)}  corrupt_" in place.run("timeline").err
     assert f"1 session cannot be read: {session_of(first)} (corrupt_" in place.run("show").out

@@ -75,9 +75,9 @@ def altered(data: Path, found: str = "slow") -> str:
 def test_sound_sessions_are_told_one_by_one_and_end_with_0(harness: Harness, command: Command) -> None:
     first, second = a_run(harness)[0], harness.start("test.flow", context={"mode": "slow"})
     names = sorted(map(harness.session_of, (first, second)))
-    told = [f"{name}: sound" for name in names]
-    assert command("verify") == (0, "\n".join([*told, "2 sessions, 0 mismatches", ""]), "")
-    assert command("verify", names[1]) == (0, f"{told[1]}\n1 session, 0 mismatches\n", "")
+    result = [f"{name}: sound" for name in names]
+    assert command("verify") == (0, "\n".join([*result, "2 sessions, 0 mismatches", ""]), "")
+    assert command("verify", names[1]) == (0, f"{result[1]}\n1 session, 0 mismatches\n", "")
 
 
 def test_without_sessions_there_is_nothing_wrong(data: Path, command: Command) -> None:
@@ -110,9 +110,9 @@ def test_json_is_one_value_with_the_sessions_and_each_mismatch(data: Path, harne
     assert (code, json.loads(out)) == (0, proof)
     node = altered(data)
     code, out, err = command("verify", "--json")
-    told = json.loads(out)
-    (mismatch,) = told["mismatches"]
-    assert (code, err, told["sessions"]) == (1, "", [session])
+    result = json.loads(out)
+    (mismatch,) = result["mismatches"]
+    assert (code, err, result["sessions"]) == (1, "", [session])
     assert (mismatch["code"], mismatch["session"], mismatch["node"]) == ("decision_mismatch", session, node)
     assert sorted(mismatch) == ["code", "fix", "found", "node", "session", "where"]
 
@@ -226,11 +226,11 @@ def test_an_id_and_both_tokens_of_a_node_explain_the_same(harness: Harness, comm
 @pytest.mark.inv("VERIFY-6")
 def test_json_holds_the_same_and_the_captured_record(harness: Harness, command: Command) -> None:
     answers = a_run(harness)
-    told: Any = json.loads(command("explain", answers[1].state, "--json")[1])
-    assert list(told) == ["session", "node", "title", "refused", "decided", "set", "gaps", "reasons", "capture"]
-    assert told["title"] == "Step quick"
-    assert told["decided"] == ["`way`: `mode` equals 'fast' [`mode` = \"fast\"] holds → `quick`"]
-    (decision,) = told["capture"]["decisions"]
+    result: Any = json.loads(command("explain", answers[1].state, "--json")[1])
+    assert list(result) == ["session", "node", "title", "refused", "decided", "set", "gaps", "reasons", "capture"]
+    assert result["title"] == "Step quick"
+    assert result["decided"] == ["`way`: `mode` equals 'fast' [`mode` = \"fast\"] holds → `quick`"]
+    (decision,) = result["capture"]["decisions"]
     assert (decision["at"], decision["verdict"]) == ("way", True)
     assert decision["read"] == [{"path": "mode", "value": "fast"}]
     refused = json.loads(command("explain", answers[2].state, "--json")[1])

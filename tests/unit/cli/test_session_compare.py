@@ -37,9 +37,9 @@ def played(harness: Harness, notes: str, artifact: dict[str, object], **start: o
 def test_two_runs_are_compared_step_by_step(place: Place, harness: Harness) -> None:
     one = played(harness, "Built it.\nTwice.", {"kind": "a", "n": 1, "verdict": "failed"}, context={"size": 1})
     two = played(harness, "Built it.\nOnce.", {"kind": "a", "n": 1, "verdict": "passed"}, context={"size": 2})
-    told = place.run("diff", label_of(one), label_of(two))
-    assert (told.code, told.err) == (1, "")
-    assert told.out.splitlines()[2:] == [
+    result = place.run("diff", label_of(one), label_of(two))
+    assert (result.code, result.err) == (1, "")
+    assert result.out.splitlines()[2:] == [
         "step 1, Step a",
         "  notes",
         "    @@ -1,2 +1,2 @@",
@@ -68,8 +68,8 @@ def test_two_runs_are_compared_step_by_step(place: Place, harness: Harness) -> N
 @pytest.mark.inv("EVD-6")
 def test_a_run_does_not_differ_from_itself(place: Place, harness: Harness) -> None:
     one = played(harness, "Built it.", {"kind": "a"})
-    told = place.run("diff", label_of(one), label_of(one))
-    assert (told.code, told.out.splitlines()[-1]) == (0, "Nothing differs in path, evidence, context or text.")
+    result = place.run("diff", label_of(one), label_of(one))
+    assert (result.code, result.out.splitlines()[-1]) == (0, "Nothing differs in path, evidence, context or text.")
 
 
 @pytest.mark.inv("EVD-6")
@@ -102,8 +102,8 @@ def test_everything_that_was_recorded_is_found_with_its_place(
     first = harness.start("team.ship", context={"owner": "Ada"})
     second = harness.advance(first, None, output=with_artifacts({"kind": "a", "animal": "zebra"}, notes="Built it."))
     harness.advance(second, None)
-    told = place.run("search", *words, "--json").json()
-    hit = told["passages"][0]
+    result = place.run("search", *words, "--json").json()
+    hit = result["passages"][0]
     assert (hit["where"], hit["label"]) == (where, label_of(first))
     assert step is None or hit["step"]["title"] == step
     said = place.run("search", *words)
@@ -132,8 +132,8 @@ def test_the_pinned_plan_of_a_run_is_shown_after_its_source_changed(place: Place
     assert f"Run {label_of(first)}\nShip it (team.ship)\n" in shown
     assert "3. Step c (`c`)" in shown
     (run,) = place.run("plan", "--json").json()["runs"]
-    (told,) = place.run("show", "--json").json()["runs"]
-    assert run["workflowHash"] == told["workflowHash"] == digest_of(harness_plan(harness, first))
+    (result,) = place.run("show", "--json").json()["runs"]
+    assert run["workflowHash"] == result["workflowHash"] == digest_of(harness_plan(harness, first))
 
 
 def harness_plan(harness: Harness, first: ToolResult) -> object:
@@ -233,12 +233,12 @@ def test_the_workflows_of_a_project_are_found_from_below_its_root(
 
 def test_the_built_ins_are_listed_from_the_definitions_of_the_compiler(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["workflow", "builtins", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    contracts = {one["contractRef"]: one for one in told["contracts"]}
+    result = json.loads(capsys.readouterr().out)
+    contracts = {one["contractRef"]: one for one in result["contracts"]}
     assert contracts["wr.contracts.verification_report"]["schema"]["properties"]["verdict"]["enum"]
-    assert all(one["steps"] for one in told["routines"])
-    assert [one["featureId"] for one in told["features"]]
-    assert all(one["text"] for one in told["references"])
+    assert all(one["steps"] for one in result["routines"])
+    assert [one["featureId"] for one in result["features"]]
+    assert all(one["text"] for one in result["references"])
     assert main(["workflow", "builtins"]) == 0
     said = capsys.readouterr().out
     assert all(ref in said for ref in contracts)

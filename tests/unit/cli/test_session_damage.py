@@ -246,9 +246,9 @@ def test_each_view_says_what_is_lost_and_no_less_than_verify(
     assert mismatches
     for view in VIEWS:
         action, *options = view.split()
-        told = place.run(action, session, *options)
-        said = told.out + told.err
-        assert told.code == 1, view
+        outcome = place.run(action, session, *options)
+        said = outcome.out + outcome.err
+        assert outcome.code == 1, view
         assert "ackToken" not in said, view
         if "No part of" in said:
             assert f"PARTIAL_DATA: no part of {session} can be used" in said
@@ -336,9 +336,11 @@ def test_the_steps_before_a_lost_segment_are_shown_and_the_later_ones_are_not(pl
     lose(files_of(place, session)["a later segment"])
     for view in VIEWS:
         action, *options = view.split()
-        told = place.run(action, session, *options)
-        assert "SALVAGED_PREFIX: damaged. Only what was recorded before the damage is shown." in told.out + told.err
-        assert "Tried it." not in told.out
+        outcome = place.run(action, session, *options)
+        assert (
+            "SALVAGED_PREFIX: damaged. Only what was recorded before the damage is shown." in outcome.out + outcome.err
+        )
+        assert "Tried it." not in outcome.out
     assert "Built it." in place.run("show").out
     assert "Built it." in place.run("report").out
     assert "completed step 1, Step a" in place.run("timeline").out
@@ -351,8 +353,8 @@ def test_with_a_lost_artifact_all_events_are_shown(place: Place) -> None:
     lose(files_of(place, session)["an artifact"])
     for view in VIEWS:
         action, *options = view.split()
-        told = place.run(action, *options)
-        assert "damaged. Every event is shown, but what some refer to cannot be read." in told.out + told.err
+        outcome = place.run(action, *options)
+        assert "damaged. Every event is shown, but what some refer to cannot be read." in outcome.out + outcome.err
     assert "Tried it." in place.run("show").out
     assert place.run("report", "--out", str(place.root.parent / "report.md")).code == 1
 

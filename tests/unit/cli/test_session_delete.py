@@ -35,9 +35,9 @@ def holding(root: Path, text: str) -> list[Path]:
 def test_a_deleted_session_is_gone_from_the_disk_and_the_others_are_whole(place: Place, harness: Harness) -> None:
     wrong, other = harness.start("team.ship", goal="Wrong"), harness.start("team.ship", goal="Other")
     harness.advance(wrong, f"The password is {SECRET}.")
-    told = place.run("delete", session_of(wrong), "--yes")
-    assert (told.code, told.err) == (0, "")
-    assert told.out.splitlines()[:2] == [
+    printed = place.run("delete", session_of(wrong), "--yes")
+    assert (printed.code, printed.err) == (0, "")
+    assert printed.out.splitlines()[:2] == [
         f"{session_of(wrong)} has 1 run:",
         f"  run {label_of(wrong)}, team.ship, in progress: Wrong",
     ]
@@ -59,8 +59,8 @@ def test_the_artifacts_of_a_deleted_session_go_with_a_later_collection(place: Pl
 def test_a_kept_session_is_not_deleted(place: Place, harness: Harness) -> None:
     first = harness.start("team.ship")
     place.run("keep", session_of(first))
-    told = place.run("delete", session_of(first), "--yes")
-    assert (told.code, "is kept" in told.err, "session unkeep" in told.err) == (1, True, True)
+    printed = place.run("delete", session_of(first), "--yes")
+    assert (printed.code, "is kept" in printed.err, "session unkeep" in printed.err) == (1, True, True)
     assert place.run("show", session_of(first)).code == 0
 
 
@@ -69,8 +69,8 @@ def test_a_session_that_another_one_refers_to_is_not_deleted(place: Place, harne
     first, second = harness.start("team.ship"), harness.start("team.ship")
     ended = data.WorkRecorded(work="cancelled", reason="superseded", refs=(f"see {session_of(first)}",))
     appended(harness, second, EventDraft(data=ended, run=RunId(second["run"]["runId"])))
-    told = place.run("delete", session_of(first), "--yes")
-    assert (told.code, f"is referred to by {session_of(second)}." in told.err) == (1, True)
+    printed = place.run("delete", session_of(first), "--yes")
+    assert (printed.code, f"is referred to by {session_of(second)}." in printed.err) == (1, True)
     assert place.run("delete", session_of(second), "--yes").code == 0
     assert place.run("delete", session_of(first), "--yes").code == 0
 
@@ -95,13 +95,13 @@ def test_nothing_is_deleted_unless_a_person_types_the_end_of_the_id(
 ) -> None:
     first = harness.start("team.ship")
     before = tree(place.root)
-    told = place.run("delete", session_of(first))
-    assert (told.code, "Add --yes" in told.err) == (2, True)
+    printed = place.run("delete", session_of(first))
+    assert (printed.code, "Add --yes" in printed.err) == (2, True)
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
     for refused in (typing("yes"), ending):
         monkeypatch.setattr("builtins.input", refused)
-        told = place.run("delete", session_of(first))
-        assert (told.code, "Nothing was deleted." in told.err) == (1, True)
+        printed = place.run("delete", session_of(first))
+        assert (printed.code, "Nothing was deleted." in printed.err) == (1, True)
         assert tree(place.root) == before
     monkeypatch.setattr("builtins.input", typing(session_of(first)[-6:]))
     assert place.run("delete", session_of(first)).code == 0
@@ -113,8 +113,8 @@ def test_nothing_is_deleted_unless_a_person_types_the_end_of_the_id(
 def test_while_a_session_is_damaged_nothing_is_deleted(place: Place, harness: Harness) -> None:
     first, second = harness.start("team.ship"), harness.start("team.ship")
     next((place.root / "sessions" / session_of(second) / "events").iterdir()).unlink()
-    told = place.run("delete", session_of(first), "--yes")
-    assert (told.code, "Nothing was deleted." in told.err) == (1, True)
+    printed = place.run("delete", session_of(first), "--yes")
+    assert (printed.code, "Nothing was deleted." in printed.err) == (1, True)
     assert place.run("show", session_of(first)).code == 0
 
 
@@ -131,6 +131,6 @@ def test_the_latest_run_and_the_latest_that_waits_have_names(place: Place, harne
         assert label_of(latest) in place.run(command, "@last").out, command
         assert label_of(blocked) in place.run(command, "@WAITING").out, command
     assert place.run("diff", "@last", "@waiting").code == 1
-    told = place.run("show", "@first")
-    assert (told.code, "Use @last or @waiting." in told.err) == (2, True)
+    printed = place.run("show", "@first")
+    assert (printed.code, "Use @last or @waiting." in printed.err) == (2, True)
     assert "`@last` is the latest run" in place.run("timeline").err

@@ -109,9 +109,9 @@ def test_one_step_is_shown_by_its_number_id_or_title(place: Place, harness: Harn
 
 def test_a_step_that_no_run_came_to_is_refused_with_those_that_were(place: Place, harness: Harness) -> None:
     checked(place, harness)
-    told = place.run("show", "--step", "none")
-    assert (told.code, told.out) == (1, "")
-    assert "Name one of these by its number or id: 1 check, 2 b." in told.err
+    outcome = place.run("show", "--step", "none")
+    assert (outcome.code, outcome.out) == (1, "")
+    assert "Name one of these by its number or id: 1 check, 2 b." in outcome.err
 
 
 @pytest.mark.inv("EVD-3")

@@ -28,9 +28,9 @@ def branched(harness: Harness) -> ToolResult:
 
 def test_a_run_is_drawn_with_its_branches_refusals_checkpoints_and_tip(place: Place, harness: Harness) -> None:
     first = branched(harness)
-    told = place.run("graph")
-    assert told.code == 0
-    assert told.out.splitlines() == [
+    result = place.run("graph")
+    assert result.code == 0
+    assert result.out.splitlines() == [
         f"Ship it · run {label_of(first)} · Ship",
         "├── ● step 1, Step a",
         "│   └── ⑂ redone on a branch",
@@ -66,19 +66,19 @@ def test_a_run_is_charted_for_mermaid(place: Place, harness: Harness) -> None:
 
 def test_a_run_is_charted_for_graphviz(place: Place, harness: Harness) -> None:
     branched(harness)
-    told = place.run("graph", "--format", "dot").out
-    assert told.startswith("digraph workflow {\n")
-    assert told.endswith("}\n")
-    assert '    n3c0 [shape=oval, label="checkpoint"];' in told
-    assert '  n1 -> n5 [label="fork"];' in told
+    result = place.run("graph", "--format", "dot").out
+    assert result.startswith("digraph workflow {\n")
+    assert result.endswith("}\n")
+    assert '    n3c0 [shape=oval, label="checkpoint"];' in result
+    assert '  n1 -> n5 [label="fork"];' in result
 
 
 @pytest.mark.inv("HIS-4")
 def test_as_json_a_graph_holds_every_node_with_its_children(place: Place, harness: Harness) -> None:
     first = branched(harness)
-    told = place.run("graph", "--json").json()
-    (run,) = told["runs"]
-    assert (told["session"], run["run"]) == (first["run"]["sessionId"], first["run"]["runId"])
+    result = place.run("graph", "--json").json()
+    (run,) = result["runs"]
+    assert (result["session"], run["run"]) == (first["run"]["sessionId"], first["run"]["runId"])
     nodes = {node["node"]: node for node in run["nodes"]}
     assert [node["kind"] for node in run["nodes"]] == ["step", "step", "blocked_attempt", "step", "step"]
     for node in nodes.values():
@@ -113,13 +113,13 @@ def test_others_words_neither_steer_a_terminal_nor_leave_their_label(
         monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     drawn = place.run("graph", "--format", form)
     assert drawn.code == 0
-    told = drawn.out
-    assert "\x1b" not in told
-    assert "\u202e" not in told
+    result = drawn.out
+    assert "\x1b" not in result
+    assert "\u202e" not in result
     if form == "mermaid":
-        assert all(_MERMAID.fullmatch(line) for line in told.splitlines()), told
+        assert all(_MERMAID.fullmatch(line) for line in result.splitlines()), result
     if form == "dot":
-        assert all(_DOT.fullmatch(line) for line in told.splitlines()), told
+        assert all(_DOT.fullmatch(line) for line in result.splitlines()), result
 
 
 _MERMAID_TEXT = r'"(?:[^"#%&;<>\[\]{}()|`\\]|#\d+;|<br/>)*"'

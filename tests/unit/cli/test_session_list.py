@@ -39,9 +39,9 @@ def three(place: Place, harness: Harness) -> list[ToolResult]:
 
 
 def labels(place: Place, *arguments: str) -> list[str]:
-    told = place.run("list", "--json", *arguments)
-    assert told.code == 0
-    return [run["label"] for run in told.json()["runs"]]
+    result = place.run("list", "--json", *arguments)
+    assert result.code == 0
+    return [run["label"] for run in result.json()["runs"]]
 
 
 @pytest.mark.inv("HIS-1")
@@ -57,9 +57,9 @@ def test_a_row_tells_session_run_workflow_goal_status_step_when_and_client(place
     first, second, third = three(place, harness)
     place.later(1)
     checkpointed(harness, first, "Half of it.", client="claude-code")
-    told = place.run("list").out.splitlines()
-    assert told[0].split() == ["SESSION", "RUN", "WORKFLOW", "GOAL", "STATUS", "STEP", "WHEN", "CLIENT"]
-    rows = [tuple(cell.strip() for cell in row.split("  ") if cell.strip()) for row in told[1:]]
+    result = place.run("list").out.splitlines()
+    assert result[0].split() == ["SESSION", "RUN", "WORKFLOW", "GOAL", "STATUS", "STEP", "WHEN", "CLIENT"]
+    rows = [tuple(cell.strip() for cell in row.split("  ") if cell.strip()) for row in result[1:]]
     hour = "2025-01-01T0{}:00:00.000Z".format
     now = "2025-01-01T02:01:00.000Z"
     shown = (short(first), label_of(first), "team.ship", "Ship 1.0", "in progress", "1 of 2", now, "claude-code")
@@ -121,14 +121,14 @@ def test_a_page_says_how_to_get_the_next_and_json_how_many_there_are(place: Plac
     assert place.run("list", "--limit", "2").out.splitlines()[-1].startswith("1 more: --page 2, or narrow")
     assert "more:" not in place.run("list", "--limit", "2", "--page", "2").out
     assert place.run("list", "--limit", "2", "--page", "9").out == "This page is empty: 3 runs match.\n"
-    told = place.run("list", "--limit", "2", "--json").json()
-    assert (told["fitting"], told["total"], told["page"], told["limit"]) == (3, 3, 1, 2)
+    result = place.run("list", "--limit", "2", "--json").json()
+    assert (result["fitting"], result["total"], result["page"], result["limit"]) == (3, 3, 1, 2)
 
 
 def test_a_list_where_nothing_is_says_what_will_be_there(place: Place) -> None:
-    told = place.run("list")
-    assert told.code == 0
-    assert told.out.startswith("There are no sessions here yet.")
+    result = place.run("list")
+    assert result.code == 0
+    assert result.out.startswith("There are no sessions here yet.")
     assert place.run("list", "--json").json()["runs"] == []
     assert not place.root.exists()
 
@@ -147,10 +147,10 @@ def test_a_list_that_nothing_fits_says_how_to_see_more(place: Place, harness: Ha
     ],
 )
 def test_an_option_that_means_nothing_ends_with_2(place: Place, options: list[str], said: str) -> None:
-    told = place.run("list", *options, "--json")
-    assert told.code == 2
-    assert told.json()["error"]["message"] == said
-    assert said in told.err
+    result = place.run("list", *options, "--json")
+    assert result.code == 2
+    assert result.json()["error"]["message"] == said
+    assert said in result.err
 
 
 @pytest.mark.damages
@@ -169,9 +169,9 @@ def test_deep_search_passes_over_what_it_cannot_read(place: Place, harness: Harn
 def test_a_session_of_a_newer_interlock_says_to_use_that_one(place: Place, harness: Harness) -> None:
     manifest = place.root / "sessions" / harness.start("team.ship")["run"]["sessionId"] / "manifest.jsonl"
     manifest.write_bytes(manifest.read_bytes().replace(b'"v":1', b'"v":9'))
-    told = place.run("list").out
-    assert "unknown_version" in told
-    assert "Use the Interlock version that wrote it" in told
+    result = place.run("list").out
+    assert "unknown_version" in result
+    assert "Use the Interlock version that wrote it" in result
 
 
 @pytest.mark.inv("HIS-2")
@@ -179,9 +179,9 @@ def test_a_session_of_a_newer_interlock_says_to_use_that_one(place: Place, harne
 def test_a_session_that_cannot_be_read_is_listed_last_with_what_to_do(place: Place, harness: Harness) -> None:
     first, second, _ = three(place, harness)
     damage(place.root, second["run"]["sessionId"])
-    told = place.run("list")
-    assert told.code == 0
-    lines = told.out.splitlines()
+    result = place.run("list")
+    assert result.code == 0
+    lines = result.out.splitlines()
     assert lines.index("Cannot be read:") > max(number for number, line in enumerate(lines) if "team." in line)
     assert any(line.startswith(second["run"]["sessionId"]) and "corrupt_tail" in line for line in lines)
     assert f"`interlock session repair {second['run']['sessionId']}`" in lines[-2]
@@ -195,9 +195,9 @@ def test_a_session_that_cannot_be_read_is_listed_last_with_what_to_do(place: Pla
 def test_a_list_without_any_readable_session_still_names_the_others(place: Place, harness: Harness) -> None:
     first = harness.start("team.ship")
     damage(place.root, first["run"]["sessionId"])
-    told = place.run("list").out
-    assert "There are no sessions" not in told
-    assert first["run"]["sessionId"] in told
+    result = place.run("list").out
+    assert "There are no sessions" not in result
+    assert first["run"]["sessionId"] in result
 
 
 def test_the_branch_a_run_began_on_narrows_by_its_beginning(place: Place, harness: Harness) -> None:
@@ -221,11 +221,11 @@ def test_on_a_terminal_times_are_relative_and_rows_fit_its_width(
     monkeypatch.setenv("TERM", "xterm")
     listed = place.run("list")
     assert listed.code == 0
-    told = listed.out
-    assert "3 min ago" in told
-    assert "1 h ago" in told
+    result = listed.out
+    assert "3 min ago" in result
+    assert "1 h ago" in result
     # Without colour, headings are still bold.
-    plain = told.replace("\x1b[1m", "").replace("\x1b[0m", "")
+    plain = result.replace("\x1b[1m", "").replace("\x1b[0m", "")
     assert max(map(len, plain.splitlines())) <= 110
     assert "\x1b" not in plain
     assert "\u202e" not in plain
@@ -242,8 +242,8 @@ def test_a_copied_directory_lists_the_same(place: Place, harness: Harness) -> No
 
 def test_each_shown_session_can_be_named_as_it_is_shown(place: Place, harness: Harness) -> None:
     three(place, harness)
-    told = place.run("list", "--json").json()["runs"]
-    for run in told:
+    result = place.run("list", "--json").json()["runs"]
+    for run in result:
         shown = place.run("show", run["short"], "--json")
         assert shown.json()["session"] == run["session"]
 

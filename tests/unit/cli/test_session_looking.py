@@ -84,8 +84,11 @@ def test_looking_changes_nothing_in_the_data_directory(
 def test_looking_where_nothing_is_makes_nothing_and_says_so(place: Place, command: str, *, is_there: bool) -> None:
     if is_there:
         place.root.mkdir()
-    told = place.run(*command.split())
-    assert (told.code, "Traceback" in told.err) == (int(not command.startswith(("list", "status", "open-gaps"))), False)
+    result = place.run(*command.split())
+    assert (result.code, "Traceback" in result.err) == (
+        int(not command.startswith(("list", "status", "open-gaps"))),
+        False,
+    )
     assert place.root.exists() == is_there
     assert not is_there or not any(place.root.iterdir())
 
@@ -98,9 +101,9 @@ def test_looking_at_damage_changes_nothing_and_no_traceback_is_told(
 ) -> None:
     damage(place.root, worked(harness)["run"]["sessionId"])
     before = tree(place.root)
-    told = place.run(*command.split())
-    assert "Traceback" not in told.err
-    assert "damaged" in told.err + told.out or "cannot be read" in told.out.lower()
+    result = place.run(*command.split())
+    assert "Traceback" not in result.err
+    assert "damaged" in result.err + result.out or "cannot be read" in result.out.lower()
     assert tree(place.root) == before
 
 
@@ -111,10 +114,10 @@ def test_with_json_one_value_is_printed_and_nothing_on_the_error_output(
 ) -> None:
     worked(harness)
     action, *options = command.split()
-    told = place.run(action, *options, "--json")
-    assert isinstance(told.json(), dict)
-    assert told.out.isascii()
-    assert told.err == ""
+    result = place.run(action, *options, "--json")
+    assert isinstance(result.json(), dict)
+    assert result.out.isascii()
+    assert result.err == ""
 
 
 @pytest.mark.parametrize(
@@ -127,9 +130,9 @@ def test_a_session_whose_pinned_workflow_is_gone_is_told(place: Place, harness: 
         pinned.unlink()
     for cached in place.root.glob("sessions/*/cache/*"):
         cached.unlink()
-    told = place.run(command)
-    assert "Traceback" not in told.err
-    assert "pinned workflow" in told.err or "annot be read" in told.out
+    result = place.run(command)
+    assert "Traceback" not in result.err
+    assert "pinned workflow" in result.err or "annot be read" in result.out
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root reads everything")
@@ -146,7 +149,7 @@ def test_a_directory_that_cannot_be_read_is_told(place: Place, harness: Harness)
 def test_a_data_directory_that_is_a_file_is_told(tmp_path: Path, place: Place) -> None:
     place.root.write_text("mine")
     for command in COMMANDS:
-        told = place.run(*command.split())
-        assert told.code in (0, 1, 2)
-        assert "Traceback" not in told.err
+        result = place.run(*command.split())
+        assert result.code in (0, 1, 2)
+        assert "Traceback" not in result.err
     assert (tmp_path / "data").read_text() == "mine"

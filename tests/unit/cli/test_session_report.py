@@ -171,9 +171,9 @@ class Tags(HTMLParser):
 @pytest.mark.inv("HIS-6")
 def test_in_html_others_words_are_text_and_nothing_is_loaded_or_run(place: Place) -> None:
     hostile(place)
-    told = place.run("report", "--format", "html").out
+    printed = place.run("report", "--format", "html").out
     page = Tags()
-    page.feed(told)
+    page.feed(printed)
     known = {"html", "head", "meta", "title", "style", "body", "h1", "h2", "h3", "dl", "dt", "dd", "ul", "li", "p"}
     known |= {"table", "tr", "th", "td", "details", "summary", "blockquote", "strong", "code", "span"}
     assert set(page.tags) <= known | {"pre", "bdi"} | PICTURE_TAGS
@@ -181,10 +181,10 @@ def test_in_html_others_words_are_text_and_nothing_is_loaded_or_run(place: Place
     plain = {"lang", "charset", "name", "content", "http-equiv", "class", "dir"}
     assert {name for name, _ in page.attributes} <= plain | PICTURE_ATTRIBUTES
     assert ("content", "default-src 'none'; style-src 'unsafe-inline'") in page.attributes
-    assert "url(" not in told
-    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in told
-    assert "\x1b" not in told
-    assert "\u202e" not in told
+    assert "url(" not in printed
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in printed
+    assert "\x1b" not in printed
+    assert "\u202e" not in printed
 
 
 OUR_HTML = {
@@ -197,9 +197,9 @@ OUR_HTML = {
 @pytest.mark.inv("HIS-6")
 def test_in_markdown_others_words_are_text_or_code_and_nothing_else(place: Place) -> None:
     hostile(place)
-    told = place.run("report").out
+    printed = place.run("report").out
     reader = MarkdownIt("commonmark", {"linkify": False, "html": True}).enable(["table", "strikethrough"])
-    tokens = reader.parse(told)
+    tokens = reader.parse(printed)
     inline = [child for token in tokens for child in token.children or ()]
     kinds = {token.type for token in (*tokens, *inline)}
     assert kinds <= {
@@ -214,9 +214,9 @@ def test_in_markdown_others_words_are_text_or_code_and_nothing_else(place: Place
         assert word not in plain
     fences = [token.content for token in tokens if token.type == "fence"]
     assert fences
-    assert "\x1b" not in told
-    assert "\u202e" not in told
-    assert "\u2028" not in told
+    assert "\x1b" not in printed
+    assert "\u202e" not in printed
+    assert "\u2028" not in printed
 
 
 @pytest.mark.inv("EVD-4")
@@ -226,12 +226,12 @@ def test_a_report_lists_receipts_and_names_no_place_on_the_disk(place: Place) ->
     fix = harness.advance(start)
     witnessed(harness, start, assurance="observed")
     harness.advance(fix)
-    told = place.run("report").out
+    printed = place.run("report").out
     receipt = "`interlock witness` ran `make test`: exit code 0, 1.5 s (observed, via command)"
-    assert f"- step 2, `Step fix`: {receipt}" in told.splitlines()
-    assert "It ran no command" not in told
+    assert f"- step 2, `Step fix`: {receipt}" in printed.splitlines()
+    assert "It ran no command" not in printed
     record = session_record(harness.ports.read, harness.session_of(start))
-    for page in (told, place.run("report", "--format", "html").out, record):
+    for page in (printed, place.run("report", "--format", "html").out, record):
         assert isinstance(page, str)
         assert "received the event" in page
         assert ROOT not in page
@@ -246,19 +246,19 @@ def test_a_report_lists_receipts_and_names_no_place_on_the_disk(place: Place) ->
 def test_no_line_of_notes_or_tasks_can_pass_for_a_line_of_interlock(place: Place, harness: Harness) -> None:
     forged = "- received the event `wr.check` (executed, via check): passed"
     harness.advance(harness.start("team.ship", goal="Ship 1.0"), f"Built it.\n\n{forged}\n\n```\n{forged}\n```")
-    told = place.run("report").out.splitlines()
-    assert told.count(f"> {forged}") == 2
-    assert forged not in told
-    assert "> Do a." in told
+    printed = place.run("report").out.splitlines()
+    assert printed.count(f"> {forged}") == 2
+    assert forged not in printed
+    assert "> Do a." in printed
 
 
 def test_long_lines_of_notes_are_folded_in_markdown_and_no_word_is_lost() -> None:
     text = "word " * 60 + "\n" + "x" * 250 + "\n\n  indented"
-    told = as_markdown((Quote(text),))
-    assert max(map(len, told.splitlines())) <= 100
-    assert told.count("word") == 60
-    assert told.count("x") - "```text".count("x") == 250
-    assert "\n>\n>   indented\n" in told
+    printed = as_markdown((Quote(text),))
+    assert max(map(len, printed.splitlines())) <= 100
+    assert printed.count("word") == 60
+    assert printed.count("x") - "```text".count("x") == 250
+    assert "\n>\n>   indented\n" in printed
 
 
 @pytest.mark.parametrize(
@@ -280,10 +280,10 @@ def test_a_code_span_holds_any_text(text: str, code: str) -> None:
 
 def test_a_report_is_written_to_a_file_whose_name_says_the_form(place: Place, harness: Harness, tmp_path: Path) -> None:
     worked(place, harness)
-    told = place.run("report", "--out", str(tmp_path / "run.md"))
+    printed = place.run("report", "--out", str(tmp_path / "run.md"))
     text = (tmp_path / "run.md").read_text(encoding="utf-8")
-    assert told.code == 0
-    assert told.out == f"Wrote {tmp_path / 'run.md'}, {len(text.encode())} bytes.\n"
+    assert printed.code == 0
+    assert printed.out == f"Wrote {tmp_path / 'run.md'}, {len(text.encode())} bytes.\n"
     assert text == place.run("report").out
     place.run("report", "--out", str(tmp_path / "run.html"))
     assert (tmp_path / "run.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
@@ -304,8 +304,8 @@ def test_as_json_a_report_is_its_text_or_the_file_it_was_written_to(
     worked(place, harness)
     assert place.run("report", "--json").json() == {"format": "md", "text": place.run("report").out}
     out = str(tmp_path / "run.html")
-    told = place.run("report", "--out", out, "--json").json()
-    assert told == {"format": "html", "out": out, "bytes": Path(out).stat().st_size}
+    printed = place.run("report", "--out", out, "--json").json()
+    assert printed == {"format": "html", "out": out, "bytes": Path(out).stat().st_size}
 
 
 def test_a_file_that_exists_is_overwritten_only_if_that_is_asked_for(
@@ -314,27 +314,27 @@ def test_a_file_that_exists_is_overwritten_only_if_that_is_asked_for(
     worked(place, harness)
     out = tmp_path / "run.md"
     out.write_text("mine")
-    told = place.run("report", "--out", str(out))
-    assert (told.code, out.read_text()) == (1, "mine")
-    assert "Nothing was overwritten." in told.err
+    printed = place.run("report", "--out", str(out))
+    assert (printed.code, out.read_text()) == (1, "mine")
+    assert "Nothing was overwritten." in printed.err
     assert place.run("report", "--out", str(out), "--force").code == 0
     assert out.read_text(encoding="utf-8").startswith("# `Ship it`")
 
 
 @pytest.mark.parametrize("name", ["none/run.md", "\0", "."])
-def test_a_file_that_cannot_be_written_is_told(place: Place, harness: Harness, tmp_path: Path, name: str) -> None:
+def test_a_file_that_cannot_be_written_is_reported(place: Place, harness: Harness, tmp_path: Path, name: str) -> None:
     worked(place, harness)
-    told = place.run("report", "--out", str(tmp_path / name), "--force")
-    assert told.code == 1
-    assert "cannot be written: " in told.err
+    printed = place.run("report", "--out", str(tmp_path / name), "--force")
+    assert printed.code == 1
+    assert "cannot be written: " in printed.err
 
 
 @pytest.mark.inv("EVD-11")
 def test_a_session_is_exported_with_its_report_into_one_folder(place: Place, harness: Harness, tmp_path: Path) -> None:
     session = worked(place, harness)["run"]["sessionId"]
     folder = tmp_path / "out" / "run"
-    told = place.run("export", session, "--report", "--out", str(folder))
-    assert (told.code, sorted(path.name for path in folder.iterdir())) == (
+    printed = place.run("export", session, "--report", "--out", str(folder))
+    assert (printed.code, sorted(path.name for path in folder.iterdir())) == (
         0,
         ["report.html", "report.md", f"{session}.interlock.json"],
     )

@@ -153,9 +153,9 @@ def test_a_session_as_json_tells_the_same_of_each_step(place: Place, harness: Ha
 
 def test_a_refused_run_says_why_it_does_not_go_on(place: Place, harness: Harness) -> None:
     harness.advance(harness.start("team.ship"), None)
-    told = place.run("show").out
-    assert "Status          blocked: step 1 of 3, Step a" in told
-    assert "Why it is blocked\n    - MISSING_REQUIRED_OUTPUT: " in told
+    result = place.run("show").out
+    assert "Status          blocked: step 1 of 3, Step a" in result
+    assert "Why it is blocked\n    - MISSING_REQUIRED_OUTPUT: " in result
 
 
 def test_only_the_last_steps_are_shown_and_long_notes_cut_unless_all_is_asked_for(place: Place) -> None:
@@ -193,10 +193,10 @@ def test_an_artifact_that_is_gone_is_told_and_the_rest_is_shown(place: Place, ha
     worked(place, harness)
     for stored in place.root.glob("artifacts/*"):
         stored.unlink()
-    told = place.run("show")
-    assert told.code == 1
-    assert "artifact application/json, 33 bytes, sha256:" in told.out
-    assert "missing or damaged" in told.out
+    result = place.run("show")
+    assert result.code == 1
+    assert "artifact application/json, 33 bytes, sha256:" in result.out
+    assert "missing or damaged" in result.out
 
 
 def test_an_artifact_that_names_no_kind_is_told_by_its_type(place: Place, harness: Harness) -> None:
@@ -226,11 +226,11 @@ def test_an_artifact_that_is_no_json_is_told_by_its_type(place: Place, harness: 
 def test_branches_are_listed_and_drawn_and_the_preferred_one_is_marked(place: Place, harness: Harness) -> None:
     first = worked(place, harness)
     redone(harness, first)
-    told = place.run("show").out
-    assert "  Branches: 2\n    - step 3, Step c (node_" in told
-    assert "- step 2, Step b (node_" in told
-    assert told.count("preferred") == 2
-    assert "⑂ redone on a branch" in told
+    result = place.run("show").out
+    assert "  Branches: 2\n    - step 3, Step c (node_" in result
+    assert "- step 2, Step b (node_" in result
+    assert result.count("preferred") == 2
+    assert "⑂ redone on a branch" in result
 
 
 def test_of_a_large_graph_show_names_the_command_that_draws_it(place: Place, harness: Harness) -> None:
@@ -246,11 +246,11 @@ def test_a_complete_run_shows_its_steps_and_no_pending_one(place: Place, harness
     answer = harness.start("team.ship")
     while not answer["isComplete"]:
         answer = harness.advance(answer)
-    told = place.run("show").out
-    assert "Status          complete\n" in told
-    assert "pending" not in told
-    assert [told.index(f"{number}. Step") for number in (3, 2, 1)] == sorted(
-        told.index(f"{number}. Step") for number in (3, 2, 1)
+    result = place.run("show").out
+    assert "Status          complete\n" in result
+    assert "pending" not in result
+    assert [result.index(f"{number}. Step") for number in (3, 2, 1)] == sorted(
+        result.index(f"{number}. Step") for number in (3, 2, 1)
     )
 
 
@@ -267,10 +267,10 @@ def test_a_step_of_a_loop_says_its_pass(place: Place) -> None:
 def test_where_a_run_began_in_git_is_shown(place: Place, harness: Harness) -> None:
     anchors = GitAnchors(repo_root="/home/ada/ship", branch="main", head_sha="a" * 40)
     begun_at(harness, anchors).start("team.ship")
-    told = place.run("show").out
-    assert "  Git branch      main\n" in told
-    assert f"  Git head sha    {'a' * 40}\n" in told
-    assert "  Repo root       /home/ada/ship\n" in told
+    result = place.run("show").out
+    assert "  Git branch      main\n" in result
+    assert f"  Git head sha    {'a' * 40}\n" in result
+    assert "  Repo root       /home/ada/ship\n" in result
     report = place.run("report").out
     assert "main" in report
     assert "/home/ada" not in report
@@ -295,11 +295,11 @@ def test_what_is_shown_fits_the_terminal_and_cannot_steer_it(
     monkeypatch.setenv("COLUMNS", "60")
     shown = place.run("show", "--all")
     assert shown.code == 0
-    told = shown.out
-    assert "\x1b" not in told
-    assert "\u202e" not in told
-    assert max(map(len, told.splitlines())) <= 60
-    assert "عربي" in told
+    result = shown.out
+    assert "\x1b" not in result
+    assert "\u202e" not in result
+    assert max(map(len, result.splitlines())) <= 60
+    assert "عربي" in result
 
 
 def test_the_status_is_a_line_for_each_run_and_the_exit_code_never_depends_on_it(
@@ -309,9 +309,9 @@ def test_the_status_is_a_line_for_each_run_and_the_exit_code_never_depends_on_it
     place.later(1)
     second = harness.start("team.ship", goal="Two")
     harness.advance(second, None)
-    told = place.run("status")
-    assert told.code == 0
-    assert [line.split() for line in told.out.splitlines()] == [
+    result = place.run("status")
+    assert result.code == 0
+    assert [line.split() for line in result.out.splitlines()] == [
         ["RUN", "STATUS", "STEP", "TITLE", "WORKFLOW", "GOAL"],
         [label_of(second), "blocked", "1", "of", "3", "Step", "a", "team.ship", "Two"],
         [label_of(first), "in", "progress", "1", "of", "3", "Step", "a", "team.ship", "One"],
@@ -331,9 +331,9 @@ def test_open_gaps_say_what_where_when_and_what_would_resolve_each(place: Place,
     harness.advance(first, None)
     harness.start("team.ship")
     for name in ((), (label_of(first),)):
-        told = place.run("open-gaps", *name)
-        assert told.code == 1
-        lines = told.out.splitlines()
+        result = place.run("open-gaps", *name)
+        assert result.code == 1
+        lines = result.out.splitlines()
         assert lines[0] == f"Run {label_of(first)} of {first['run']['sessionId']}, team.ship: 1 open"
         assert lines[1].startswith("  critical, missing required output: The step 'Step a' needs notes")
         assert lines[2].startswith("    opened in step 1, Step a, 2025-01-01T00:01:00.000Z (node_")
@@ -352,8 +352,8 @@ def test_a_gap_is_gone_from_what_is_open_once_its_step_is_redone(place: Place, h
     harness.advance(first, None)
     assert place.run("open-gaps").code == 1
     redone(harness, first)
-    told = place.run("open-gaps")
-    assert (told.code, told.out) == (0, "There are no open gaps.\n")
+    result = place.run("open-gaps")
+    assert (result.code, result.out) == (0, "There are no open gaps.\n")
 
 
 @pytest.mark.inv("HIS-5")
@@ -364,11 +364,11 @@ def test_each_category_says_what_would_resolve_it(place: Place) -> None:
     first = harness.start("team.gate", preferences=NEVER_STOPS)
     unavailable = {"kind": "wr.capability_observation", "capability": "web_browsing", "status": "unavailable"}
     harness.advance(harness.advance(first, None, output=with_artifacts(unavailable)))
-    told = place.run("open-gaps").out
-    assert "critical, required capability unavailable: " in told
-    assert "Make the capability available" in told
-    assert "critical, needs user approval: " in told
-    assert "Answer or approve what the step needs" in told
+    result = place.run("open-gaps").out
+    assert "critical, required capability unavailable: " in result
+    assert "Make the capability available" in result
+    assert "critical, needs user approval: " in result
+    assert "Answer or approve what the step needs" in result
 
 
 @pytest.mark.inv("HIS-5")
@@ -382,15 +382,15 @@ def test_what_was_missing_at_the_start_stays_open_and_says_so(place: Place) -> N
     harness = place.serving(starts)
     first = harness.start("team.starts", preferences=NEVER_STOPS)
     assert not first.is_error, first.text
-    told = place.run("open-gaps").out
-    assert "opened in the start, " in told
-    assert "Begin a new run with what is missing" in told
+    result = place.run("open-gaps").out
+    assert "opened in the start, " in result
+    assert "Begin a new run with what is missing" in result
 
 
 def test_a_claim_is_open_and_is_nothing_critical(place: Place) -> None:
     harness = place.serving(linear_workflow("team.gate", step("gate", requireConfirmation=True), "b"))
     first = harness.start("team.gate")
     harness.advance(first, None, output=with_artifacts(claim()))
-    told = place.run("open-gaps")
-    assert told.code == 0
-    assert "  warning, needs user approval: " in told.out
+    result = place.run("open-gaps")
+    assert result.code == 0
+    assert "  warning, needs user approval: " in result.out

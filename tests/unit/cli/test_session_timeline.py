@@ -39,8 +39,8 @@ def test_what_happened_is_told_in_order_when_through_whom_and_with_what(place: P
     redone(harness, first)
     label = label_of(first)
     times = [f"2025-01-01T00:0{minute}:00.000Z" for minute in range(5)]
-    told = place.run("timeline").out.splitlines()
-    assert [line for line in told if not line.startswith("         ")] == [
+    result = place.run("timeline").out.splitlines()
+    assert [line for line in result if not line.startswith("         ")] == [
         f"{first['run']['sessionId']}: 26 events",
         f"    0  {times[0]} run {label}: started team.ship; next is step 1, Step a",
         f"    5  {times[1]} run {label}: completed step 1, Step a; next is step 2, Step b",
@@ -49,7 +49,7 @@ def test_what_happened_is_told_in_order_when_through_whom_and_with_what(place: P
         f"   16  {times[3]} run {label}: completed step 2, Step b; the run is complete",
         f"   21  {times[4]} run {label}: redid step 1, Step a on a new branch; next is step 2, Step b",
     ]
-    more = [line.strip() for line in told if line.startswith("         ")]
+    more = [line.strip() for line in result if line.startswith("         ")]
     assert "context: goal" in more
     assert "notes: Built it. Twice." in more
     assert "context: -goal, mode" in more or "context: mode, -goal" in more
@@ -100,9 +100,9 @@ def test_disclosures_observations_and_decisions_are_told_with_what_they_came_wit
     assert any(line.startswith("because: ") for line in more)
     left = {"kind": "wr.workflow_divergence", "reason": "efficiency_skip", "summary": "Skipped it."}
     redone(harness, first, "Seen.", output=with_artifacts(probe, left))
-    told = [line for entry in place.run("timeline", "--json").json()["entries"] for line in entry["more"]]
-    assert "diverged, efficiency_skip: Skipped it." in told
-    assert "git_branch: main" in told
+    result = [line for entry in place.run("timeline", "--json").json()["entries"] for line in entry["more"]]
+    assert "diverged, efficiency_skip: Skipped it." in result
+    assert "git_branch: main" in result
     redone(harness, first, "Seen.", output=with_artifacts(probe | {"status": "available"}))
     more = place.run("timeline", "--last", "1", "--json").json()["entries"][0]["more"]
     assert any(line.startswith("resolved the gap gap_") for line in more)
@@ -112,12 +112,12 @@ def test_disclosures_observations_and_decisions_are_told_with_what_they_came_wit
 def test_as_json_the_timeline_holds_every_event_as_it_is_stored(place: Place, harness: Harness) -> None:
     first = harness.start("team.ship")
     harness.advance(harness.advance(first), None)
-    told = place.run("timeline", "--json").json()
+    result = place.run("timeline", "--json").json()
     stored = [event.to_json() for event in harness.events(harness.session_of(first))]
-    assert [event for entry in told["entries"] for event in entry["events"]] == stored
-    assert told["events"] == len(stored)
-    assert [(entry["events"][0]["eventIndex"], entry["events"][-1]["eventIndex"]) for entry in told["entries"]] == [
-        (entry["first"], entry["last"]) for entry in told["entries"]
+    assert [event for entry in result["entries"] for event in entry["events"]] == stored
+    assert result["events"] == len(stored)
+    assert [(entry["events"][0]["eventIndex"], entry["events"][-1]["eventIndex"]) for entry in result["entries"]] == [
+        (entry["first"], entry["last"]) for entry in result["entries"]
     ]
 
 
@@ -131,10 +131,10 @@ def test_a_long_timeline_comes_in_pages_that_leave_nothing_out(place: Place) -> 
     assert len(whole) == 10
     paged, after = list[str](), "-1"
     for earlier in (0, 4, 8):
-        told = place.run("timeline", "--limit", "4", "--after", after, "--json").json()
-        assert told["earlier"] == earlier
-        paged += [entry["what"] for entry in told["entries"]]
-        after = str(told["entries"][-1]["last"])
+        result = place.run("timeline", "--limit", "4", "--after", after, "--json").json()
+        assert result["earlier"] == earlier
+        paged += [entry["what"] for entry in result["entries"]]
+        after = str(result["entries"][-1]["last"])
     assert paged == whole
     assert place.run("timeline", "--limit", "4").out.splitlines()[-1] == f"  … 6 later: --after {_last(place, 4)}"
     shown = place.run("timeline", "--last", "3").out.splitlines()
@@ -151,9 +151,9 @@ def _last(place: Place, count: int) -> int:
 @pytest.mark.parametrize("option", ["--limit", "--last"])
 def test_a_page_of_nothing_is_refused(place: Place, harness: Harness, option: str) -> None:
     harness.start("team.ship")
-    told = place.run("timeline", option, "0")
-    assert told.code == 2
-    assert "must be at least 1" in told.err
+    result = place.run("timeline", option, "0")
+    assert result.code == 2
+    assert "must be at least 1" in result.err
 
 
 def test_of_one_run_only_its_own_entries_are_told(place: Place, harness: Harness) -> None:
@@ -176,7 +176,7 @@ def test_on_a_terminal_times_are_relative_and_nothing_steers_it(
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     shown = place.run("timeline")
     assert shown.code == 0
-    told = shown.out
-    assert "2 min ago run " in told
-    assert "\x1b" not in told
-    assert "\u202e" not in told
+    result = shown.out
+    assert "2 min ago run " in result
+    assert "\x1b" not in result
+    assert "\u202e" not in result

@@ -60,9 +60,9 @@ def test_no_command_splits_an_id_at_any_width(
     recorded(place, sessions)
     print_to(width, monkeypatch)
     action, *options = command.split()
-    told = place.run(action, *options)
-    text = _STYLE.sub("", told.out)
-    assert "Traceback" not in told.err
+    result = place.run(action, *options)
+    text = _STYLE.sub("", result.out)
+    assert "Traceback" not in result.err
     assert all(_WHOLE.fullmatch(found) for found in _ID.findall(text)), text
     if sessions and action in ("list", "status", "plan", "search", "open-gaps"):
         assert LONG in text or action == "search"

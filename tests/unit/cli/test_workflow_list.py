@@ -32,9 +32,9 @@ def test_a_list_shows_what_can_be_started_and_what_cannot(project: Project, caps
     write("faulty", {"id": "a", "prompt": "Do."})
     write("uncompiled", UNFOLDED)
     assert project.run("list", "--query", "team") == 0
-    told = capsys.readouterr().out.splitlines()
-    assert told[1].split()[:4] == ["team.fine", "2", "project", "demo"]
-    refused = told[told.index("Files with faults; no run can start from them:") :]
+    result = capsys.readouterr().out.splitlines()
+    assert result[1].split()[:4] == ["team.fine", "2", "project", "demo"]
+    refused = result[result.index("Files with faults; no run can start from them:") :]
     assert [row.split()[0] for row in refused[2:4]] == ["faulty.json", "uncompiled.json"]
     assert "steps[0].title" in refused[2]
     assert "wr.templates.none" in refused[3]
@@ -44,17 +44,17 @@ def test_a_list_is_complete_however_many_there_are(project: Project, capsys: pyt
     for number in range(40):
         write(f"w{number}", "a", tags=["many"])
     assert project.run("list", "--tag", "many", "--json") == 0
-    told = json.loads(capsys.readouterr().out)
-    assert len(told["workflows"]) == 40
-    assert told["refused"] == []
+    result = json.loads(capsys.readouterr().out)
+    assert len(result["workflows"]) == 40
+    assert result["refused"] == []
 
 
 def test_a_list_as_json_tells_the_same_of_each(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
     write("fine", "a", tags=["demo"], description="What it is.")
     write("uncompiled", UNFOLDED)
     project.run("list", "--query", "team", "--json")
-    told = json.loads(capsys.readouterr().out)
-    assert told["workflows"] == [
+    result = json.loads(capsys.readouterr().out)
+    assert result["workflows"] == [
         {
             "workflowId": "team.fine",
             "name": "Workflow team.fine",
@@ -66,7 +66,7 @@ def test_a_list_as_json_tells_the_same_of_each(project: Project, capsys: pytest.
             "idStatus": "namespaced",
         }
     ]
-    (refused,) = told["refused"]
+    (refused,) = result["refused"]
     assert (refused["source"], refused["workflowId"]) == ("uncompiled.json", "team.uncompiled")
     assert refused["diagnostic"]["code"] == "unknown_template"
 
@@ -84,11 +84,11 @@ def test_an_inspection_says_what_an_agent_is_told(
     command = InspectCommand(
         workflow_id="team.fine", workspace=project.root, detail="source" if detail == "source" else "summary"
     )
-    told = inspect_workflow(catalog_of(project), command)
+    result = inspect_workflow(catalog_of(project), command)
     assert project.run("inspect", "team.fine", "--detail", command.detail) == 0
-    assert capsys.readouterr().out == f"{getattr(told, 'text', None)}\n"
+    assert capsys.readouterr().out == f"{getattr(result, 'text', None)}\n"
     assert project.run("inspect", "team.fine", "--detail", command.detail, "--json") == 0
-    assert json.loads(capsys.readouterr().out) == getattr(told, "structure", None)
+    assert json.loads(capsys.readouterr().out) == getattr(result, "structure", None)
 
 
 def test_an_inspected_plan_is_whole_however_long_it_is(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
@@ -106,9 +106,9 @@ def test_a_plan_is_told_with_its_nodes_owners_schemas_and_loops(
     loop = {"type": "loop", "loopId": "l", "title": "L", "maxIterations": 3, "for": {"count": 2}, "body": body}
     write("loops", "a", loop)
     assert project.run("plan", str(OWN / "loops.json")) == 0
-    told = capsys.readouterr().out
-    assert "plan version 1" in told
-    rows = [line.split() for line in told.splitlines()]
+    result = capsys.readouterr().out
+    assert "plan version 1" in result
+    rows = [line.split() for line in result.splitlines()]
     assert ["a", "task", "agent", "wr.contracts.step_input", "wr.contracts.notes", "-", "authored", "l"] in rows
     assert ["l", "loop", "harness", "-", "-", "-", "authored", "--end"] in rows
     assert ["l", "2", "passes,", "at", "most", "3", "passes"] in [row[:7] for row in rows]
@@ -118,9 +118,9 @@ def test_a_plan_tells_which_context_keys_its_steps_set(project: Project, capsys:
     keys = [{"key": key, "type": "string", "description": f"The {key}."} for key in ("mode", "outcome")]
     write("sets", {"id": "a", "title": "A", "prompt": "Do.", "set": [{"key": "outcome", "value": "x"}]}, inputs=keys)
     assert project.run("plan", str(OWN / "sets.json")) == 0
-    told = capsys.readouterr().out
-    assert "- start with `context.mode` (string): The mode." in told
-    assert "- `context.outcome` (string) is set by `a`; you need not send it: The outcome." in told
+    result = capsys.readouterr().out
+    assert "- start with `context.mode` (string): The mode." in result
+    assert "- `context.outcome` (string) is set by `a`; you need not send it: The outcome." in result
 
 
 @pytest.mark.inv("IR-17")
@@ -139,12 +139,12 @@ def test_a_plan_as_json_holds_all_of_it_and_what_it_hashes_to(
 ) -> None:
     write("fine", "a")
     assert project.run("plan", "team.fine", "--json") == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["workflowId"] == "team.fine"
-    assert told["workflowHash"].startswith("sha256:")
-    assert told["schemaVersion"] == 1
-    assert [node["nodeId"] for node in told["plan"]["nodes"]] == ["a", "--end"]
-    assert set(told["plan"]) == {"v", "nodes", "edges", "loops", "conditions"}
+    result = json.loads(capsys.readouterr().out)
+    assert result["workflowId"] == "team.fine"
+    assert result["workflowHash"].startswith("sha256:")
+    assert result["schemaVersion"] == 1
+    assert [node["nodeId"] for node in result["plan"]["nodes"]] == ["a", "--end"]
+    assert set(result["plan"]) == {"v", "nodes", "edges", "loops", "conditions"}
 
 
 def test_looking_writes_nothing(project: Project) -> None:

@@ -124,7 +124,7 @@ def test_a_file_outside_of_every_source_is_said_to_be_read_by_no_server(
 def test_the_schema_is_the_published_one(capsys: pytest.CaptureFixture[str]) -> None:
     published = Path(__file__).parents[3] / "tool-schemas" / "workflow-document.json"
     assert main(["workflow", "schema"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["title"] == "WorkflowForm"
+    result = json.loads(capsys.readouterr().out)
+    assert result["title"] == "WorkflowForm"
     if published.exists():
-        assert told == json.loads(published.read_text())
+        assert result == json.loads(published.read_text())

@@ -117,8 +117,8 @@ def test_json_holds_each_file_with_its_id_hash_and_faults(project: Project, caps
     Path("broken.json").write_text("{")
     files = [write("a.json", "team.abc"), "broken.json", write("b.json", "wr.b")]
     assert project.run("validate", *files, "--json") == 1
-    told = json.loads(capsys.readouterr().out)
-    fine, broken, reserved = told["files"]
+    result = json.loads(capsys.readouterr().out)
+    fine, broken, reserved = result["files"]
     assert fine["file"] == "a.json"
     assert fine["workflowId"] == "team.abc"
     assert re.fullmatch(r"sha256:[0-9a-f]{64}", fine["workflowHash"])
@@ -135,7 +135,7 @@ def test_json_holds_each_file_with_its_id_hash_and_faults(project: Project, caps
         "line": 2,
         "column": 3,
     }
-    assert told["summary"] == {"files": 3, "fine": 1, "withWarnings": 0, "refused": 2, "errors": 2, "warnings": 0}
+    assert result["summary"] == {"files": 3, "fine": 1, "withWarnings": 0, "refused": 2, "errors": 2, "warnings": 0}
 
 
 def test_a_slot_is_bound_as_the_project_binds_it(project: Project, capsys: pytest.CaptureFixture[str]) -> None:

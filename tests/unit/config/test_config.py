@@ -1,4 +1,4 @@
-"""`config.toml`: every key takes hold, every fault is told, and a server without one pays for a look at the disk."""
+"""`config.toml`: every key takes hold, every fault is reported, and without one a server only looks at the disk."""
 
 import json
 import subprocess
@@ -446,8 +446,8 @@ def test_a_server_without_a_file_does_not_import_what_reads_one(tmp_path: Path) 
         f"read_settings({{}}, PlaceArguments(data_dir={str(tmp_path)!r}))\n"
         "print(sorted({'tomllib', 'interlock.config.form'} & set(sys.modules)))\n"
     )
-    told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert told.stdout == "[]\n"
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert result.stdout == "[]\n"
 
 
 def test_the_users_workflows_come_from_argument_environment_file_and_platform_in_this_order(tmp_path: Path) -> None:

@@ -189,17 +189,17 @@ def test_a_latch_made_of_reading_and_setting_fires_once_in_three_passes() -> Non
     unlatched: dict[str, Any] = {"op": "exists", "var": "fired", "value": False}
     graph = lowered(
         assignment("fired", value=True, when=("first",)),
-        assignment("told", path="text", when=("first",)),
+        assignment("copy", path="text", when=("first",)),
         first=unlatched,
     )
     context: Context = GIVEN
     fired: list[str] = []
     for _ in range(3):
         done = ran(graph, context)
-        fired.append(done.outcomes["action:told"].kind)
+        fired.append(done.outcomes["action:copy"].kind)
         context = merge_context(context, {effect.key: effect.value for effect in done.effects})
     assert fired == ["completed", "skipped", "skipped"]
-    assert context["told"] == "word"
+    assert context["copy"] == "word"
 
 
 @pytest.mark.inv("DEC-8")

@@ -80,8 +80,8 @@ async def test_history_state_and_own_context_are_passed_on_only_if_the_profile_s
         result = await crew.start(BEGIN)
         assert result.status == "complete"
         first = models["other"].requests[0]
-    told = [message.text() for message in first.messages]
-    assert ("# Step 1 of 3: Step a" in "\n".join(told)) == include
+    outcome = [message.text() for message in first.messages]
+    assert ("# Step 1 of 3: Step a" in "\n".join(outcome)) == include
     assert seen == [1 if include else None]
     delegated = next(one for one in first.messages if one.origin.source == "delegation")
     assert result.position.run in delegated.text()

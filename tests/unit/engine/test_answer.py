@@ -1,4 +1,4 @@
-"""One set of facts told twice: each channel stands alone, and says the same things in the order clients need."""
+"""One set of facts in two channels: each channel stands alone, and says the same things in the order clients need."""
 
 import itertools
 import json

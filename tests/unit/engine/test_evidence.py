@@ -1,4 +1,4 @@
-"""Is what came back enough? Every lack is told with what was found and what to send instead."""
+"""Is what came back enough? Every refusal says what was found and what to send instead."""
 
 from typing import Any
 

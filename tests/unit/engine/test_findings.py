@@ -1,4 +1,4 @@
-"""One table of reasons, told as blockers and as gaps, each within its budgets and each once."""
+"""One table of reasons, shown as blockers and as gaps, each within its budgets and each once."""
 
 from typing import get_args
 

@@ -47,7 +47,7 @@ def ways(*steps: Document, **context: Json) -> list[str]:
     return Walker(compiled(*steps), **context).ways()
 
 
-def told(trace: tuple[TraceEntry, ...]) -> list[tuple[str, str]]:
+def result(trace: tuple[TraceEntry, ...]) -> list[tuple[str, str]]:
     return [(entry.kind, entry.summary) for entry in trace]
 
 
@@ -150,7 +150,7 @@ def test_choices_nest_and_conditions_on_blocks_pass_over_all_that_is_inside(
 
 def test_what_is_decided_is_recorded_with_the_condition_and_the_step_it_led_to() -> None:
     walker = Walker(compiled(A, step("b", when=IS_FAST)), mode="fast").done()
-    assert told(walker.trace) == [
+    assert result(walker.trace) == [
         ("evaluated_condition", "`mode` equals 'fast': holds"),
         ("selected_next_step", "Next: Step b"),
     ]
@@ -158,7 +158,7 @@ def test_what_is_decided_is_recorded_with_the_condition_and_the_step_it_led_to()
         {"kind": "condition_id", "condition_id": "b--when"},
         {"kind": "step_id", "step_id": "b"},
     ]
-    assert told(Walker(compiled(A, step("b", when=IS_FAST)), mode="slow").done().trace) == [
+    assert result(Walker(compiled(A, step("b", when=IS_FAST)), mode="slow").done().trace) == [
         ("evaluated_condition", "`mode` equals 'fast': does not hold")
     ]
 
@@ -312,7 +312,7 @@ def test_a_loop_that_is_used_up_ends_where_it_may_and_says_so() -> None:
     walker = Walker(compiled(loop("l", B, maxIterations=2, **{"while": {"var": "level", "gt": 0}}), C), level=1)
     walker.done()
     assert walker.done().at == "c"
-    assert ("exited_loop", "`l` ends: all 2 passes are used up.") in told(walker.trace)
+    assert ("exited_loop", "`l` ends: all 2 passes are used up.") in result(walker.trace)
     passes = [(entry.kind, ref.value) for entry in walker.trace for ref in entry.refs or () if ref.kind == "iteration"]
     assert passes == [("evaluated_condition", 2), ("exited_loop", 2)]
 
@@ -321,7 +321,7 @@ def test_a_loop_that_is_done_in_its_last_pass_is_not_used_up() -> None:
     walker = Walker(compiled(loop("l", B, maxIterations=2, **{"while": {"var": "level", "gt": 0}}), C), level=1)
     walker.done()
     assert walker.done(level=0).at == "c"
-    assert ("exited_loop", "`l` ends: its condition says so.") in told(walker.trace)
+    assert ("exited_loop", "`l` ends: its condition says so.") in result(walker.trace)
 
 
 @pytest.mark.parametrize("spec", [{"for": {"count": 2}}, {"forEach": {"items": "things"}}])
@@ -518,7 +518,7 @@ def test_a_loop_that_is_read_before_every_step_ends_in_the_middle_of_a_pass() ->
     assert walker.done().at == "l@1::b"
     assert walker.done(open=False).at == "z"
     assert walker.state.completed.values == ("l",)
-    assert ("exited_loop", "`l` ends: its condition says so.") in told(walker.trace)
+    assert ("exited_loop", "`l` ends: its condition says so.") in result(walker.trace)
 
 
 def test_an_until_loop_of_the_dialect_is_left_as_soon_as_its_condition_holds() -> None:
@@ -544,7 +544,7 @@ def test_a_step_inside_two_loops_ends_the_outermost_that_does_not_go_on() -> Non
     assert walker.done().done().at == "o@1/i@0::b"
     assert walker.done(level=0).at == "d"
     assert walker.state.completed.values == ("o",)
-    assert [words for kind, words in told(walker.trace) if kind == "exited_loop"] == [
+    assert [words for kind, words in result(walker.trace) if kind == "exited_loop"] == [
         "`i` ends: its condition says so.",
         "`o` ends: its condition says so.",
     ]

@@ -1,4 +1,4 @@
-"""Why a run went where it went: told within budgets, and kept with what was read, so that it can be checked again."""
+"""Why a run went where it went: recorded within budgets, kept with what was read, and so open to a check."""
 
 import json
 from typing import Any
@@ -113,8 +113,8 @@ READINGS: dict[str, Document] = {
 
 def refs_of(entry: TraceEntry) -> Document:
     """Return what a reason refers to, by kind."""
-    told = [ref.to_json() for ref in entry.refs or ()]
-    return {str(ref.pop("kind")): next(iter(ref.values())) for ref in told}
+    result = [ref.to_json() for ref in entry.refs or ()]
+    return {str(ref.pop("kind")): next(iter(ref.values())) for ref in result}
 
 
 @pytest.mark.inv("TRACE-2")
@@ -123,8 +123,8 @@ def test_every_reading_of_a_loop_is_told_with_the_loop_and_its_pass(kind: str) -
     harness = serving(loop("l", step("b"), **READINGS[kind]), step("z"))
     first = harness.start("test.flow", context={"things": [1, 2]})
     assert harness.advance(harness.advance(first))["pending"]["stepId"] == "z"
-    told = [entry for event in traces(harness, first) for entry in event.data.entries]
-    of_the_loop = [(entry.kind, refs_of(entry)) for entry in told if entry.kind != "selected_next_step"]
+    result = [entry for event in traces(harness, first) for entry in event.data.entries]
+    of_the_loop = [(entry.kind, refs_of(entry)) for entry in result if entry.kind != "selected_next_step"]
     assert {refs["loop_id"] for _, refs in of_the_loop} == {"l"}
     assert [refs["iteration"] for at, refs in of_the_loop if at == "evaluated_condition"] == [0, 1, 2]
     assert [refs["iteration"] for at, refs in of_the_loop if at == "entered_loop"] == [0, 1]
@@ -139,10 +139,10 @@ def test_loops_in_loops_are_each_told_with_their_own_pass() -> None:
     harness = serving(loop("outer", inner, **{"while": {"var": "iteration", "lte": 2}}), step("z"))
     first = harness.start("test.flow")
     harness.advance(harness.advance(first))
-    told = [
+    result = [
         refs_of(entry) for event in traces(harness, first) for entry in event.data.entries if "condition" in entry.kind
     ]
-    assert [(refs["loop_id"], refs["iteration"]) for refs in told] == [
+    assert [(refs["loop_id"], refs["iteration"]) for refs in result] == [
         ("outer", 0),
         ("inner", 0),
         ("inner", 1),
@@ -213,8 +213,8 @@ def test_a_long_value_is_kept_by_its_digest(over: int) -> None:
     harness.advance(first)
     (read,) = capture_of(harness, traces(harness, first)[0])["decisions"][0]["read"]
     data = canonical_bytes(value)
-    told = {"digest": digest_of_bytes(data), "bytes": len(data)} if over else {"value": value}
-    assert read == {"path": "mode"} | told
+    result = {"digest": digest_of_bytes(data), "bytes": len(data)} if over else {"value": value}
+    assert read == {"path": "mode"} | result
 
 
 @pytest.mark.inv("TRACE-3")

@@ -94,8 +94,8 @@ def test_the_directory_that_the_host_asks_for_becomes_the_data_directory(tmp_pat
     setting = MANIFEST["user_config"][name]
     assert (setting["type"], setting["required"]) == ("directory", True)
     assert "default" not in setting, "hosts differ in what they replace inside one"
-    told = MANIFEST["server"]["mcp_config"]["env"]
-    environment = {key: configured(value, **{name: str(tmp_path)}) for key, value in told.items()}
+    result = MANIFEST["server"]["mcp_config"]["env"]
+    environment = {key: configured(value, **{name: str(tmp_path)}) for key, value in result.items()}
     assert data_dir_of(environment, PlaceArguments()) == tmp_path
 
 

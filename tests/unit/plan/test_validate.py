@@ -35,7 +35,7 @@ LOOP, LAST = a_node("l", "loop"), a_node("last", "terminal")
 LOOP_TO_END, A_TO_LAST = an_edge("l", "end", "terminal"), an_edge("a", "last", "terminal")
 
 
-def told(
+def result(
     nodes: Iterable[PlanNode],
     edges: Iterable[PlanEdge],
     loops: Iterable[Loop] = (),
@@ -240,7 +240,7 @@ CASES: list[tuple[str, list[PlanNode], list[PlanEdge], list[Loop], list[tuple[st
 def test_each_fault_of_a_plan_is_told_at_its_place(
     nodes: list[PlanNode], edges: list[PlanEdge], loops: list[Loop], expected: list[tuple[str, str]]
 ) -> None:
-    assert told(nodes, edges, loops) == expected
+    assert result(nodes, edges, loops) == expected
 
 
 def test_contracts_are_left_unjudged_where_they_are_not_known() -> None:
@@ -250,12 +250,12 @@ def test_contracts_are_left_unjudged_where_they_are_not_known() -> None:
 
 
 def test_loops_that_hold_each_other_are_judged_and_end() -> None:
-    found = told([LOOP, a_node("m", "loop"), END], [], [a_loop("l", "m"), a_loop("m", "l")])
+    found = result([LOOP, a_node("m", "loop"), END], [], [a_loop("l", "m"), a_loop("m", "l")])
     assert {("automatic_cycle", "plan.loops[l]"), ("automatic_cycle", "plan.loops[m]")} <= set(found)
 
 
 def test_a_loop_that_holds_itself_is_refused() -> None:
-    found = told([LOOP, A, LAST, END], [A_TO_LAST, LOOP_TO_END], [a_loop("l", "l", "a", "last")])
+    found = result([LOOP, A, LAST, END], [A_TO_LAST, LOOP_TO_END], [a_loop("l", "l", "a", "last")])
     assert {code for code, _ in found} & {"dangling_edge", "automatic_cycle", "unbounded_loop"}
 
 
@@ -331,4 +331,4 @@ def test_any_plan_is_judged_and_one_without_errors_runs_to_its_end(seed: int) ->
 
 def test_a_condition_that_nothing_uses_does_no_harm() -> None:
     loose = NamedCondition(condition_id="loose", condition=Compare(op="exists", var="x", value=True))
-    assert told([A, END], [TO_END], (), [loose]) == []
+    assert result([A, END], [TO_END], (), [loose]) == []

@@ -1,4 +1,4 @@
-"""A call that waits for a person, from the client's call to its answer: asked once, and told what became of it."""
+"""A call that waits for a person, from the client's call to its answer: asked once, and answered with its result."""
 
 from typing import Any
 
@@ -77,9 +77,9 @@ async def test_where_no_answer_came_the_agent_is_told_why_and_nothing_is_recorde
     first, answer = await advanced(harness, era, result)
     assert (answer["kind"], answer["nextIntent"]) == ("blocked", "await_user_confirmation")
     assert answer.ack == first.ack
-    for told in (answer["blockers"][0]["message"], answer.text):
-        assert "The user was asked (through pen)" in told
-        assert words in told
+    for outcome in (answer["blockers"][0]["message"], answer.text):
+        assert "The user was asked (through pen)" in outcome
+        assert words in outcome
     assert events_of(harness, first, "advance_recorded") == []
 
 

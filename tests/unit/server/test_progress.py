@@ -48,20 +48,20 @@ class SlowStore(MemoryStore):
 
     def _wait(self, where: str) -> None:
         if self.slow_at == where:
-            assert self.heard.wait(PATIENCE_S), "nothing was told"
+            assert self.heard.wait(PATIENCE_S), "no progress was reported"
 
 
 class Listener:
     """Takes the progress of one call, and lets the store go on after so many words."""
 
     def __init__(self, store: SlowStore, words: int = 1) -> None:
-        self.told: list[tuple[float, str]] = []
+        self.reported: list[tuple[float, str]] = []
         self._store, self._words = store, words
 
     async def __call__(self, progress: float, total: float | None, message: str | None) -> None:
         assert total is None
-        self.told.append((progress, message or ""))
-        if len(self.told) >= self._words:
+        self.reported.append((progress, message or ""))
+        if len(self.reported) >= self._words:
             self._store.heard.set()
 
 
@@ -86,8 +86,8 @@ async def test_reading_many_sessions_tells_how_many_were_read(era: Era) -> None:
     store.slow_at = "summary"
     async with harness.client(era) as client:
         assert not (await called(client, "resume_session", {}, listener)).is_error
-    assert [words.partition(" (")[0] for _, words in listener.told[:2]] == ["reading sessions: 3 of 5"] * 2
-    assert listener.told[0][0] < listener.told[1][0]
+    assert [words.partition(" (")[0] for _, words in listener.reported[:2]] == ["reading sessions: 3 of 5"] * 2
+    assert listener.reported[0][0] < listener.reported[1][0]
 
 
 @pytest.mark.inv("SRV-9")
@@ -100,7 +100,7 @@ async def test_waiting_for_a_lock_tells_that_the_call_still_works(era: Era) -> N
     arguments = {"ackToken": first.ack, "output": {"notesMarkdown": "Done."}}
     async with harness.client(era) as client:
         assert not (await called(client, "continue_workflow", arguments, listener)).is_error
-    assert [words.partition(" (")[0] for _, words in listener.told] == ["still working"] * len(listener.told)
+    assert [words.partition(" (")[0] for _, words in listener.reported] == ["still working"] * len(listener.reported)
 
 
 @pytest.mark.asyncio
@@ -129,7 +129,7 @@ async def test_a_quick_call_tells_nothing(era: Era) -> None:
     async with harness.client(era) as client:
         for _ in range(3):
             assert not (await called(client, "resume_session", {}, listener)).is_error
-    assert listener.told == []
+    assert listener.reported == []
 
 
 ENVELOPE: dict[str, Any] = {
@@ -162,9 +162,9 @@ async def test_progress_goes_to_the_token_that_was_sent_before_the_result_and_no
             if sum(isinstance(frame, JSONRPCNotification) for frame in frames) == 2:
                 store.heard.set()
         tasks.cancel_scope.cancel()
-    told = [frame for frame in frames if isinstance(frame, JSONRPCNotification)]
-    assert {frame.method for frame in told} == {"notifications/progress"}
-    assert {frame.params["progressToken"] for frame in told if frame.params} == {"mine"}
+    outcome = [frame for frame in frames if isinstance(frame, JSONRPCNotification)]
+    assert {frame.method for frame in outcome} == {"notifications/progress"}
+    assert {frame.params["progressToken"] for frame in outcome if frame.params} == {"mine"}
     at = next(at for at, frame in enumerate(frames) if isinstance(frame, JSONRPCResponse) and frame.id == 1)
     assert not any(isinstance(frame, JSONRPCNotification) for frame in frames[at:])
 

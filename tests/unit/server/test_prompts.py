@@ -49,8 +49,8 @@ def call_in(text: str) -> dict[str, Any]:
 
 def test_the_prompts_ask_first_for_an_id_and_last_for_words_and_require_nothing(client: Served) -> None:
     prompts: list[types.Prompt] = client.ask("list_prompts").prompts
-    told = {prompt.name: [one.name for one in prompt.arguments or []] for prompt in prompts}
-    assert told == {"start": ["workflowId", "goal"], "resume": ["words"]}
+    outcome = {prompt.name: [one.name for one in prompt.arguments or []] for prompt in prompts}
+    assert outcome == {"start": ["workflowId", "goal"], "resume": ["words"]}
     assert not any(one.required for prompt in prompts for one in prompt.arguments or [])
     assert all(prompt.title and prompt.description for prompt in prompts)
 

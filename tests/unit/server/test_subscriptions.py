@@ -40,9 +40,9 @@ async def test_a_subscriber_of_the_earlier_era_hears_of_its_session_and_of_no_ot
         await client.subscribe_resource(record(harness, mine))  # pyright: ignore[reportDeprecated] — its way
         await call_through(client, "continue_workflow", filled_in(other, "Done."))
         second = await call_through(client, "continue_workflow", filled_in(mine, "Done."))
-        told = await asyncio.wait_for(heard.get(), 30)
-        assert isinstance(told, types.ResourceUpdatedNotification)
-        assert told.params.uri == record(harness, mine)
+        result = await asyncio.wait_for(heard.get(), 30)
+        assert isinstance(result, types.ResourceUpdatedNotification)
+        assert result.params.uri == record(harness, mine)
         await call_through(client, "continue_workflow", {"stateToken": second.state})
         await call_through(client, "continue_workflow", {"ackToken": "ack_none"})
         await client.unsubscribe_resource(record(harness, mine))  # pyright: ignore[reportDeprecated] — its way
@@ -62,8 +62,8 @@ async def test_a_listener_of_the_later_era_hears_of_its_session_and_of_new_ones(
             await call_through(client, "continue_workflow", filled_in(mine, "Done."))
             await call_through(client, "start_workflow", {"workflowId": "test.abc"})
             with anyio.fail_after(30):
-                told = [await anext(events), await anext(events)]
-    assert told == [ResourceUpdated(uri=record(harness, mine)), ResourcesListChanged()]
+                result = [await anext(events), await anext(events)]
+    assert result == [ResourceUpdated(uri=record(harness, mine)), ResourcesListChanged()]
 
 
 @pytest.mark.asyncio

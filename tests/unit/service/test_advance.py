@@ -1,4 +1,4 @@
-"""Acking a step: recorded once, told the same way for ever after."""
+"""Acking a step: recorded once, answered the same way for ever after."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Calls at once, in threads: one advance, and everybody is told of it."""
+"""Calls at once, in threads: one advance, which every answer reports."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor

@@ -59,10 +59,10 @@ def within(change: Change) -> bytes:
 def refusal(data: bytes) -> tuple[ErrorCode, str]:
     """Return why a bundle is refused, and hold that nothing of it was stored."""
     harness = Harness.in_memory(DOCUMENT)
-    told = refused(harness, data)
+    result = refused(harness, data)
     assert harness.store.sessions() == ()
-    assert "Nothing was stored." in told.suggestion
-    return told.code, told.message
+    assert "Nothing was stored." in result.suggestion
+    return result.code, result.message
 
 
 def first(session: dict[str, Any], part: str) -> str:

@@ -1,4 +1,4 @@
-"""Damage met by a call is one of the reasons: told as a blocker of the table, logged, and never appended to."""
+"""Damage met by a call is one of the reasons: shown as a blocker of the table, logged, and never appended to."""
 
 import logging
 from pathlib import Path

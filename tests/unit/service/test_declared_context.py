@@ -57,9 +57,9 @@ def test_a_report_and_a_start_refuse_the_same_values(sent: dict[str, Json], foun
     assert at_start.code is ErrorCode.VALIDATION_ERROR
     assert f"Found {found}" in at_start["message"]
     refused = harness.advance(harness.start("test.flow"), context=sent)
-    told = blocker(refused)
-    assert told["pointer"] == {"kind": "context_key", "key": key}
-    assert told["details"] == {"found": found, "wanted": wanted}
+    result = blocker(refused)
+    assert result["pointer"] == {"kind": "context_key", "key": key}
+    assert result["details"] == {"found": found, "wanted": wanted}
     assert refused["nextCall"]["fill"][-1]["path"] == f"context.{key}"
     # The notes are kept and the value is not: without another value, the key is not set.
     assert harness.call("continue_workflow", {"ackToken": refused.ack})["pending"]["prompt"] == (
@@ -120,8 +120,8 @@ def test_an_item_of_a_list_is_held_to_its_declaration_at_start_and_report(value:
     of_input = flow(step("a"), inputs=[FINDINGS])
     assert f"Found {found}" in of_input.start("test.flow", context={"findings": value})["message"]
     for harness in (of_input, flow(step("a", produces=[FINDINGS]), inputs=[])):
-        told = blocker(harness.advance(harness.start("test.flow"), context={"findings": value}))
-        assert told["details"] == {"found": found, "wanted": f"a {SHAPE}"}
+        result = blocker(harness.advance(harness.start("test.flow"), context={"findings": value}))
+        assert result["details"] == {"found": found, "wanted": f"a {SHAPE}"}
 
 
 @pytest.mark.inv("CTX-13")

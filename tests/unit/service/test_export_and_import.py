@@ -255,12 +255,12 @@ def test_a_session_whose_content_is_lost_is_refused_by_its_name(tmp_path: Path, 
         good = path.read_bytes()
         path.unlink() if how == "missing" else path.write_bytes(b"x" + good[1:])
         again = Harness.on_disk(tmp_path, DOCUMENT)
-        told = export_session(again.store, again.ports.clock, session)
-        assert isinstance(told, Refusal)
-        assert told.code is ErrorCode.SESSION_NOT_HEALTHY
-        assert f"sha256:{path.name.removesuffix('.json')}" in told.message
-        assert how in told.message
-        assert "PARTIAL_DATA" in str(told.details)
+        result = export_session(again.store, again.ports.clock, session)
+        assert isinstance(result, Refusal)
+        assert result.code is ErrorCode.SESSION_NOT_HEALTHY
+        assert f"sha256:{path.name.removesuffix('.json')}" in result.message
+        assert how in result.message
+        assert "PARTIAL_DATA" in str(result.details)
         path.write_bytes(good)
     exported(Harness.on_disk(tmp_path, DOCUMENT), session)
 
@@ -273,10 +273,10 @@ def test_a_damaged_session_is_exported_only_when_asked_for_and_says_so_ever_afte
     history = here.store.history(session)
     (tmp_path / "here" / "sessions" / session / "events").joinpath(_name(history, 3)).unlink()
     here = Harness.on_disk(tmp_path / "here", DOCUMENT)
-    told = export_session(here.store, here.ports.clock, session)
-    assert isinstance(told, Refusal)
-    assert told.code is ErrorCode.SESSION_NOT_HEALTHY
-    assert "--salvage" in told.suggestion
+    result = export_session(here.store, here.ports.clock, session)
+    assert isinstance(result, Refusal)
+    assert result.code is ErrorCode.SESSION_NOT_HEALTHY
+    assert "--salvage" in result.suggestion
     salvaged = exported(here, session, is_salvage=True)
     banner = salvaged.banner
     assert banner is not None
@@ -310,10 +310,10 @@ def test_a_bundle_that_no_import_would_take_is_not_written(monkeypatch: pytest.M
     here = Harness.in_memory(DOCUMENT)
     session = a_session(here)
     monkeypatch.setattr(exporting, "BUNDLE_BYTES_MAX", limit)
-    told = export_session(here.store, here.ports.clock, session)
-    assert isinstance(told, Refusal)
-    assert (told.code, told.details["bytesMax"]) == (ErrorCode.VALIDATION_ERROR, limit)
-    assert "Copy the data directory" in told.suggestion
+    result = export_session(here.store, here.ports.clock, session)
+    assert isinstance(result, Refusal)
+    assert (result.code, result.details["bytesMax"]) == (ErrorCode.VALIDATION_ERROR, limit)
+    assert "Copy the data directory" in result.suggestion
     assert refused(here, b" " * (BUNDLE_BYTES_MAX + 1)).code is ErrorCode.BUNDLE_INVALID_FORMAT
 
 
@@ -348,9 +348,9 @@ def test_a_file_that_costs_more_to_parse_than_any_bundle_is_not_parsed(value: by
 def test_a_session_that_is_not_there_is_not_exported(tmp_path: Path, session: str) -> None:
     here = Harness.on_disk(tmp_path, DOCUMENT)
     a_session(here)
-    told = export_session(here.store, here.ports.clock, SessionId(session))
-    assert isinstance(told, Refusal)
-    assert told.code is ErrorCode.SESSION_NOT_FOUND
+    result = export_session(here.store, here.ports.clock, SessionId(session))
+    assert isinstance(result, Refusal)
+    assert result.code is ErrorCode.SESSION_NOT_FOUND
 
 
 @pytest.mark.inv("SAL-4")
@@ -365,10 +365,10 @@ def test_what_a_newer_interlock_wrote_is_neither_exported_nor_called_damaged(tmp
     lines[at] = lines[at].replace(b'"v":1', b'"v":2')
     manifest.write_bytes(b"".join(lines))
     again = Harness.on_disk(tmp_path, DOCUMENT)
-    told = export_session(again.store, again.ports.clock, session, is_salvage=True)
-    assert isinstance(told, Refusal)
-    assert told.details["health"] == Health.UNKNOWN_VERSION
-    assert "newer Interlock" in told.message
+    result = export_session(again.store, again.ports.clock, session, is_salvage=True)
+    assert isinstance(result, Refusal)
+    assert result.details["health"] == Health.UNKNOWN_VERSION
+    assert "newer Interlock" in result.message
 
 
 @pytest.mark.inv("BND-12")

@@ -129,7 +129,7 @@ class FailingFiles(OsFiles):
 
     def _meet(self, effect: str) -> None:
         if effect in self.failing:
-            raise OSError(self.failing[effect], "as told")
+            raise OSError(self.failing[effect], "as requested")
 
     def create(self, path: str, data: bytes) -> Created:
         self._meet("write")

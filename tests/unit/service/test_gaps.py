@@ -159,8 +159,8 @@ def test_the_cautious_way_is_taken_and_the_trace_says_that_it_could_not_be_decid
     assert harness.advance(first, output=output)["pending"]["stepId"] == "z"
     (event,) = events_of(harness, first, "decision_trace_appended")
     assert isinstance(event, DecisionTraceAppendedEvent)
-    (told,) = [entry.summary for entry in event.data.entries if entry.kind == "evaluated_condition"]
-    assert told.endswith("cannot be decided")
+    (result,) = [entry.summary for entry in event.data.entries if entry.kind == "evaluated_condition"]
+    assert result.endswith("cannot be decided")
 
 
 @pytest.mark.inv("MODE-2", "TRACE-2")

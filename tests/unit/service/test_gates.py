@@ -1,4 +1,4 @@
-"""A gate opens by a person's word alone: it is asked for last, kept with its client, and told again on replay."""
+"""A gate opens by a person's word alone: it is asked for last, kept with its client, and repeated on replay."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -27,7 +27,7 @@ from interlock.testing.harness import Harness, ToolResult
 
 INPUTS = [
     declared("room", required=False),
-    declared("told", required=False),
+    declared("sent", required=False),
     declared("tries", "number", required=False),
     declared("box", "object", required=False),
 ]
@@ -73,10 +73,10 @@ def test_an_intent_is_derived_from_its_declaration_and_recorded_with_the_advance
 
 @pytest.mark.inv("EFF-4")
 def test_a_mirrored_field_sets_its_context_key_in_the_same_append(tmp_path: Path) -> None:
-    harness = served(tmp_path, {**NOTIFY, "mirror": {"told": "text"}})
+    harness = served(tmp_path, {**NOTIFY, "mirror": {"sent": "text"}})
     first = harness.start("test.flow", context={"room": "ops"})
     second = harness.advance(first)
-    assert session_of(harness, first).context(harness.reference_of(second).node)["told"] == "Built"
+    assert session_of(harness, first).context(harness.reference_of(second).node)["sent"] == "Built"
     assert unsound(harness.store) == []
 
 

@@ -1,4 +1,4 @@
-"""Lists for people: sorted by recorded times, narrowed by what is told of a run; and the times themselves."""
+"""Lists for people: sorted by recorded times, filtered by what they show of a run; and the times themselves."""
 
 from dataclasses import replace
 
@@ -103,9 +103,9 @@ def test_what_is_not_known_of_a_run_fits_no_wish_for_it() -> None:
     ],
 )
 def test_a_run_is_found_by_what_is_printed_of_it(query: str, closeness: Closeness | None) -> None:
-    told = Row(session=SESSION, run=TOLD)
-    rows, found = best_matches([told], [texts_of(told)], query)
-    assert (rows, found) == ([] if closeness is None else [told], closeness)
+    result = Row(session=SESSION, run=TOLD)
+    rows, found = best_matches([result], [texts_of(result)], query)
+    assert (rows, found) == ([] if closeness is None else [result], closeness)
 
 
 def test_runs_with_the_words_come_before_those_with_their_beginnings() -> None:

@@ -52,10 +52,10 @@ def observed(harness: Harness, answer: ToolResult) -> list[tuple[str | None, str
 def at(harness: Harness, anchors: GitAnchors, *, keeps_repo_root: bool = False) -> Harness:
     """The same harness, called from a place in git."""
 
-    def told(_workspace: Path | None) -> GitAnchors:
+    def result(_workspace: Path | None) -> GitAnchors:
         return anchors
 
-    read = replace(harness.ports.read, anchors=told)
+    read = replace(harness.ports.read, anchors=result)
     return replace(harness, ports=replace(harness.ports, read=read, keeps_repo_root=keeps_repo_root))
 
 

@@ -203,7 +203,7 @@ def test_however_much_is_said_of_divergences_the_log_holds_its_beginning() -> No
     first = harness.start("test.flow")
     long = [left(summary=f"{number}" + "é" * 1_000) for number in range(6)]
     assert harness.advance(first, output=with_artifacts(*long))["kind"] == "ok"
-    told = [str(one["summary"]) for one in divergences(harness, first)]
-    assert sorted(words[0] for words in told) == list("012345")
-    assert all(words.endswith(TRUNCATION_MARKER) for words in told)
-    assert all(len(words.encode()) <= DIVERGENCE_SUMMARY_BYTES_MAX for words in told)
+    outcome = [str(one["summary"]) for one in divergences(harness, first)]
+    assert sorted(words[0] for words in outcome) == list("012345")
+    assert all(words.endswith(TRUNCATION_MARKER) for words in outcome)
+    assert all(len(words.encode()) <= DIVERGENCE_SUMMARY_BYTES_MAX for words in outcome)

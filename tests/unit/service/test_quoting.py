@@ -91,8 +91,8 @@ def test_what_hides_in_notes_goals_and_values_is_written_out_in_both_channels(ha
     answers = (second, harness.rehydrate(second), harness.rehydrate(third), harness.call("resume_session", {}))
     for answer in answers:
         assert not set(answer.text) & set(HIDDEN) - set("[2J")
-        told = dict(answer.structure) | {"nextCall": None}
-        assert not set(str(told)) & set(HIDDEN) - set("[2J")
+        result = dict(answer.structure) | {"nextCall": None}
+        assert not set(str(result)) & set(HIDDEN) - set("[2J")
     recap = harness.rehydrate(second)["recap"]
     assert "`Step a`:" in recap
     assert (

@@ -1,4 +1,4 @@
-"""What an agent without memory is told beside the step: enough to go on, within a budget, from the log alone."""
+"""What an agent without memory reads beside the step: enough to go on, within a budget, from the log alone."""
 
 from pathlib import Path
 from typing import Any

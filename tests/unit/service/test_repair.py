@@ -35,9 +35,9 @@ def segments_of(harness: Harness, session: SessionId) -> list[Path]:
 
 
 def refusal(harness: Harness, session: SessionId) -> Refusal:
-    told = repair_session(restoring(harness), session)
-    assert isinstance(told, Refusal)
-    return told
+    result = repair_session(restoring(harness), session)
+    assert isinstance(result, Refusal)
+    return result
 
 
 @pytest.mark.inv("SAL-3")
@@ -127,9 +127,9 @@ def test_a_whole_session_is_not_repaired_and_nothing_is_written(here: Harness) -
     session = a_session(here)
     assert here.data_dir is not None
     before = files_below(here.data_dir)
-    told = refusal(again(here), session)
-    assert told.code is ErrorCode.VALIDATION_ERROR
-    assert "nothing to repair" in told.suggestion
+    result = refusal(again(here), session)
+    assert result.code is ErrorCode.VALIDATION_ERROR
+    assert "nothing to repair" in result.suggestion
     assert files_below(here.data_dir) == before
 
 
@@ -144,10 +144,10 @@ def test_of_a_session_without_a_sound_beginning_nothing_is_made(here: Harness, h
         for path in (here.data_dir / ("workflows/pinned" if "workflow" in how else "snapshots")).iterdir():
             path.unlink()
     before = files_below(here.data_dir)
-    told = refusal(again(here), session)
-    assert told.code is ErrorCode.SESSION_NOT_HEALTHY
-    assert told.message.startswith(SalvageCode.PARTIAL_DATA)
-    assert "backup" in told.suggestion
+    result = refusal(again(here), session)
+    assert result.code is ErrorCode.SESSION_NOT_HEALTHY
+    assert result.message.startswith(SalvageCode.PARTIAL_DATA)
+    assert "backup" in result.suggestion
     assert files_below(here.data_dir) == before
 
 
@@ -170,15 +170,15 @@ def test_verify_tells_what_of_a_damaged_session_is_sound_and_how_to_go_on(here: 
     history = here.store.history(session)
     segments_of(here, session)[3].unlink()
     fresh = again(here)
-    (told,) = verify_session(fresh.store, fresh.ports.read.plans, session)
-    assert told.code == "hash_mismatch"
-    assert f"the {sum(map(len, history[:3]))} events before it verify (SALVAGED_PREFIX)" in told.found
-    assert f"`interlock session repair {session}`" in told.fix
+    (result,) = verify_session(fresh.store, fresh.ports.read.plans, session)
+    assert result.code == "hash_mismatch"
+    assert f"the {sum(map(len, history[:3]))} events before it verify (SALVAGED_PREFIX)" in result.found
+    assert f"`interlock session repair {session}`" in result.fix
     segments_of(here, session)[0].unlink()
     fresh = again(here)
-    (told,) = verify_session(fresh.store, fresh.ports.read.plans, session)
-    assert "corrupt_head" in told.found
-    assert "nothing before it verifies (PARTIAL_DATA)" in told.found
+    (result,) = verify_session(fresh.store, fresh.ports.read.plans, session)
+    assert "corrupt_head" in result.found
+    assert "nothing before it verifies (PARTIAL_DATA)" in result.found
 
 
 @pytest.mark.inv("SAL-4")
@@ -189,9 +189,9 @@ def test_verify_tells_what_is_newer_from_what_is_damaged(here: Harness) -> None:
     head, _, last = manifest.read_bytes().rpartition(b'"v":1')
     manifest.write_bytes(head + b'"v":2' + last)
     fresh = again(here)
-    (told,) = verify_session(fresh.store, fresh.ports.read.plans, session)
-    assert told.code == "unsupported_version"
-    assert "repair" not in told.fix
+    (result,) = verify_session(fresh.store, fresh.ports.read.plans, session)
+    assert result.code == "unsupported_version"
+    assert "repair" not in result.fix
     assert refusal(fresh, session).details["health"] == "unknown_version"
 
 

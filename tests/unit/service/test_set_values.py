@@ -51,13 +51,13 @@ def blocker(answer: ToolResult) -> dict[str, Any]:
 def test_a_value_of_another_kind_is_refused_naming_both_kinds(kind: str, value: object, found: str) -> None:
     harness = harness_of(declared("copy", kind), "sent")
     refused = harness.advance(harness.start("test.flow"), context={"sent": value})
-    told = blocker(refused)
-    assert told["pointer"] == {"kind": "context_key", "key": "sent"}
+    result = blocker(refused)
+    assert result["pointer"] == {"kind": "context_key", "key": "sent"}
     wanted = "an object" if kind == "object" else f"a {kind}"
-    assert told["details"] == {"key": "copy", "found": found, "wanted": wanted}
-    assert "'copy'" in told["message"]
-    assert found in told["message"]
-    assert wanted in told["suggestedFix"]
+    assert result["details"] == {"key": "copy", "found": found, "wanted": wanted}
+    assert "'copy'" in result["message"]
+    assert found in result["message"]
+    assert wanted in result["suggestedFix"]
     assert "context" not in refused["nextCall"]["arguments"]
     assert refused["nextCall"]["fill"] == [{"path": "context.sent", "what": "the value of sent", "shape": wanted}]
 
@@ -81,10 +81,10 @@ def test_a_value_that_does_not_fit_is_nowhere_in_the_log() -> None:
 def test_a_member_of_the_artifact_that_does_not_fit_is_to_be_sent_again_with_the_artifact() -> None:
     harness = harness_of(declared("copy", choices=["clean"]), "artifact.verdict", outputContract=CONTRACT)
     refused = harness.advance(harness.start("test.flow"), None, output={"artifacts": [REVIEW]})
-    told = blocker(refused)
-    assert told["pointer"] == {"kind": "context_key", "key": "artifact.verdict"}
-    assert told["details"] == {"key": "copy", "found": '"minor"', "wanted": 'one of ["clean"]'}
-    assert "the artifact in `output.artifacts` again, with a correct 'verdict'" in told["suggestedFix"]
+    result = blocker(refused)
+    assert result["pointer"] == {"kind": "context_key", "key": "artifact.verdict"}
+    assert result["details"] == {"key": "copy", "found": '"minor"', "wanted": 'one of ["clean"]'}
+    assert "the artifact in `output.artifacts` again, with a correct 'verdict'" in result["suggestedFix"]
     paths = [blank["path"] for blank in refused["nextCall"]["fill"]]
     assert not any(path.startswith("context") for path in paths)
     assert {"path": "output.artifacts[0].kind", "choices": ["wr.review_verdict"]} in refused["nextCall"]["fill"]
@@ -114,8 +114,8 @@ def test_a_refused_set_is_told_the_same_when_it_is_sent_again() -> None:
 
 def test_a_long_list_of_choices_leaves_the_blocker_whole() -> None:
     harness = harness_of(declared("copy", choices=[f"choice-{number}" for number in range(50)]), "sent")
-    told = blocker(harness.advance(harness.start("test.flow"), context={"sent": "x"}))
-    assert told["suggestedFix"].endswith("Use the tokens of this answer, not the earlier ones.")
+    result = blocker(harness.advance(harness.start("test.flow"), context={"sent": "x"}))
+    assert result["suggestedFix"].endswith("Use the tokens of this answer, not the earlier ones.")
 
 
 SETTING = document(

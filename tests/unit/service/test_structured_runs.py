@@ -1,4 +1,4 @@
-"""Runs through decisions, loops and branches as agents meet them: what starts, what is kept, what is told."""
+"""Runs through decisions, loops and branches as agents meet them: what starts, what is kept, what is answered."""
 
 from pathlib import Path
 

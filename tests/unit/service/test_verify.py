@@ -117,7 +117,7 @@ def artifact_number(log: Tampering, kind: str) -> int:
 
 
 def refusing(log: Tampering) -> NodeId:
-    """Let an attempt that was accepted be told as refused."""
+    """Let an attempt that was accepted be recorded as refused."""
     blocker = {
         "code": "INVARIANT_VIOLATION",
         "pointer": {"kind": "context_budget"},
@@ -128,7 +128,7 @@ def refusing(log: Tampering) -> NodeId:
 
 
 def accepting(log: Tampering) -> NodeId:
-    """Let an attempt that was refused be told as accepted."""
+    """Let an attempt that was refused be recorded as accepted."""
     outcome = {"kind": "advanced", "toNodeId": log.node_of("advance_recorded", number=1)}
     return altering("advance_recorded", "outcome", to=outcome, number=1)(log)
 

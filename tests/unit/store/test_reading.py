@@ -1,4 +1,4 @@
-"""Each way in which a stored session can fail to be one of ours is told by its place."""
+"""Each way in which a stored session can fail to be one of ours is reported with its place."""
 
 from dataclasses import replace
 

@@ -501,9 +501,9 @@ def test_a_dry_run_tells_what_a_sweep_then_takes_and_does_no_operation() -> None
     write(disk, f"sessions/left/{KEY}")
     disk.now_s += 1_000 * DAY_S
     steps = len(disk.steps)
-    told = swept(disk, is_dry_run=True)
+    result = swept(disk, is_dry_run=True)
     assert len(disk.steps) == steps
-    assert sorted(told.taken.sizes()) == sorted(swept(disk).taken.sizes())
+    assert sorted(result.taken.sizes()) == sorted(swept(disk).taken.sizes())
     steps = len(disk.steps)
     trash = swept(disk, is_dry_run=True)
     assert len(disk.steps) == steps

@@ -66,8 +66,8 @@ def test_a_run_is_complete_blocked_or_in_progress_by_its_tip() -> None:
 
 def test_why_an_attempt_was_refused_is_told_by_its_node_alone() -> None:
     session, (root, refused, *_) = forked()
-    told = refusal_of(session, session.nodes[refused])
-    assert told is not None
-    assert isinstance(told.blockers[0].pointer, OutputContractPointer)
-    assert build_report(list(told.blockers)) == told
+    result = refusal_of(session, session.nodes[refused])
+    assert result is not None
+    assert isinstance(result.blockers[0].pointer, OutputContractPointer)
+    assert build_report(list(result.blockers)) == result
     assert refusal_of(session, session.nodes[root]) is None

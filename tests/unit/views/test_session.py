@@ -531,7 +531,7 @@ def test_kinds_that_the_fold_does_not_project_advance_the_index_and_nothing_else
 
 @pytest.mark.inv("READ-6")
 def test_neither_the_time_nor_the_caller_of_an_event_changes_what_the_log_says() -> None:
-    def told(recorded_at: str, actor: Actor | None) -> Session:
+    def result(recorded_at: str, actor: Actor | None) -> Session:
         history = History(stamps=stamps(recorded_at, actor=actor))
         root = history.start(sent=Sent(context={"a": 1}))
         refused = history.advance(root, Sent(notes="x"), is_refused=True)
@@ -542,8 +542,8 @@ def test_neither_the_time_nor_the_caller_of_an_event_changes_what_the_log_says()
         nodes = {name: replace(node, actor=None) for name, node in session.nodes.items()}
         return replace(session, runs=session.runs.insert(RUN, run), nodes=HashTrieMap(nodes))
 
-    later = told("1999-01-01T00:00:00.000Z", Actor(type="human", identifier="somebody"))
-    assert told(RECORDED_AT, None) == later
+    later = result("1999-01-01T00:00:00.000Z", Actor(type="human", identifier="somebody"))
+    assert result(RECORDED_AT, None) == later
 
 
 def test_recorded_reasons_hang_on_the_node_that_they_led_to_and_on_nothing_else() -> None:

@@ -1,4 +1,4 @@
-"""Entries of the timeline that no call of ours makes are still told, by what they hold."""
+"""Entries of the timeline that no call of ours makes are still shown, by what they hold."""
 
 import pytest
 from tests.support.record import NOTHING, History, Sent, sample

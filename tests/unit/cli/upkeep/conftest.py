@@ -70,7 +70,7 @@ class Site:
         assert main(arguments) == code
         return self.capsys.readouterr().err
 
-    def told(self, *arguments: str, code: int = 0) -> dict[str, Any]:
+    def json(self, *arguments: str, code: int = 0) -> dict[str, Any]:
         """Run a command with `--json` and return the value it printed."""
         value: dict[str, Any] = json.loads(self.said(*arguments, "--json", code=code))
         return value

@@ -98,10 +98,10 @@ def linked_by(client: str, link: str) -> list[str]:
 @every_client
 def test_every_way_to_register_starts_the_same_command_whatever_its_path_holds(client: str, name: str) -> None:
     command = [f"/opt/{name}/interlock", "serve", "--data-dir", f"/srv/{name}/data"]
-    told = registration(client, command)
-    assert command_of(entry(client, told.block)) == command
-    assert not told.add or added_by(client, told.add) == command
-    assert not told.link or linked_by(client, told.link) == command
+    result = registration(client, command)
+    assert command_of(entry(client, result.block)) == command
+    assert not result.add or added_by(client, result.add) == command
+    assert not result.link or linked_by(client, result.link) == command
 
 
 @every_odd_name
@@ -112,10 +112,10 @@ def test_what_is_printed_for_a_client_holds_no_character_that_steers_a_terminal(
 
 
 def test_clients_with_a_command_or_a_link_of_their_own_get_one() -> None:
-    told = {client: registration(client, ["/x/interlock", "serve"]) for client in PLACES}
-    assert {client for client, one in told.items() if one.add} == {"claude-code", "codex", "gemini", "vscode"}
-    assert {client for client, one in told.items() if one.remove} == {"claude-code", "codex", "gemini"}
-    assert {client for client, one in told.items() if one.link} == {"cursor", "vscode"}
+    result = {client: registration(client, ["/x/interlock", "serve"]) for client in PLACES}
+    assert {client for client, one in result.items() if one.add} == {"claude-code", "codex", "gemini", "vscode"}
+    assert {client for client, one in result.items() if one.remove} == {"claude-code", "codex", "gemini"}
+    assert {client for client, one in result.items() if one.link} == {"cursor", "vscode"}
 
 
 @every_client
@@ -136,28 +136,28 @@ def test_the_types_that_a_client_wants_stand_in_its_block(client: str) -> None:
     ],
 )
 def test_a_path_that_a_client_would_change_is_told(client: str, name: str, *, is_told: bool) -> None:
-    told = registration(client, [f"/opt/{name}/interlock", "serve"])
-    assert ("Use another path." in told.in_words()) is is_told
-    assert ("warning" in told.to_json()) is is_told
+    result = registration(client, [f"/opt/{name}/interlock", "serve"])
+    assert ("Use another path." in result.in_words()) is is_told
+    assert ("warning" in result.to_json()) is is_told
 
 
 @pytest.mark.inv("DOC-3")
 @every_client
 def test_people_and_programs_are_told_the_same(site: Site, client: str) -> None:
-    told, said = site.told("doctor", "--client", client), site.said("doctor", "--client", client)
-    assert (told["client"], told["file"]) == (client, PLACES[client])
-    assert command_of(entry(client, told["block"])) == told["command"]
-    assert told["command"][1:] == ["serve", "--data-dir", str(site.data_dir)]
-    assert Path(told["command"][0]).is_absolute()
+    result, said = site.json("doctor", "--client", client), site.said("doctor", "--client", client)
+    assert (result["client"], result["file"]) == (client, PLACES[client])
+    assert command_of(entry(client, result["block"])) == result["command"]
+    assert result["command"][1:] == ["serve", "--data-dir", str(site.data_dir)]
+    assert Path(result["command"][0]).is_absolute()
     copied = said.rstrip("\n").split("\n\n")
-    assert {told[key] for key in ("block", "add", "remove", "link") if key in told} <= set(copied)
-    assert told["file"] in said
+    assert {result[key] for key in ("block", "add", "remove", "link") if key in result} <= set(copied)
+    assert result["file"] in said
     assert not site.data_dir.exists()
 
 
 @pytest.mark.inv("DOC-3")
 def test_what_is_printed_starts_this_program_from_anywhere(site: Site) -> None:
-    command = site.told("doctor", "--client", "json")["command"]
+    command = site.json("doctor", "--client", "json")["command"]
     started = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, cwd="/", env={}, check=False)
     assert (started.returncode, started.stderr) == (0, b"")
 
@@ -168,16 +168,16 @@ def test_what_the_environment_of_a_shell_names_is_written_out_for_a_client_that_
 ) -> None:
     monkeypatch.setenv("INTERLOCK_WORKFLOWS_DIR", "mine")
     named = ["--data-dir", str(site.data_dir), "--workflows-dir", str(tmp_path / "mine")]
-    assert site.told("doctor", "--client", "json")["command"][2:] == named
+    assert site.json("doctor", "--client", "json")["command"][2:] == named
     monkeypatch.delenv("INTERLOCK_DATA_DIR")
     monkeypatch.delenv("INTERLOCK_WORKFLOWS_DIR")
     monkeypatch.delenv("XDG_DATA_HOME", raising=False)
-    assert site.told("doctor", "--client", "json")["command"][1:] == ["serve"]
+    assert site.json("doctor", "--client", "json")["command"][1:] == ["serve"]
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "share"))
-    assert site.told("doctor", "--client", "json")["command"][2] == "--data-dir"
+    assert site.json("doctor", "--client", "json")["command"][2] == "--data-dir"
     (tmp_path / "space").mkdir()
-    told = site.told("--workspace", "space", "doctor", "--client", "json", "--data-dir", "runs")
-    assert told["command"][2:] == ["--data-dir", str(tmp_path / "runs"), "--workspace", str(tmp_path / "space")]
+    result = site.json("--workspace", "space", "doctor", "--client", "json", "--data-dir", "runs")
+    assert result["command"][2:] == ["--data-dir", str(tmp_path / "runs"), "--workspace", str(tmp_path / "space")]
 
 
 def test_a_workspace_that_is_not_there_is_told_and_nothing_is_printed(site: Site) -> None:
@@ -193,11 +193,11 @@ def test_the_command_is_found_beside_the_interpreter_then_on_the_path(
     program.parent.mkdir()
     program.touch(0o755)
     monkeypatch.setenv("PATH", str(program.parent))
-    assert site.told("doctor", "--client", "json")["command"][0] == str(program)
+    assert site.json("doctor", "--client", "json")["command"][0] == str(program)
     program.unlink()
-    assert site.told("doctor", "--client", "json")["command"][:3] == [str(tmp_path / "python"), "-m", "interlock"]
+    assert site.json("doctor", "--client", "json")["command"][:3] == [str(tmp_path / "python"), "-m", "interlock"]
     (tmp_path / "interlock").touch()
-    assert site.told("doctor", "--client", "json")["command"][0] == str(tmp_path / "interlock")
+    assert site.json("doctor", "--client", "json")["command"][0] == str(tmp_path / "interlock")
 
 
 def test_words_that_need_no_quotes_get_none() -> None:

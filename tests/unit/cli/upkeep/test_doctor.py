@@ -18,8 +18,8 @@ from interlock.version import VERSION
 pytestmark = pytest.mark.damages
 
 
-def findings(told: dict[str, Any], level: str) -> list[dict[str, str]]:
-    return [one for one in told["findings"] if one["level"] == level]
+def findings(result: dict[str, Any], level: str) -> list[dict[str, str]]:
+    return [one for one in result["findings"] if one["level"] == level]
 
 
 @pytest.mark.inv("DOC-1", "DOC-2")
@@ -27,7 +27,7 @@ def test_a_sound_data_directory_is_fine_and_stays_as_it_was(site: Site) -> None:
     for _ in range(3):
         site.session()
     before = tree(site.data_dir)
-    quick, deep = site.told("doctor"), site.told("doctor", "--deep")
+    quick, deep = site.json("doctor"), site.json("doctor", "--deep")
     assert tree(site.data_dir) == before
     assert (quick["attention"], deep["attention"], quick["interlock"]) == (0, 0, VERSION)
     assert (quick["dataDir"], quick["dataDirOrigin"]) == (str(site.data_dir), "environment")
@@ -47,11 +47,11 @@ def test_a_data_directory_that_is_not_there_yet_is_no_fault_and_is_not_made(site
 
 
 def test_what_names_the_data_directory_is_told(site: Site, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    assert site.told("doctor", "--data-dir", str(tmp_path))["dataDirOrigin"] == "argument"
+    assert site.json("doctor", "--data-dir", str(tmp_path))["dataDirOrigin"] == "argument"
     monkeypatch.delenv("INTERLOCK_DATA_DIR")
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert site.told("doctor")["dataDirOrigin"] == "default"
+    assert site.json("doctor")["dataDirOrigin"] == "default"
 
 
 def by_directory(path: Path) -> None:
@@ -112,7 +112,7 @@ def test_what_keeps_the_next_call_from_writing_is_named_with_what_to_do(
         for options in ((), ("--deep",)):
             found = [
                 one
-                for one in findings(site.told("doctor", *options, code=1), "attention")
+                for one in findings(site.json("doctor", *options, code=1), "attention")
                 if f"{path} of the data" in one["message"]
             ]
             assert len(found) == 1
@@ -137,9 +137,9 @@ def test_a_damaged_session_is_named_with_its_health_and_what_to_do(site: Site, k
     session, _ = site.session()
     DAMAGE[kind](max((site.data_dir / "sessions" / session / "events").iterdir()))
     before = tree(site.data_dir)
-    told = site.told("doctor", *mode, code=1)
+    result = site.json("doctor", *mode, code=1)
     assert tree(site.data_dir) == before
-    (wanting,) = findings(told, "attention")
+    (wanting,) = findings(result, "attention")
     assert session in wanting["message"]
     assert "corrupt_tail" in wanting["message"]
     assert f"interlock session repair {session}" in wanting["fix"]
@@ -153,7 +153,7 @@ def test_a_session_of_a_newer_release_is_told_apart_from_a_damaged_one(site: Sit
     manifest = site.data_dir / "sessions" / session / "manifest.jsonl"
     manifest.write_bytes(manifest.read_bytes().replace(b'"v":1', b'"v":2'))
     for mode in ((), ("--deep",)):
-        (wanting,) = findings(site.told("doctor", *mode, code=1), "attention")
+        (wanting,) = findings(site.json("doctor", *mode, code=1), "attention")
         assert "written by a newer Interlock" in wanting["message"]
 
 
@@ -164,8 +164,8 @@ def test_what_only_a_reading_shows_is_not_claimed_without_it(site: Site) -> None
     artifact.write_bytes(b"other")
     snapshot = min((site.data_dir / "snapshots").iterdir())
     snapshot.unlink()
-    assert findings(site.told("doctor"), "attention") == []
-    wanting = findings(site.told("doctor", "--deep", code=1), "attention")
+    assert findings(site.json("doctor"), "attention") == []
+    wanting = findings(site.json("doctor", "--deep", code=1), "attention")
     assert [one["check"] for one in wanting] == ["content", "content"]
     assert artifact.name in wanting[0]["message"]
     assert "wrong bytes" in wanting[0]["message"]
@@ -199,7 +199,7 @@ def test_a_session_that_is_written_to_is_named_without_waiting_for_it(site: Site
 def test_a_directory_that_others_can_enter_needs_attention(site: Site) -> None:
     site.session()
     site.data_dir.chmod(0o755)
-    (wanting,) = findings(site.told("doctor", code=1), "attention")
+    (wanting,) = findings(site.json("doctor", code=1), "attention")
     assert "0755" in wanting["message"]
     assert "chmod 700" in wanting["fix"]
 
@@ -208,11 +208,11 @@ def test_a_faulty_configuration_needs_attention_and_the_rest_is_looked_at_all_th
     site.session()
     (site.data_dir / "config.toml").write_text("[gates]\nclaim = 1\n[retention]\ndays = 'x'\n", encoding="utf-8")
     for mode in ((), ("--deep",)):
-        told = site.told("doctor", *mode, code=1)
-        (wanting,) = findings(told, "attention")
+        result = site.json("doctor", *mode, code=1)
+        (wanting,) = findings(result, "attention")
         assert "gates.claim" in wanting["message"]
         assert "retention.days" in wanting["message"]
-        assert any(one["check"] == "sessions" for one in told["findings"])
+        assert any(one["check"] == "sessions" for one in result["findings"])
     (site.data_dir / "config.toml").write_text("[gates]\nclaims = 'never'\n", encoding="utf-8")
     assert "config.toml sets gates.claims." in site.said("doctor")
 
@@ -235,7 +235,7 @@ def test_a_check_whose_program_is_not_found_needs_attention(site: Site, tmp_path
     for command, count in (("true", 0), ("no-such-program", 1)):
         lines = f'command = ["{command}"]\nworkspaces = ["{space.resolve()}"]\n'
         (site.data_dir / "config.toml").write_text(f"[checks.tests]\n{lines}")
-        found = [one for one in findings(site.told("doctor", code=count), "attention") if one["check"] == "checks"]
+        found = [one for one in findings(site.json("doctor", code=count), "attention") if one["check"] == "checks"]
         assert len(found) == count
     assert "the program 'no-such-program' of the check `tests` is not found" in found[0]["message"]
     assert "[checks.tests]" in found[0]["fix"]

@@ -22,9 +22,9 @@ from interlock.store.ports.errors import FailureKind, StoreFailureError
 pytestmark = pytest.mark.damages
 
 
-def counts(told: dict[str, Any]) -> dict[str, int]:
+def counts(result: dict[str, Any]) -> dict[str, int]:
     """Return how many of each kind went, of those that did."""
-    return {one["what"]: one["count"] for one in told["taken"] if one["count"]}
+    return {one["what"]: one["count"] for one in result["taken"] if one["count"]}
 
 
 @pytest.mark.inv("GC-1", "GC-3")
@@ -32,11 +32,11 @@ def test_two_collections_take_an_expired_session_for_good_and_leave_the_others_w
     old, _ = site.session(days=100)
     young, _ = site.session(days=80)
     site.make_content_old()
-    first = site.told("gc")
+    first = site.json("gc")
     assert (first["mode"], first["expired"], first["sessions"]) == ("normal", [old], 2)
     assert counts(first) == {"session": 1, "artifact or capture": 1}
     assert (site.data_dir / "trash" / "sessions" / old).is_dir()
-    assert counts(site.told("gc")) == {"trash": 2}
+    assert counts(site.json("gc")) == {"trash": 2}
     assert list((site.data_dir / "trash" / "sessions").iterdir()) == []
     store = LocalStore(site.data_dir)
     assert store.sessions() == (young,)
@@ -64,18 +64,18 @@ def test_a_dry_run_changes_nothing_not_even_a_time_and_says_what_the_run_then_sa
     site.session(days=1)
     site.make_content_old()
     before = tree(site.data_dir)
-    told = site.told("gc", "--dry-run")
+    result = site.json("gc", "--dry-run")
     assert tree(site.data_dir) == before
-    assert told.pop("dryRun") is True
-    done = site.told("gc")
+    assert result.pop("dryRun") is True
+    done = site.json("gc")
     assert done.pop("dryRun") is False
-    assert told == done
+    assert result == done
 
 
 @pytest.mark.inv("GC-8")
 def test_where_there_is_nothing_nothing_is_made(site: Site) -> None:
     for arguments in (("gc",), ("gc", "--dry-run")):
-        assert counts(site.told(*arguments)) == {}
+        assert counts(site.json(*arguments)) == {}
     assert not site.data_dir.exists()
 
 
@@ -84,12 +84,12 @@ def test_the_configuration_says_when_sessions_expire(site: Site) -> None:
     session, _ = site.session(days=10)
     site.make_content_old()
     config = site.data_dir / "config.toml"
-    assert site.told("gc", "--dry-run")["expired"] == []
+    assert site.json("gc", "--dry-run")["expired"] == []
     config.write_text("[retention]\ndays = 0\n", encoding="utf-8")
-    assert site.told("gc", "--dry-run")["expired"] == []
+    assert site.json("gc", "--dry-run")["expired"] == []
     assert "Sessions never expire" in site.said("gc", "--dry-run")
     config.write_text("[retention]\ndays = 9\n", encoding="utf-8")
-    assert site.told("gc", "--dry-run")["expired"] == [session]
+    assert site.json("gc", "--dry-run")["expired"] == [session]
     config.write_text("[retention]\ndays = -1\n", encoding="utf-8")
     assert "retention.days" in site.complained("gc")
     assert LocalStore(site.data_dir).load(session) is not None
@@ -103,10 +103,10 @@ def test_a_damaged_session_is_named_with_what_to_do_and_the_exit_code_is_1(site:
     manifest.write_bytes(manifest.read_bytes() + b"x\n")
     site.make_old(manifest, 100)
     before = {name for name in tree(site.data_dir) if "config" not in name}
-    told = site.told("gc", code=1)
-    assert told["mode"] == "safe"
-    assert counts(told) == {}
-    (warned,) = told["warnings"]
+    result = site.json("gc", code=1)
+    assert result["mode"] == "safe"
+    assert counts(result) == {}
+    (warned,) = result["warnings"]
     assert (warned["code"], warned["session"], warned["health"]) == ("SESSION_NOT_HEALTHY", damaged, "corrupt_tail")
     assert f"interlock session repair {damaged}" in warned["fix"]
     said = site.said("gc", "--dry-run", code=1)
@@ -120,7 +120,7 @@ def test_damaged_keep_marks_are_told_by_every_command_that_needs_them(site: Site
     session, _ = site.session(days=100)
     site.said("session", "keep", session)
     (site.data_dir / "config" / "keep.json").write_bytes(b"{}")
-    (warned,) = site.told("gc", code=1)["warnings"]
+    (warned,) = site.json("gc", code=1)["warnings"]
     assert warned["code"] == "KEEP_MARKS_DAMAGED"
     for action in ("keep", "unkeep"):
         assert "config/keep.json" in site.complained("session", action, session)
@@ -135,16 +135,16 @@ def test_every_command_that_collects_or_checks_reports_a_mark_without_a_session(
     site.said("session", "keep", kept)
     (site.data_dir / "sessions" / kept).rename(tmp_path / "elsewhere")
     for arguments in (("gc", "--dry-run"), ("gc",)):
-        told = site.told(*arguments, code=1)
-        assert (told["mode"], counts(told)) == ("safe", {})
-        (warned,) = told["warnings"]
+        result = site.json(*arguments, code=1)
+        assert (result["mode"], counts(result)) == ("safe", {})
+        (warned,) = result["warnings"]
         assert (warned["code"], warned["session"]) == ("KEPT_SESSION_MISSING", kept)
     for arguments in (("doctor",), ("doctor", "--deep")):
-        (wanting,) = [one for one in site.told(*arguments, code=1)["findings"] if one["level"] == "attention"]
+        (wanting,) = [one for one in site.json(*arguments, code=1)["findings"] if one["level"] == "attention"]
         assert wanting["check"] == "keep marks"
         assert f"interlock session unkeep {kept}" in wanting["fix"]
     site.said("session", "unkeep", kept)
-    assert counts(site.told("gc"))["session"] == 1
+    assert counts(site.json("gc"))["session"] == 1
 
 
 @pytest.mark.inv("GC-11")
@@ -164,11 +164,11 @@ def test_a_keep_that_the_disk_did_not_confirm_is_reported_as_such() -> None:
 def test_a_session_that_is_written_to_is_left_and_said_to_be_locked(site: Site) -> None:
     session, _ = site.session(days=100)
     with LocalStore(site.data_dir).hold(session):
-        told = site.told("gc")
+        result = site.json("gc")
         assert f"{session} was skipped" in site.said("gc")
-    assert told["skipped"] == [{"session": session, "why": "busy", "code": "SESSION_LOCKED"}]
-    assert counts(told) == {}
-    assert site.told("gc")["expired"] == [session]
+    assert result["skipped"] == [{"session": session, "why": "busy", "code": "SESSION_LOCKED"}]
+    assert counts(result) == {}
+    assert site.json("gc")["expired"] == [session]
 
 
 @pytest.mark.inv("GC-2", "GC-6")
@@ -180,7 +180,7 @@ def test_collecting_and_setting_marks_exclude_each_other(site: Site, monkeypatch
     with LocalCollector(site.data_dir).upkeep_lock():
         for arguments in (("gc",), ("session", "keep", session), ("keys", "rotate")):
             assert "when that one is done" in site.complained(*arguments)
-        assert counts(site.told("gc", "--dry-run")) == {"session": 1}
+        assert counts(site.json("gc", "--dry-run")) == {"session": 1}
     assert LocalStore(site.data_dir).load(session) is not None
 
 
@@ -188,13 +188,13 @@ def test_collecting_and_setting_marks_exclude_each_other(site: Site, monkeypatch
 def test_marks_are_set_and_removed_each_once_and_told(site: Site) -> None:
     one, _ = site.session()
     other, _ = site.session()
-    assert site.told("session", "keep", one, one) == {"changed": [one], "kept": [one]}
-    assert site.told("session", "keep", one, other) == {"changed": [other], "kept": sorted([one, other])}
+    assert site.json("session", "keep", one, one) == {"changed": [one], "kept": [one]}
+    assert site.json("session", "keep", one, other) == {"changed": [other], "kept": sorted([one, other])}
     assert site.said("session", "keep", one) == f"{one}: kept, as before\n"
     assert json.loads((site.data_dir / "config" / "keep.json").read_text())["sessions"] == sorted([one, other])
     assert site.said("session", "unkeep", one) == f"{one}: no longer kept\n"
     assert "None of these sessions is kept" in site.complained("session", "unkeep", one)
-    assert site.told("session", "unkeep", one, other) == {"changed": [other], "kept": []}
+    assert site.json("session", "unkeep", one, other) == {"changed": [other], "kept": []}
 
 
 def test_a_session_that_is_not_there_cannot_be_kept_but_its_mark_can_be_removed(site: Site) -> None:
@@ -204,7 +204,7 @@ def test_a_session_that_is_not_there_cannot_be_kept_but_its_mark_can_be_removed(
     assert not (site.data_dir / "config" / "keep.json").exists()
     site.said("session", "keep", session)
     (site.data_dir / "sessions" / session).rename(site.data_dir / "elsewhere")
-    assert site.told("session", "unkeep", session)["kept"] == []
+    assert site.json("session", "unkeep", session)["kept"] == []
 
 
 @pytest.mark.inv("GC-5")

@@ -20,7 +20,7 @@ DOCUMENT = linear_workflow("test.abc", "a", "b", "c")
 
 
 def test_before_the_first_run_there_is_nothing_to_see_or_to_rotate(site: Site) -> None:
-    assert site.told("keys", "status") == {"keys": 0}
+    assert site.json("keys", "status") == {"keys": 0}
     assert "no keys yet" in site.said("keys", "status")
     assert "no keys to rotate" in site.complained("keys", "rotate")
     assert not site.data_dir.exists()
@@ -39,8 +39,8 @@ def test_a_rotation_says_which_tokens_still_work_and_that_is_so(site: Site) -> N
     assert harness.rehydrate(first.state).code is ErrorCode.TOKEN_BAD_SIGNATURE
     third = harness.rehydrate(second.state)
     assert third.code is None
-    told = {"rotated": True, "keys": 2, "previousKeyDropped": True, "finishedEarlierRotation": False}
-    assert site.told("keys", "rotate") == told
+    result = {"rotated": True, "keys": 2, "previousKeyDropped": True, "finishedEarlierRotation": False}
+    assert site.json("keys", "rotate") == result
     assert harness.rehydrate(third.state).code is None
     assert harness.rehydrate(second.state).code is ErrorCode.TOKEN_BAD_SIGNATURE
 
@@ -62,7 +62,7 @@ def test_a_missing_key_ring_is_named_and_the_advice_makes_a_new_one(site: Site) 
     assert "A new one was made" in site.said("keys", "rotate")
     assert len(harness.resume()["candidates"]) == 1
     assert harness.rehydrate(first.state).code is ErrorCode.TOKEN_BAD_SIGNATURE
-    assert site.told("keys", "status")["keys"] == 2
+    assert site.json("keys", "status")["keys"] == 2
     site.said("doctor")
 
 
@@ -73,14 +73,14 @@ def test_status_and_doctor_change_nothing_and_show_no_key(site: Site) -> None:
     ring = site.data_dir / "keys" / "keyring.json"
     before = tree(site.data_dir)
     said = site.said("keys", "status") + site.said("doctor") + site.said("doctor", "--deep")
-    told = site.told("keys", "status")
+    result = site.json("keys", "status")
     assert tree(site.data_dir) == before
     modes = {"mode": "0600", "directoryMode": "0700", "isPrivate": True}
-    assert told == {"keys": 2, "ageDays": 0, **modes, "hasUnfinishedRotation": False}
+    assert result == {"keys": 2, "ageDays": 0, **modes, "hasUnfinishedRotation": False}
     keys = json.loads(ring.read_text())
     for key in (keys["current"], keys["previous"]):
         for spelling in (key, base64.b64decode(key).hex(), key.rstrip("=")):
-            assert spelling not in said + json.dumps(told)
+            assert spelling not in said + json.dumps(result)
 
 
 @pytest.mark.inv("KEY-2", "KEY-5")
@@ -93,7 +93,7 @@ def test_keys_that_others_can_reach_are_told_with_the_remedy(site: Site) -> None
     ring.chmod(0o600)
     assert "Only you can read them." in site.said("keys", "status")
     ring.parent.chmod(0o755)
-    assert site.told("keys", "status", code=1)["isPrivate"] is False
+    assert site.json("keys", "status", code=1)["isPrivate"] is False
 
 
 @pytest.mark.inv("KEY-3")
@@ -118,7 +118,7 @@ def test_the_age_of_the_ring_is_that_of_its_last_change(site: Site) -> None:
     site.said("keys", "rotate")
     assert "rotated today" in site.said("keys", "status")
     os.utime(ring, (2**33, 2**33))
-    assert site.told("keys", "status")["ageDays"] == 0
+    assert site.json("keys", "status")["ageDays"] == 0
 
 
 class Confirming(OsFiles):
@@ -143,7 +143,7 @@ def test_a_rotation_that_the_disk_did_not_confirm_is_reported_and_a_repeat_finis
     assert "EIO" in stopped.value.message
     assert "`interlock keys rotate` again" in stopped.value.fix
     assert str(site.data_dir) not in str(stopped.value)
-    assert site.told("keys", "status", code=1)["hasUnfinishedRotation"] is True
+    assert site.json("keys", "status", code=1)["hasUnfinishedRotation"] is True
     said = site.said("keys", "status", code=1)
     assert "A rotation is not finished" in said
     assert "A rotation is not finished" in site.said("doctor", code=1)
@@ -165,4 +165,4 @@ def test_a_rotation_that_failed_before_anything_changed_says_so(site: Site) -> N
     (site.data_dir / "config" / ".lock").mkdir()
     assert "nothing was recorded" in site.complained("keys", "rotate")
     assert (site.data_dir / "keys" / "keyring.json").read_bytes() == ring
-    assert site.told("keys", "status")["hasUnfinishedRotation"] is False
+    assert site.json("keys", "status")["hasUnfinishedRotation"] is False

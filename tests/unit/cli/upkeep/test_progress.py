@@ -18,9 +18,9 @@ def shown(monkeypatch: pytest.MonkeyPatch, stderr: io.StringIO, step_s: float) -
     clock = itertools.count(0, step_s)
     monkeypatch.setattr("sys.stderr", stderr)
     monkeypatch.setattr("interlock.cli.render.progress.time.monotonic", lambda: next(clock))
-    with shown_progress("Reading sessions") as told:
+    with shown_progress("Reading sessions") as result:
         for done in range(5):
-            told(done, 4)
+            result(done, 4)
     return stderr.getvalue()
 
 
