@@ -16,6 +16,8 @@ from interlock.kernel.ids import Digest
 
 Ended = Literal["exit", "signal", "timeout", "changed"]
 """How a check ended: by itself, by a signal, because it took too long, or while its protected files were changed."""
+NOT_STARTED = 126
+"""The exit code of a command whose program exists and does not start."""
 SEARCH_PATH = "/usr/local/bin:/opt/homebrew/bin:/usr/bin:/bin:/usr/sbin:/sbin"
 
 
@@ -77,8 +79,8 @@ def check_environment() -> dict[str, str]:
     return {"PATH": SEARCH_PATH, "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8"}
 
 
-def run_command(placed: PlacedCheck, lock: int) -> CheckResult | CheckFault:
-    """Run a check to its end and return the result; a command that cannot be started gives a fault.
+def run_command(placed: PlacedCheck, lock: int) -> CheckResult:
+    """Run a check to its end and return the result. A program that does not start gives 126, as in a shell.
 
     The command inherits the descriptor `lock`: if this process is killed, the lock stays held until the command ends.
     """
@@ -101,10 +103,9 @@ def run_command(placed: PlacedCheck, lock: int) -> CheckResult | CheckFault:
             # Whatever the command has started and left behind ends with it.
             code = child.end()
     except ChildStartError as error:
-        return CheckFault(
-            why=f"the command {error.program!r} cannot be started: {error.why}",
-            fix="Tell the user: `command` must begin with the path of a program, or with one that all users have.",
-        )
+        # It is there, but the system refuses it: a script without a first line `#!`, or made for another processor.
+        output.add(f"{error.program!r} cannot be started: {error.why}\n".encode())
+        is_late, code = False, NOT_STARTED
     ended: Ended = "timeout" if is_late else "signal" if code < 0 else "exit"
     return CheckResult(
         ended=ended, exit=code, seconds=round(time.monotonic() - began, 3), output=output.text(), digest=output.digest()

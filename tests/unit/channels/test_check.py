@@ -37,27 +37,21 @@ def is_gone(pid: str) -> bool:
         return True
 
 
-def ran(placed: PlacedCheck, lock: int) -> CheckResult:
-    found = run_command(placed, lock)
-    assert isinstance(found, CheckResult), found
-    return found
-
-
 @pytest.mark.inv("CHECK-1")
 def test_a_result_has_the_exit_code_the_end_of_the_output_and_the_digest_of_all_of_it(
     tmp_path: Path, lock: int
 ) -> None:
-    found = ran(python("print('one'); print('two'); raise SystemExit(3)", tmp_path), lock)
+    found = run_command(python("print('one'); print('two'); raise SystemExit(3)", tmp_path), lock)
     assert (found.ended, found.exit, found.output, found.is_passed) == ("exit", 3, "one\ntwo", False)
     assert found.digest == digest_of_bytes(b"one\ntwo\n")
-    assert ran(python("pass", tmp_path), lock).is_passed
+    assert run_command(python("pass", tmp_path), lock).is_passed
 
 
 @pytest.mark.inv("CHECK-3")
 @pytest.mark.parametrize("size", [8 * MIB, pytest.param(100 * MIB, marks=pytest.mark.soak)], ids=["8 MiB", "100 MiB"])
 def test_a_long_output_is_kept_to_its_bound_and_counted_whole(tmp_path: Path, lock: int, size: int) -> None:
     code = f"import sys; line = 'x' * 1023 + '\\n'; [sys.stdout.write(line) for _ in range({size // 1024})]"
-    found = ran(python(code, tmp_path), lock)
+    found = run_command(python(code, tmp_path), lock)
     assert len(found.output) <= found_bytes(found) <= 2 * 1024
     assert found.digest == digest_of_bytes((b"x" * 1023 + b"\n") * (size // 1024))
 
@@ -73,7 +67,7 @@ def test_a_command_that_takes_too_long_and_ignores_signals_is_killed_with_all_th
     monkeypatch.setattr(module, "CHECK_GRACE_S", 0.1)
     script = "trap '' TERM; echo $$ >> pids; (echo $(exec sh -c 'echo $PPID') >> pids; sleep 60) & sleep 60"
     config = CheckConfig(name="tests", command=("/bin/sh", "-c", script), workspaces=(str(tmp_path),), timeout_s=1)
-    found = ran(PlacedCheck(config=config, directory=tmp_path), lock)
+    found = run_command(PlacedCheck(config=config, directory=tmp_path), lock)
     assert (found.ended, found.is_passed) == ("timeout", False)
     pids = (tmp_path / "pids").read_text().split()
     assert len(pids) == 2
@@ -85,7 +79,7 @@ def test_a_command_that_takes_too_long_and_ignores_signals_is_killed_with_all_th
 @pytest.mark.inv("CHECK-3")
 def test_a_process_that_a_command_leaves_behind_ends_with_it_and_holds_nothing_up(tmp_path: Path, lock: int) -> None:
     code = "import os, time\nif os.fork() == 0:\n    time.sleep(60)\nprint('done')"
-    found = ran(python(code, tmp_path), lock)
+    found = run_command(python(code, tmp_path), lock)
     assert (found.ended, found.exit, found.output) == ("exit", 0, "done")
     assert found.seconds < 10
 
@@ -96,13 +90,20 @@ def test_the_environment_of_a_check_is_not_that_of_who_starts_it(
 ) -> None:
     for name in ("PATH", "HOME", "PYTHONPATH", "MAKEFLAGS"):
         monkeypatch.setenv(name, str(tmp_path))
-    found = ran(python("import os; print(*sorted(os.environ.values()))", tmp_path), lock)
+    found = run_command(python("import os; print(*sorted(os.environ.values()))", tmp_path), lock)
     assert str(tmp_path) not in found.output
 
 
-def test_a_command_that_does_not_exist_is_a_fault_and_no_result(tmp_path: Path, lock: int) -> None:
-    config = CheckConfig(name="tests", command=("/no/such/program",), workspaces=(str(tmp_path),))
-    assert isinstance(run_command(PlacedCheck(config=config, directory=tmp_path), lock), CheckFault)
+@pytest.mark.inv("CHECK-1")
+def test_a_program_that_does_not_start_gives_the_exit_code_of_a_shell_and_the_reason(tmp_path: Path, lock: int) -> None:
+    program = tmp_path / "verify"
+    program.write_text("true\n")
+    program.chmod(0o700)
+    config = CheckConfig(name="tests", command=("./verify",), workspaces=(str(tmp_path),))
+    found = run_command(PlacedCheck(config=config, directory=tmp_path), lock)
+    assert (found.ended, found.exit, found.is_passed) == ("exit", 126, False)
+    assert found.output == "'./verify' cannot be started: Exec format error"
+    assert found.digest == digest_of_bytes(f"{found.output}\n".encode())
 
 
 @pytest.mark.inv("CHECK-5")

@@ -215,6 +215,21 @@ def test_a_run_may_make_the_program_of_its_check_in_the_workspace(tmp_path: Path
     assert harness.advance(waiting, None)["pending"]["stepId"] == "b"
 
 
+@pytest.mark.inv("CHECK-5")
+def test_a_program_that_does_not_start_is_a_result_which_says_why(tmp_path: Path) -> None:
+    harness = checking(tmp_path, NEEDED, check=shell(tmp_path / "project", command=("./verify",)))
+    program = tmp_path / "project" / "verify"
+    program.write_text("true\n")
+    program.chmod(0o700)
+    first, waiting = at_the_check(harness)
+    run_now(harness, first)
+    refused = harness.advance(waiting, None)
+    assert "'./verify' cannot be started: Exec format error" in refused.text
+    script(program, "/bin/sh")
+    run_now(harness, first)
+    assert harness.advance(waiting, None)["pending"]["stepId"] == "b"
+
+
 @pytest.mark.inv("CHECK-5", "INBOX-1")
 def test_a_program_that_is_gone_during_the_run_is_named_by_the_waiting_answer_and_in_the_inbox(tmp_path: Path) -> None:
     harness = checking(tmp_path, NEEDED, check=shell(tmp_path / "project", command=("./verify",)))

@@ -58,8 +58,6 @@ def run_check(ports: Ports, run_context: RunContext, after: int | None = None) -
         if known > (waiting.results if after is None else after):
             return None
         result = run_command(placed, lock)
-        if isinstance(result, CheckFault):
-            return check_refusal(run_context, waiting, result)
         if isinstance(ports.checks.find(waiting), CheckFault):
             result = replace(result, ended="changed")
         command = one_line(shlex.join(placed.config.argv), CHECK_COMMAND_BYTES_MAX)
