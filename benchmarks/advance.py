@@ -18,7 +18,7 @@ from tests.support.load import Heard, Sent, linear_workflow
 
 from benchmarks.floors import FiveSyncs
 from benchmarks.history import YOUNG_FROM, YOUNG_TO, Line, Young
-from benchmarks.table import Figure, at_most, least, ms, told
+from benchmarks.table import Figure, at_most, least, ms, noted
 from benchmarks.wire import MINIMAL, MINIMAL_NOTES, SYNC_MS, Wire, call_params, heard, serving, start, temporary_site
 from interlock.kernel.canonical import Json
 
@@ -75,8 +75,8 @@ def _latency(depths: Sequence[int], rounds: int) -> list[Figure]:
 def _judged(found: dict[str, float], depths: Sequence[int]) -> list[Figure]:
     base = found["minimal"]
     figures = [
-        told("five syncs, as an advance orders them", f"{found['five']:.2f} ms"),
-        told("an advance of the minimal durable server", f"{base:.2f} ms"),
+        noted("five syncs, as an advance orders them", f"{found['five']:.2f} ms"),
+        noted("an advance of the minimal durable server", f"{base:.2f} ms"),
     ]
     for depth in depths:
         took = found[f"at {depth}"]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from tests.support.load import Heard, Sent, linear_workflow
 
 from benchmarks.floors import Disk
-from benchmarks.table import Figure, at_least, at_most, ms, told
+from benchmarks.table import Figure, at_least, at_most, ms, noted
 from benchmarks.wire import Wire, call_params, heard, serving, start, temporary_site
 
 WORKFLOW = "bench.many"
@@ -39,7 +39,7 @@ def figures(*, is_quick: bool) -> list[Figure]:
     beside = f"{busy.advances} advances; one file+directory fsync: {ms(floor):.2f} ms"
     return [
         at_least(f"advances a second over {SESSIONS} sessions", rate, RATE_MIN, "/s", beside=beside),
-        told("processor time of the server per advance", f"{busy.cpu_seconds / busy.advances * 1000:.2f} ms"),
+        noted("processor time of the server per advance", f"{busy.cpu_seconds / busy.advances * 1000:.2f} ms"),
         at_most("failures among them", busy.failures, 0),
         at_most(
             f"failures of {TWINS} sessions at the same step at once", twins.failures, 0, beside=f"{twins.advances} ok"

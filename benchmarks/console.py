@@ -9,7 +9,7 @@ from tests.support.console import Browser, entered
 
 from benchmarks import open_pages
 from benchmarks.many_sessions import make_sessions
-from benchmarks.table import Figure, at_most, told
+from benchmarks.table import Figure, at_most, noted
 from interlock.store.local.store import LocalStore
 from interlock.testing.harness import Harness
 
@@ -38,7 +38,7 @@ def _many(sessions: int, *, is_quick: bool) -> list[Figure]:
         found = min(_ms(browser, "/?q=cache+layer") for _ in range(_ROUNDS))
     where = f"of {sessions} sessions"
     return [
-        told(f"Now {where}, the first time", f"{first:.0f} ms"),
+        noted(f"Now {where}, the first time", f"{first:.0f} ms"),
         _figure(f"Now {where}, again", warm, is_quick=is_quick),
         _figure(f"Now {where}, a search", found, is_quick=is_quick),
     ]
@@ -63,11 +63,11 @@ def _long(steps: int, *, is_quick: bool) -> list[Figure]:
     where = f"of {folded.next_index} events"
     return [
         _figure(f"Run {where}: the first page, with the progress", shell, is_quick=is_quick),
-        told(f"Run {where}: until the run is shown", f"{read_s:.1f} s"),
+        noted(f"Run {where}: until the run is shown", f"{read_s:.1f} s"),
         _figure(f"Run {where}, again", warm, is_quick=is_quick),
         live,
         at_most(f"Run {where}: nodes of the run in its page", nodes, NODES_MAX, ""),
-        told(f"Run {where}: its page", f"{size // 1000} kB"),
+        noted(f"Run {where}: its page", f"{size // 1000} kB"),
     ]
 
 
@@ -82,11 +82,11 @@ def _live(writer: Harness, browser: Browser, path: str, *, is_quick: bool) -> Fi
             time.sleep(0.01)
         took.append((time.perf_counter() - began) * 1000)
     what, shown = "Run: an append is on its page", statistics.median(took)
-    return told(what, f"{shown:.0f} ms") if is_quick else at_most(what, shown, LIVE_MS_MAX, " ms")
+    return noted(what, f"{shown:.0f} ms") if is_quick else at_most(what, shown, LIVE_MS_MAX, " ms")
 
 
 def _figure(what: str, found_ms: float, *, is_quick: bool) -> Figure:
-    return told(what, f"{found_ms:.0f} ms") if is_quick else at_most(what, found_ms, PAGE_MS_MAX, " ms")
+    return noted(what, f"{found_ms:.0f} ms") if is_quick else at_most(what, found_ms, PAGE_MS_MAX, " ms")
 
 
 def _ms(browser: Browser, path: str) -> float:

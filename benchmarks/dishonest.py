@@ -7,7 +7,7 @@ from functools import partial
 from tests.agents.proof_tricks import LIMITS, TRICKS, passes, played, played_honestly
 from tests.support.modes import status_of
 
-from benchmarks.table import Figure, at_most, told
+from benchmarks.table import Figure, at_most, noted
 from interlock.record.world import Assurance
 
 SEEDS, HONEST = 1_000, 200
@@ -27,7 +27,7 @@ def figures(*, is_quick: bool) -> list[Figure]:
     found.append(at_most("honest agent: extra calls a proof", extra, EXTRA_CALLS_MAX, beside=f"of {honest}"))
     for name in LIMITS:
         levels = [one["level"] for level in LEVELS for one in passes(played(name, level, 1))]
-        found.append(told(f"limit: {name}", f"passes, recorded as {', '.join(sorted(set(levels)))}"))
+        found.append(noted(f"limit: {name}", f"passes, recorded as {', '.join(sorted(set(levels)))}"))
     return found
 
 

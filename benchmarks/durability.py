@@ -6,7 +6,7 @@ from typing import Literal
 
 from tests.support.load import Heard, Sent, Site, linear_workflow
 
-from benchmarks.table import Figure, at_most, told
+from benchmarks.table import Figure, at_most, noted
 from benchmarks.wire import start, temporary_site
 from interlock.engine.answer.model import Answer
 from interlock.engine.gates import NO_APPROVAL
@@ -153,7 +153,7 @@ def figures(*, is_quick: bool) -> list[Figure]:
     most = max([*short, *long], key=lambda cost: (cost.rounds, len(cost.syncs)))
     return [
         at_most("fsync rounds in sequence per advance", most.rounds, ROUNDS_MAX),
-        told("fsync calls per advance, made one after another", f"{len(most.syncs)}: {', '.join(most.syncs)}"),
+        noted("fsync calls per advance, made one after another", f"{len(most.syncs)}: {', '.join(most.syncs)}"),
         *_sizes(short, "one session, runs of 10 steps"),
         *_sizes(long, f"one linear run of {steps} steps; a snapshot is bounded by its plan (SNAP-5)", is_flat=False),
     ]
@@ -171,5 +171,5 @@ def _sizes(costs: list[Cost], shape: str, *, is_flat: bool = True) -> list[Figur
         if is_flat:
             found.append(at_most(f"{what}, last / first, {shape}", old / young, GROWTH_MAX, beside=beside))
         else:
-            found.append(told(f"{what}, {shape}", beside))
+            found.append(noted(f"{what}, {shape}", beside))
     return found

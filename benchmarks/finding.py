@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from benchmarks.many_sessions import ADVANCES, SESSIONS, make_sessions
-from benchmarks.table import Figure, at_most, told
+from benchmarks.table import Figure, at_most, noted
 from benchmarks.wire import environment
 
 COMMAND_S_MAX = 0.5
@@ -36,9 +36,9 @@ def figures(*, is_quick: bool) -> list[Figure]:
         make_sessions(data_dir, sessions=count, ends_now=True)
         found = {name: _measured(data_dir, arguments) for name, arguments in _COMMANDS.items()}
         started, start_cpu = _measured(data_dir, ("list", "--help"))
-    start = told("session list --help: the start of a process", f"{started:.2f} s")
+    start = noted("session list --help: the start of a process", f"{started:.2f} s")
     if is_quick:
-        return [start, *(told(f"{name} {where}", f"{wall:.2f} s") for name, (wall, _) in found.items())]
+        return [start, *(noted(f"{name} {where}", f"{wall:.2f} s") for name, (wall, _) in found.items())]
     return [
         start,
         *(

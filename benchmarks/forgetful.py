@@ -16,7 +16,7 @@ from tests.agents.reading import Channel
 from tests.agents.scenarios import DOCUMENTS, SCENARIOS, Kind, Outcome, play, play_over_stdio
 
 from benchmarks.many_sessions import UnsyncedFiles
-from benchmarks.table import Figure, at_least, at_most, told
+from benchmarks.table import Figure, at_least, at_most, noted
 from interlock.service.clock import SystemClock
 from interlock.store.local.store import LocalStore
 from interlock.testing.harness import ERAS, Harness
@@ -64,7 +64,7 @@ def figures(*, is_quick: bool) -> list[Figure]:
             slips += tally.slips
     over_stdio = range(OVER_STDIO // 5 if is_quick else OVER_STDIO)
     found += _tallied(map(_played_over_stdio, over_stdio)).figures("forgetful agent over stdio", len(over_stdio))
-    return [*found, *(told(f"slips: {what}", f"{count}") for what, count in slips.most_common())]
+    return [*found, *(noted(f"slips: {what}", f"{count}") for what, count in slips.most_common())]
 
 
 def _tallied(outcomes: Iterable[Outcome | None]) -> _Tally:

@@ -11,7 +11,7 @@ from mcp import Client, StdioServerParameters
 from tests.support.load import Heard, Sent, Site, linear_workflow
 
 from benchmarks.floors import Disk
-from benchmarks.table import Figure, at_most, ms, told
+from benchmarks.table import Figure, at_most, ms, noted
 from benchmarks.wire import ECHO, Wire, environment, serving, session_of, start, temporary_site
 
 SHORT, LONG = "bench.short", "bench.long"
@@ -120,7 +120,7 @@ class Compared:
             ),
             _advance(f"advance p50 at {OLD} steps, {shape}", self.old, self.floor),
             at_most(f"{look}, {shape}", self.look_old, REHYDRATE_MS_MAX, " ms"),
-            told(f"{look} / at 10, {shape}", f"{self.look_old / self.look_young:.2f}"),
+            noted(f"{look} / at 10, {shape}", f"{self.look_old / self.look_young:.2f}"),
         ]
 
 

@@ -15,7 +15,7 @@ import httpx
 from tests.support.load import Site, linear_workflow
 
 from benchmarks.history import Line
-from benchmarks.table import Figure, at_most, ms, told
+from benchmarks.table import Figure, at_most, ms, noted
 from benchmarks.wire import environment, serving, temporary_site
 
 PAGES, PORT = 20, 7617
@@ -39,7 +39,7 @@ def figures(*, is_quick: bool) -> list[Figure]:
                     beside += _advances(line, rounds)
     cost = ms(beside) / ms(alone)
     what, found = f"advance p50 with {PAGES} open pages / without", f"{ms(beside):.2f} / {ms(alone):.2f} ms"
-    return [told(what, f"{cost:.2f} ({found})") if is_quick else at_most(what, cost, COST_MAX, beside=found)]
+    return [noted(what, f"{cost:.2f} ({found})") if is_quick else at_most(what, cost, COST_MAX, beside=found)]
 
 
 def _advances(line: Line, rounds: int) -> list[float]:

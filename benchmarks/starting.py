@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from tests.support.load import Sent, Site, linear_workflow
 
 from benchmarks.many_sessions import make_sessions
-from benchmarks.table import Figure, at_most, ms, told
+from benchmarks.table import Figure, at_most, ms, noted
 from benchmarks.wire import Wire, environment, serving, start, temporary_site
 
 WORKFLOW = "bench.start"
@@ -67,7 +67,7 @@ def _over_many(count: int, rounds: int) -> list[Figure]:
         at_most(f"resume_session over {count} sessions, first", first * 1000, RESUME_COLD_MS_MAX, " ms"),
         at_most(f"resume_session over {count} sessions, later", ms(warm), RESUME_WARM_MS_MAX, " ms"),
         at_most("`session show` as a new process", ms(shown), SHOW_MS_MAX, " ms"),
-        told("a Python process that imports json", f"{ms(bare):.0f} ms"),
+        noted("a Python process that imports json", f"{ms(bare):.0f} ms"),
     ]
 
 

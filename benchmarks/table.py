@@ -17,7 +17,7 @@ class Figure:
     holds: bool | None = None
 
 
-def told(what: str, found: str) -> Figure:
+def noted(what: str, found: str) -> Figure:
     """Return a figure without a budget."""
     return Figure(what=what, found=found)
 

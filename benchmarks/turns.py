@@ -10,7 +10,7 @@ from typing import Any
 import anyio
 from mcp import types
 
-from benchmarks.table import Figure, at_most, ms, told
+from benchmarks.table import Figure, at_most, ms, noted
 from interlock.drive.agent.profile import Profile
 from interlock.drive.client import StartOptions, ToolCaller
 from interlock.drive.conversation.messages import ToolCall
@@ -63,7 +63,7 @@ def figures(*, is_quick: bool) -> list[Figure]:
         own, server = anyio.run(_times, Path(root), turns)
     return [
         at_most("a turn of a driver, beside its model, tools and server", ms(own), TURN_MS_MAX, " ms"),
-        told("the server's part of a turn, with its append", f"{ms(server):.2f} ms"),
+        noted("the server's part of a turn, with its append", f"{ms(server):.2f} ms"),
     ]
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.support.load import Sent, Site
 
 from benchmarks.many_sessions import ADVANCES, SESSIONS, make_sessions
-from benchmarks.table import Figure, at_most, told
+from benchmarks.table import Figure, at_most, noted
 from benchmarks.wire import Wire, environment, temporary_site
 
 GC_S_MAX, DOCTOR_S_MAX, PEAK_MB_MAX = 5.0, 3.0, 200.0
@@ -32,12 +32,12 @@ def figures(*, is_quick: bool) -> list[Figure]:
         show_s, _ = _measured(site.data_dir, ("session", "show", made[count // 2].session))
         cold_s, warm_s = _resumed(site)
     if is_quick:
-        return [told(f"gc --dry-run {where}", f"{gc_s:.2f} s"), told(f"doctor {where}", f"{doctor_s:.2f} s")]
+        return [noted(f"gc --dry-run {where}", f"{gc_s:.2f} s"), noted(f"doctor {where}", f"{doctor_s:.2f} s")]
     return [
         at_most(f"gc --dry-run {where}", gc_s, GC_S_MAX, " s"),
         at_most(f"gc --dry-run {where}, peak memory", gc_mb, PEAK_MB_MAX, " MB"),
         at_most(f"doctor {where}", doctor_s, DOCTOR_S_MAX, " s"),
-        told(f"doctor --deep {where}", f"{deep_s:.2f} s, {deep_mb:.0f} MB"),
+        noted(f"doctor --deep {where}", f"{deep_s:.2f} s, {deep_mb:.0f} MB"),
         at_most(f"session list {where}, a fresh process", list_s, COLD_S_MAX, " s"),
         at_most(f"session list {where}, peak memory", list_mb, PEAK_MB_MAX, " MB"),
         at_most(f"session show, beside {count} sessions, a fresh process", show_s * 1000, SHOW_MS_MAX, " ms"),

@@ -1,6 +1,6 @@
 """A client with next to no cost of its own: JSON lines on the pipes of a server process, in both protocol eras.
 
-The SDK's client takes a millisecond a call, more than some of what is measured; where it matters, both are told.
+The SDK's client takes a millisecond a call, more than some of what is measured; where it matters, both are listed.
 """
 
 import json
@@ -42,7 +42,7 @@ MINIMAL = [sys.executable, str(Path(__file__).with_name("minimal_server.py"))]
 def environment() -> dict[str, str]:
     """Return an environment in which servers find byte code, and leave it where they do not.
 
-    The byte code is kept apart from the installation, so that it is used even where Python is told to write none;
+    The byte code is kept apart from the installation, so that it is used even where Python is set to write none;
     whoever times a spawn spawns once before.
     """
     kept = {name: value for name, value in os.environ.items() if not name.startswith("INTERLOCK_")}
