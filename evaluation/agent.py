@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias, cast
 
 from evaluation.arms import Arm
-from evaluation.model import Message, ModelCall, NoCallError, Tool, call_text
+from evaluation.model import CUT, Message, ModelCall, NoCallError, Tool, call_text
 from evaluation.product import Product, Response
 
 Channel: TypeAlias = Literal["text", "structured"]
@@ -25,7 +25,10 @@ class Chooser(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class Episode:
-    """What the model did in one run. All counts except the tokens are of the calls that the model made."""
+    """What the model did in one run. All counts except the tokens are of the calls that the model made.
+
+    `cut` counts those that were too long and never sent.
+    """
 
     ended: str = "out of calls"
     calls: int = 0
@@ -33,6 +36,7 @@ class Episode:
     refused: int = 0
     token_errors: int = 0
     blanks: int = 0
+    cut: int = 0
     prompt_tokens: int = 0
     fresh_tokens: int = 0
     is_first_an_advance: bool = False
@@ -43,6 +47,11 @@ class Episode:
     def is_done(self) -> bool:
         """Whether the run is complete."""
         return self.ended == "done"
+
+    def read(self, answer: ModelCall | NoCallError) -> None:
+        """Add the tokens of a prompt that the model read."""
+        self.prompt_tokens += answer.prompt_tokens
+        self.fresh_tokens += answer.fresh_tokens
 
     def count(self, call: ModelCall, response: Response, blanks: int) -> None:
         """Add a call of the model and its response."""
@@ -66,17 +75,21 @@ def play(product: Product, model: Chooser, arm: Arm, channel: Channel, seed: int
     if response.is_refused:
         raise RuntimeError(f"the start of {arm.workflow_id} was refused: {response.text}")
     messages = _opening(product.instructions, arm, start)
+    messages.append(Message(role="tool", content=_shown(response, channel)))
     episode, offered = Episode(), response.next_call
-    for _ in range(CALLS_MAX):
-        messages.append(Message(role="tool", content=_shown(response, channel)))
+    for turn in range(CALLS_MAX):
         try:
             # Equal seeds would let the model repeat a refused call only because it draws the same numbers.
-            call = model.next_call(messages, product.tools, seed * CALLS_MAX + episode.calls)
+            call = model.next_call(messages, product.tools, seed * CALLS_MAX + turn)
         except NoCallError as error:
-            episode.ended = error.reason
-            break
-        episode.prompt_tokens += call.prompt_tokens
-        episode.fresh_tokens += call.fresh_tokens
+            episode.read(error)
+            if error.reason != CUT:
+                episode.ended = error.reason
+                break
+            # As clients do with a call that was cut off: no tool can read it, and the model is asked again.
+            episode.cut += 1
+            continue
+        episode.read(call)
         response = product.call(call.tool, call.arguments)
         episode.count(call, response, count_blanks(offered, call))
         offered = response.next_call or offered
@@ -84,6 +97,7 @@ def play(product: Product, model: Chooser, arm: Arm, channel: Channel, seed: int
             episode.ended = "done"
             break
         messages.append(Message(role="assistant", content=call_text(call.tool, call.arguments)))
+        messages.append(Message(role="tool", content=_shown(response, channel)))
     return episode
 
 

@@ -50,12 +50,20 @@ class Message:
     content: str
 
 
-class NoCallError(Exception):
-    """The model has made no call. `reason` is `context full`, or `cut` for a call that is too long."""
+CUT = "cut"
 
-    def __init__(self, reason: str) -> None:
+
+class NoCallError(Exception):
+    """The model has made no call. `reason` is `context full`, or `CUT` for a call that is too long.
+
+    The tokens are those of the prompt that it read, as of a `ModelCall`.
+    """
+
+    def __init__(self, reason: str, prompt_tokens: int = 0, fresh_tokens: int = 0) -> None:
         super().__init__(reason)
         self.reason = reason
+        self.prompt_tokens = prompt_tokens
+        self.fresh_tokens = fresh_tokens
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,15 +125,11 @@ class Model:
             raise NoCallError("context full")
         if status != http.client.OK:
             raise RuntimeError(f"the model's server: {status} {json.dumps(answer)[:400]}")
+        read, fresh = answer["tokens_evaluated"], answer["timings"]["prompt_n"]
         if answer["stop_type"] == "limit":
-            raise NoCallError("cut")
+            raise NoCallError(CUT, read, fresh)
         chosen = json.loads(answer["content"])
-        return ModelCall(
-            tool=chosen["name"],
-            arguments=chosen["arguments"],
-            prompt_tokens=answer["tokens_evaluated"],
-            fresh_tokens=answer["timings"]["prompt_n"],
-        )
+        return ModelCall(tool=chosen["name"], arguments=chosen["arguments"], prompt_tokens=read, fresh_tokens=fresh)
 
     def _post(self, path: str, body: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
         connection = http.client.HTTPConnection(self._address, timeout=_ANSWER_S_MAX)

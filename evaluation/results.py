@@ -17,6 +17,7 @@ _MEANS = {
     "refused": "refused",
     "token errors": "token_errors",
     "blanks": "blanks",
+    "cut": "cut",
     "prompt tokens": "prompt_tokens",
     "of them new": "fresh_tokens",
 }
@@ -86,5 +87,5 @@ def _cells(groups: Mapping[tuple[str, str], list[Row]]) -> Iterator[tuple[str, .
     for (arm, channel), rows in groups.items():
         # A result of an earlier evaluation does not have every field.
         counted = (sum(row.get(name, False) for row in rows) for name in ("is_done", "has_gaps", "is_first_an_advance"))
-        means = (f"{fmean(row[name] for row in rows):.1f}".removesuffix(".0") for name in _MEANS.values())
+        means = (f"{fmean(row.get(name, 0) for row in rows):.1f}".removesuffix(".0") for name in _MEANS.values())
         yield (arm, channel, str(len(rows)), *map(str, counted), *means)

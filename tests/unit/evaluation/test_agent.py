@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from evaluation.agent import CALLS_MAX, Channel, Episode, count_blanks, play
 from evaluation.arms import ARMS
-from evaluation.model import Message, ModelCall, NoCallError, Tool, call_schema, render_prompt
+from evaluation.model import CUT, Message, ModelCall, NoCallError, Tool, call_schema, render_prompt
 from evaluation.product import Product, serving_product
 from jsonschema import Draft202012Validator
 from tests.agents.reading import read
@@ -32,15 +32,16 @@ class Script:
     """Chooses the next call by a function of what the last message shows."""
 
     def __init__(self, choose: Callable[[str], Choice]) -> None:
-        self.choose, self.shown, self.seeds = choose, list[str](), set[int]()
+        self.choose, self.shown, self.seeds, self.made = choose, list[str](), set[int](), 0
 
     def next_call(self, messages: Sequence[Message], tools: Sequence[Tool], seed: int) -> ModelCall:
-        assert [one.role for one in messages] == ["system", "user", *["assistant", "tool"] * (len(self.shown) + 1)]
+        assert [one.role for one in messages] == ["system", "user", *["assistant", "tool"] * (self.made + 1)]
         assert len(tools) == 6
         assert seed not in self.seeds
         self.seeds.add(seed)
         self.shown.append(messages[-1].content)
         tool, arguments = self.choose(messages[-1].content)
+        self.made += 1
         return ModelCall(tool=tool, arguments=arguments, prompt_tokens=100, fresh_tokens=10)
 
 
@@ -108,6 +109,19 @@ def test_an_episode_ends_where_the_model_can_make_no_call(product: Product) -> N
 
     episode = played(product, Script(refuse))
     assert (episode.ended, episode.calls, episode.is_done) == ("context full", 0, False)
+
+
+def test_a_call_that_was_cut_off_is_made_again_as_clients_do(product: Product) -> None:
+    cuts = iter([CUT])
+
+    def choose(shown: str) -> Choice:
+        for reason in cuts:
+            raise NoCallError(reason, 100, 10)
+        return follow(shown)
+
+    episode = played(product, Script(choose))
+    assert (episode.is_done, episode.cut, episode.refused) == (True, 1, 0)
+    assert (episode.prompt_tokens, episode.fresh_tokens) == (100 * (episode.calls + 1), 10 * (episode.calls + 1))
 
 
 OUTPUTS: list[tuple[dict[str, Any], int]] = [

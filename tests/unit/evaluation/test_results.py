@@ -44,7 +44,7 @@ def test_the_table_has_a_line_for_each_arm_and_channel_with_the_means_of_its_run
     results.append(place(2), Episode(calls=12, refused=3, token_errors=2, blanks=1, prompt_tokens=30_000))
     lines = table(results.rows()).splitlines()
     assert len(lines) == 3
-    assert lines[2] == "| linear | text | 2 | 1 | 1 | 1 | 7.5 | 1.5 | 1 | 0.5 | 19500 | 0 |"
+    assert lines[2] == "| linear | text | 2 | 1 | 1 | 1 | 7.5 | 1.5 | 1 | 0.5 | 0 | 19500 | 0 |"
 
 
 def test_a_state_of_the_product_is_twelve_digits() -> None:
