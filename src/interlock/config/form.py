@@ -256,12 +256,26 @@ def parse_config(text: str) -> Config | tuple[ConfigFault, ...]:
 
 
 def _parse_value(value: Mapping[str, Json]) -> Config | tuple[ConfigFault, ...]:
-    out_of_place = tuple(_path_faults(value))
+    shapes: tuple[ConfigFault, ...] = ()
     try:
         form = ConfigForm.model_validate(value)
     except ValidationError as error:
-        return (*map(_fault, diagnose_validation_error(error, value, ConfigForm)), *out_of_place)
-    return (*out_of_place, *_channel_faults(form), *_source_faults(form), *_check_faults(form)) or _config(form)
+        shapes = tuple(map(_fault, diagnose_validation_error(error, value, ConfigForm)))
+        form = ConfigForm.model_validate(_without_faults(value, error))
+    others = (*_path_faults(value), *_channel_faults(form), *_source_faults(form), *_check_faults(form))
+    return (*shapes, *others) or _config(form)
+
+
+def _without_faults(value: Mapping[str, Json], error: ValidationError) -> dict[str, Json]:
+    """Return a configuration without the tables that have a fault; of named ones, without those of their entries."""
+    places = {tuple(one["loc"][: 2 if one["loc"][0] in _NAMED else 1]) for one in error.errors(include_url=False)}
+    return {
+        table: {name: one for name, one in entries.items() if (table, name) not in places}
+        if isinstance(entries, dict)
+        else entries
+        for table, entries in value.items()
+        if (table,) not in places
+    }
 
 
 def parse_project_checks(text: str, directory: str) -> tuple[CheckConfig, ...] | str:

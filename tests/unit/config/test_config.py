@@ -344,7 +344,7 @@ FAULTS: dict[str, tuple[str, str, str, str]] = {
 
 @pytest.mark.inv("CFG-1")
 @pytest.mark.parametrize("name", FAULTS)
-def test_a_fault_is_told_with_its_key_what_was_found_and_what_to_write(name: str) -> None:
+def test_a_fault_is_reported_with_its_key_what_was_found_and_what_to_write(name: str) -> None:
     text, key, message, fix = FAULTS[name]
     found = parse_config(text)
     assert isinstance(found, tuple)
@@ -368,10 +368,23 @@ def test_the_published_schema_takes_what_the_server_takes() -> None:
     assert Draft202012Validator(config_schema()).is_valid(tomllib.loads(WHOLE))
 
 
-def test_all_faults_are_told_at_once() -> None:
-    found = parse_config("[gates]\nclaims = 1\n[evidence]\nlimit = 1\n[workflows]\nuser_dir = 'flows'")
+def test_all_faults_are_reported_at_once() -> None:
+    found = parse_config(
+        "[gates]\nclaims = 1\n[evidence]\nlimit = 1\n[workflows]\nuser_dir = 'flows'\n"
+        "[channels.a]\nkind = 'file'\naccepts = ['load.sent']\nsources = ['user']\npath = 'here'\n"
+        "[channels.b]\nkind = 'none'\n"
+        "[checks.tests]\ncommand = ['make']\nworkspaces = ['project']"
+    )
     assert isinstance(found, tuple)
-    assert {fault.key for fault in found} == {"gates.claims", "evidence.limit", "workflows.user_dir"}
+    assert {fault.key for fault in found} == {
+        "gates.claims",
+        "evidence.limit",
+        "workflows.user_dir",
+        "channels.a.path",
+        "channels.b.kind",
+        "channels.b.accepts",
+        "checks.tests.workspaces",
+    }
 
 
 @pytest.mark.inv("CFG-1")
@@ -383,7 +396,7 @@ def test_all_faults_are_told_at_once() -> None:
         ("a = [", None, None),
     ],
 )
-def test_text_that_is_not_toml_is_told_with_the_place_where_it_breaks_off(
+def test_text_that_is_not_toml_is_reported_with_the_place_where_it_breaks_off(
     text: str, line: int | None, column: int | None
 ) -> None:
     found = parse_config(text)
@@ -464,7 +477,7 @@ def test_the_users_workflows_come_from_argument_environment_file_and_platform_in
     assert [one.user_workflows_origin for one in ways] == ["argument", "environment", "config file", "default"]
 
 
-def test_every_key_is_told_with_its_value_and_where_it_comes_from(tmp_path: Path) -> None:
+def test_every_key_is_reported_with_its_value_and_where_it_comes_from(tmp_path: Path) -> None:
     settings = settings_of(tmp_path, '[preferences]\npreset = "full_auto_stop_on_user_deps"', workflows_dir="/a")
     assert [(one.key, one.value, one.origin) for one in applied_keys(settings)] == [
         ("preferences.preset", "full_auto_stop_on_user_deps", "config file"),
