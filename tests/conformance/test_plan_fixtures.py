@@ -225,7 +225,7 @@ BROKEN: Mapping[str, tuple[Break, str, str]] = {
 
 @pytest.mark.inv("IR-4")
 @pytest.mark.parametrize("name", BROKEN)
-def test_a_broken_plan_is_told_by_exactly_its_code_and_place(name: str) -> None:
+def test_a_broken_plan_is_reported_by_exactly_its_code_and_place(name: str) -> None:
     damage, code, place = BROKEN[name]
     parts = sound()
     damage(parts)
@@ -247,7 +247,7 @@ THREE_FAULTS: Document = {
 
 
 @pytest.mark.inv("IR-4")
-def test_three_independent_faults_are_all_told_in_one_answer() -> None:
+def test_three_independent_faults_are_all_reported_in_one_answer() -> None:
     answer = Harness.in_memory(THREE_FAULTS).start("test.broken")
     assert answer.code is ErrorCode.WORKFLOW_INVALID
     found = {(one["code"], one["path"]) for one in answer["details"]["diagnostics"]}

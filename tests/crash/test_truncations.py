@@ -189,7 +189,7 @@ def test_a_process_that_remembers_a_session_salvages_no_more_of_it_than_a_fresh_
 
 
 @pytest.mark.inv("SAL-2")
-def test_what_is_left_out_of_a_manifest_that_cannot_be_read_is_told_as_at_least() -> None:
+def test_what_is_left_out_of_a_manifest_that_cannot_be_read_is_reported_as_at_least() -> None:
     lines = bytes_of(MANIFEST).splitlines(keepends=True)
     second = next(at for at, line in enumerate(lines) if at and b"segment_closed" in line)
     disk = DISK.copy()

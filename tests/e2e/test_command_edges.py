@@ -66,7 +66,7 @@ def in_lost_directory(root: Path, command: str) -> Told:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_closed_output_is_told_in_one_line(root: Path, command: str) -> None:
+def test_a_closed_output_is_reported_in_one_line(root: Path, command: str) -> None:
     result = interlock(root, f"{command} >&-")
     assert result.returncode == 1
     assert result.stderr.splitlines() == [
@@ -76,7 +76,7 @@ def test_a_closed_output_is_told_in_one_line(root: Path, command: str) -> None:
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_full_output_is_told_in_one_line(root: Path, command: str) -> None:
+def test_a_full_output_is_reported_in_one_line(root: Path, command: str) -> None:
     result = interlock(root, f"{command} >/dev/full")
     assert result.returncode == 1
     assert result.stderr.splitlines() == [
@@ -85,7 +85,7 @@ def test_a_full_output_is_told_in_one_line(root: Path, command: str) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
-def test_a_full_output_without_a_buffer_is_told_in_the_same_line(root: Path) -> None:
+def test_a_full_output_without_a_buffer_is_reported_in_the_same_line(root: Path) -> None:
     buffered, unbuffered = (interlock(root, "session list >/dev/full", PYTHONUNBUFFERED=value) for value in ("", "1"))
     assert (unbuffered.returncode, unbuffered.stderr) == (1, buffered.stderr)
 
@@ -104,7 +104,7 @@ def test_a_command_that_has_nowhere_to_print_to_is_not_begun(root: Path) -> None
 
 
 @pytest.mark.parametrize("command", ["workflow list", "workflow validate", "workflow new team.w", "serve"])
-def test_a_current_directory_that_is_gone_is_told(root: Path, command: str) -> None:
+def test_a_current_directory_that_is_gone_is_reported(root: Path, command: str) -> None:
     result = in_lost_directory(root, command)
     assert (result.returncode, result.stdout) == (2, "")
     assert "The current directory does not exist any more." in result.stderr
@@ -130,7 +130,7 @@ def test_who_names_every_directory_needs_no_current_one(root: Path) -> None:
         (">&-", "Standard input or output is closed"),
     ],
 )
-def test_a_server_that_cannot_begin_as_told_says_why_and_exits_with_2(root: Path, options: str, said: str) -> None:
+def test_a_server_that_cannot_begin_as_asked_says_why_and_exits_with_2(root: Path, options: str, said: str) -> None:
     result = interlock(root, f"serve {options}")
     assert (result.returncode, result.stdout) == (2, "")
     assert said in result.stderr
@@ -149,7 +149,7 @@ def test_a_data_directory_and_a_workspace_of_the_environment_may_yet_come(root: 
 
 
 @pytest.mark.parametrize("level", ["bogus", "10", "notset"])
-def test_a_log_level_that_is_none_is_told_with_those_there_are(root: Path, level: str) -> None:
+def test_a_log_level_that_is_none_is_reported_with_those_there_are(root: Path, level: str) -> None:
     result = interlock(root, "serve", INTERLOCK_LOG_LEVEL=level)
     assert result.returncode == 2
     assert result.stderr.splitlines() == [

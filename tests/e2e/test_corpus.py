@@ -156,7 +156,7 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_project_may_not_use_reserved_ids_and_is_told_how_to_rename_them(project: Path) -> None:
+def test_a_project_may_not_use_reserved_ids_and_is_reported_how_to_rename_them(project: Path) -> None:
     harness = harness_over(workspace=project)
     reserved = [content["id"] for name in VALID if (content := content_of(name))["id"].startswith("wr.")]
     assert len(reserved) > len(VALID) / 2

@@ -115,7 +115,7 @@ def is_placed(document: Document, found: Diagnostic) -> bool:
 )
 @given(workflows(), st.data())
 @pytest.mark.inv("PLAN-7")
-def test_a_damaged_document_compiles_or_its_faults_are_told_where_they_stand(
+def test_a_damaged_document_compiles_or_its_faults_are_reported_where_they_stand(
     document: Document, data: st.DataObject
 ) -> None:
     document = damaged(document, data)

@@ -90,7 +90,7 @@ def test_two_servers_on_one_directory_take_each_others_tokens(tmp_path: Path, sp
 
 
 @pytest.mark.inv("TOK-3", "TOK-4", "ANS-2")
-def test_a_token_that_is_none_is_told_for_what_it_is(server: Server) -> None:
+def test_a_token_that_is_none_is_reported_for_what_it_is(server: Server) -> None:
     first = server.start()
     changed = first.ack[:20] + ("A" if first.ack[20] != "A" else "B") + first.ack[21:]
     refused = server.advance(changed)

@@ -93,7 +93,7 @@ def test_a_loop_goes_on_as_often_as_its_artifact_says_and_ends_when_it_says_stop
 
 
 @pytest.mark.inv("WALK-3")
-def test_a_loop_that_is_told_to_go_on_beyond_its_bound_is_refused_with_the_bound(make: Maker) -> None:
+def test_a_loop_that_is_reported_to_go_on_beyond_its_bound_is_refused_with_the_bound(make: Maker) -> None:
     served = make(document(loop("l", deciding("d"), **{"while": {"kind": "loop_control"}}), step("z")))
     third = served.report(served.report(served.start("test.flow"), CONTINUE), CONTINUE)
     refused = served.report(third, CONTINUE)

@@ -115,7 +115,9 @@ def test_a_damaged_key_ring_stops_tokens_and_nothing_else(tmp_path: Path, space:
 
 
 @pytest.mark.inv("APP-7", "HOUSE-4")
-def test_a_data_directory_that_is_missing_is_made_and_one_that_cannot_be_is_told(tmp_path: Path, space: Path) -> None:
+def test_a_data_directory_that_is_missing_is_made_and_one_that_cannot_be_is_reported(
+    tmp_path: Path, space: Path
+) -> None:
     with Server(tmp_path / "not" / "yet" / "there", space, "auto") as server:
         server.call("list_workflows")
         assert not (tmp_path / "not").exists()

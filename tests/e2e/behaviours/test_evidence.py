@@ -26,7 +26,7 @@ DIFFERENTIATION = {
 }
 
 
-def test_rules_for_notes_stand_in_the_prompt_and_each_that_is_not_met_is_told_with_its_message(make: Maker) -> None:
+def test_rules_for_notes_stand_in_the_prompt_and_each_that_is_not_met_is_reported_with_its_message(make: Maker) -> None:
     rules = [
         {"type": "contains", "value": "Risks:", "message": "List the risks."},
         {"type": "length", "min": 40, "message": "Say more."},
@@ -45,7 +45,7 @@ def test_rules_for_notes_stand_in_the_prompt_and_each_that_is_not_met_is_told_wi
     assert step_of(served.advance(one_left, "Done. Risks: none that would matter to anybody here.")) == "b"
 
 
-def test_a_rule_that_asks_only_under_a_condition_is_told_with_that_condition(make: Maker) -> None:
+def test_a_rule_that_asks_only_under_a_condition_is_reported_with_that_condition(make: Maker) -> None:
     rule = {"type": "contains", "value": "Hurried", "when": IS_FAST}
     served = make(document(step("a", validationCriteria=rule), step("b")))
     first = served.start("test.flow", context={"mode": "slow"})
@@ -69,7 +69,7 @@ def test_a_rule_that_asks_only_under_a_condition_is_told_with_that_condition(mak
     ],
     ids=["none", "another kind", "an unknown decision", "no decision", "another loop"],
 )
-def test_an_artifact_that_does_not_do_is_told_with_what_came_and_an_example_that_does(
+def test_an_artifact_that_does_not_do_is_reported_with_what_came_and_an_example_that_does(
     make: Maker, sent: tuple[dict[str, Any], ...], code: str, found: str
 ) -> None:
     served = make(LOOPING)

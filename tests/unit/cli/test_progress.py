@@ -43,7 +43,7 @@ def test_what_is_over_at_once_is_not_worth_a_word(
 
 
 @pytest.mark.inv("HIS-4")
-def test_nothing_is_told_where_nobody_looks(
+def test_nothing_is_printed_where_nobody_looks(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     ticking(monkeypatch, 1.0)

@@ -148,7 +148,7 @@ def test_a_bundle_that_was_changed_is_refused_with_its_code_in_both_forms(place:
     assert not place.there.exists()
 
 
-def test_a_file_that_is_not_there_or_too_large_is_told_in_words(
+def test_a_file_that_is_not_there_or_too_large_is_reported_in_words(
     place: Place, capsys: Printed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert place.run("import", "nope.json") == 1
@@ -195,7 +195,7 @@ def test_repair_of_a_log_that_verifies_says_that_the_session_itself_goes_on(plac
     assert "Its log is intact" in result
 
 
-def test_sessions_that_are_not_there_are_told_so(place: Place, capsys: Printed) -> None:
+def test_sessions_that_are_not_there_are_named(place: Place, capsys: Printed) -> None:
     for action in ("export", "repair"):
         assert place.run(action, "sess_nope") == 1
         assert "SESSION_NOT_FOUND" in capsys.readouterr().err

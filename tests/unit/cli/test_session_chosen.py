@@ -132,7 +132,7 @@ def test_a_label_that_is_also_the_end_of_another_session_is_ambiguous(place: Pla
         ("\x1b[31m", 1, "No session or run in this data directory matches '\\x1b[31m'."),
     ],
 )
-def test_a_name_of_nothing_is_told_with_what_to_do(
+def test_a_name_of_nothing_is_reported_with_what_to_do(
     place: Place, harness: Harness, name: str, code: int, said: str
 ) -> None:
     harness.start("team.ship")
@@ -171,7 +171,9 @@ def test_a_session_without_history_says_so(place: Place, harness: Harness) -> No
 
 @pytest.mark.inv("HIS-2")
 @pytest.mark.damages
-def test_a_damaged_session_is_told_by_every_command_and_named_among_candidates(place: Place, harness: Harness) -> None:
+def test_a_damaged_session_is_reported_by_every_command_and_named_among_candidates(
+    place: Place, harness: Harness
+) -> None:
     first = harness.start("team.ship")
     damage(place.root, session_of(first))
     for command in ("show", "timeline", "graph", "status", "open-gaps", "report"):

@@ -72,7 +72,7 @@ def altered(data: Path, found: str = "slow") -> str:
 # verify.
 
 
-def test_sound_sessions_are_told_one_by_one_and_end_with_0(harness: Harness, command: Command) -> None:
+def test_sound_sessions_are_reported_one_by_one_and_end_with_0(harness: Harness, command: Command) -> None:
     first, second = a_run(harness)[0], harness.start("test.flow", context={"mode": "slow"})
     names = sorted(map(harness.session_of, (first, second)))
     result = [f"{name}: sound" for name in names]
@@ -86,7 +86,7 @@ def test_without_sessions_there_is_nothing_wrong(data: Path, command: Command) -
 
 
 @pytest.mark.damages
-def test_a_mismatch_is_told_with_code_node_place_and_fix_and_ends_with_1(
+def test_a_mismatch_is_reported_with_code_node_place_and_fix_and_ends_with_1(
     data: Path, harness: Harness, command: Command
 ) -> None:
     session = harness.session_of(a_run(harness)[0])
@@ -267,7 +267,7 @@ def test_a_token_of_another_data_directory_is_refused_with_1(
 
 
 @pytest.mark.damages
-def test_a_node_of_a_damaged_session_is_told_as_damaged_by_its_token(
+def test_a_node_of_a_damaged_session_is_reported_as_damaged_by_its_token(
     data: Path, harness: Harness, command: Command
 ) -> None:
     answer = a_run(harness)[1]

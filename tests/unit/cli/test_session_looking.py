@@ -96,7 +96,7 @@ def test_looking_where_nothing_is_makes_nothing_and_says_so(place: Place, comman
 @pytest.mark.inv("HIS-2")
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.damages
-def test_looking_at_damage_changes_nothing_and_no_traceback_is_told(
+def test_looking_at_damage_changes_nothing_and_no_traceback_is_shown(
     place: Place, harness: Harness, command: str
 ) -> None:
     damage(place.root, worked(harness)["run"]["sessionId"])
@@ -124,7 +124,7 @@ def test_with_json_one_value_is_printed_and_nothing_on_the_error_output(
     "command", ["list", "status", "open-gaps", "lifecycle", "state", "executions", "conformance", "show"]
 )
 @pytest.mark.damages
-def test_a_session_whose_pinned_workflow_is_gone_is_told(place: Place, harness: Harness, command: str) -> None:
+def test_a_session_whose_pinned_workflow_is_gone_is_reported(place: Place, harness: Harness, command: str) -> None:
     harness.advance(harness.start("team.ship", preferences=NEVER_STOPS), None)
     for pinned in place.root.glob("workflows/pinned/*"):
         pinned.unlink()
@@ -136,7 +136,7 @@ def test_a_session_whose_pinned_workflow_is_gone_is_told(place: Place, harness: 
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root reads everything")
-def test_a_directory_that_cannot_be_read_is_told(place: Place, harness: Harness) -> None:
+def test_a_directory_that_cannot_be_read_is_reported(place: Place, harness: Harness) -> None:
     worked(harness)
     sessions = place.root / "sessions"
     sessions.chmod(0)
@@ -146,7 +146,7 @@ def test_a_directory_that_cannot_be_read_is_told(place: Place, harness: Harness)
         sessions.chmod(0o700)
 
 
-def test_a_data_directory_that_is_a_file_is_told(tmp_path: Path, place: Place) -> None:
+def test_a_data_directory_that_is_a_file_is_reported(tmp_path: Path, place: Place) -> None:
     place.root.write_text("mine")
     for command in COMMANDS:
         result = place.run(*command.split())

@@ -189,7 +189,7 @@ def test_notes_over_their_budget_are_shown_whole_from_the_artifact_that_holds_th
 
 
 @pytest.mark.damages
-def test_an_artifact_that_is_gone_is_told_and_the_rest_is_shown(place: Place, harness: Harness) -> None:
+def test_an_artifact_that_is_gone_is_reported_and_the_rest_is_shown(place: Place, harness: Harness) -> None:
     worked(place, harness)
     for stored in place.root.glob("artifacts/*"):
         stored.unlink()
@@ -199,13 +199,13 @@ def test_an_artifact_that_is_gone_is_told_and_the_rest_is_shown(place: Place, ha
     assert "missing or damaged" in result.out
 
 
-def test_an_artifact_that_names_no_kind_is_told_by_its_type(place: Place, harness: Harness) -> None:
+def test_an_artifact_that_names_no_kind_is_reported_by_its_type(place: Place, harness: Harness) -> None:
     first = harness.start("team.ship")
     harness.advance(first, None, output={"notesMarkdown": "Done.", "artifacts": [{"kind": "x" * 9, "n": 1}]})
     assert "artifact xxxxxxxxx, " in place.run("show").out
 
 
-def test_an_artifact_that_is_no_json_is_told_by_its_type(place: Place, harness: Harness) -> None:
+def test_an_artifact_that_is_no_json_is_reported_by_its_type(place: Place, harness: Harness) -> None:
     first = harness.start("team.ship")
     harness.advance(first)
     run, tip = tip_of(harness, first)

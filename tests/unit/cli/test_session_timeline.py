@@ -24,7 +24,7 @@ def whats(place: Place, *arguments: str) -> list[str]:
 
 
 @pytest.mark.inv("HIS-1")
-def test_what_happened_is_told_in_order_when_through_whom_and_with_what(place: Place, harness: Harness) -> None:
+def test_what_happened_is_reported_in_order_when_through_whom_and_with_what(place: Place, harness: Harness) -> None:
     first = harness.start("team.ship", goal="Ship")
     place.later(1)
     verdict = {"kind": "team.verdict", "ok": True}
@@ -79,7 +79,7 @@ def test_a_decision_that_was_cut_says_where_all_of_it_is(place: Place) -> None:
     assert sum("(cut" in line for line in lines) == 1
 
 
-def test_disclosures_observations_and_decisions_are_told_with_what_they_came_with(place: Place) -> None:
+def test_disclosures_observations_and_decisions_are_reported_with_what_they_came_with(place: Place) -> None:
     document = linear_workflow(
         "team.all",
         step("a"),
@@ -156,7 +156,7 @@ def test_a_page_of_nothing_is_refused(place: Place, harness: Harness, option: st
     assert "must be at least 1" in result.err
 
 
-def test_of_one_run_only_its_own_entries_are_told(place: Place, harness: Harness) -> None:
+def test_of_one_run_only_its_own_entries_are_reported(place: Place, harness: Harness) -> None:
     first = harness.start("team.ship", goal="One")
     second = harness.start("team.ship", goal="Two", sessionId=first["run"]["sessionId"])
     harness.advance(first)

@@ -77,7 +77,7 @@ def test_an_empty_list_says_how_to_see_more(project: Project, capsys: pytest.Cap
 
 
 @pytest.mark.parametrize("detail", ["summary", "source"])
-def test_an_inspection_says_what_an_agent_is_told(
+def test_an_inspection_says_what_an_agent_reads(
     project: Project, capsys: pytest.CaptureFixture[str], detail: str
 ) -> None:
     write("fine", "a")
@@ -99,7 +99,7 @@ def test_an_inspected_plan_is_whole_however_long_it_is(project: Project, capsys:
     assert len(json.loads(capsys.readouterr().out)["plan"]["nodes"]) == 41
 
 
-def test_a_plan_is_told_with_its_nodes_owners_schemas_and_loops(
+def test_a_plan_is_reported_with_its_nodes_owners_schemas_and_loops(
     project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
     body = [{"id": "b", "title": "B", "prompt": "Do b."}]

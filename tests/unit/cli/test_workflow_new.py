@@ -34,7 +34,7 @@ def written(project: Project, path: str) -> tuple[Entry, Pinnable]:
     )
 
 
-def test_a_new_workflow_is_fine_and_the_author_is_told_what_to_do_next(
+def test_a_new_workflow_is_fine_and_the_author_is_reported_what_to_do_next(
     project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert new(project, "team.release_notes") == 0
@@ -108,7 +108,7 @@ def test_an_unknown_origin_is_answered_with_the_one_that_was_meant(
     assert not OWN.exists()
 
 
-def test_a_directory_that_cannot_be_made_is_told(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_directory_that_cannot_be_made_is_reported(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
     Path("file").write_text("")
     assert new(project, "team.abc", None, "file/below") == 1
     assert "file/below is not a directory, or a part of its path is a file" in capsys.readouterr().err

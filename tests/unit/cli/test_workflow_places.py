@@ -78,7 +78,7 @@ def test_a_link_belongs_where_it_leads(places: WorkflowLocations, tmp_path: Path
     assert places.kind_of(tmp_path / "link.json") == "bundled"
 
 
-def test_a_reserved_id_is_told_together_with_what_else_is_wrong(places: WorkflowLocations, tmp_path: Path) -> None:
+def test_a_reserved_id_is_reported_together_with_what_else_is_wrong(places: WorkflowLocations, tmp_path: Path) -> None:
     step = {"id": "t", "type": "template", "title": "T", "templateCall": {"templateId": "wr.templates.none"}}
     path = tmp_path / "a.json"
     path.write_text(json.dumps({"id": "wr.abc", "name": "Abc", "steps": [step]}))
@@ -135,7 +135,7 @@ def test_an_unknown_id_is_answered_with_the_one_that_was_meant(places: WorkflowL
     assert stopped.value.exit_code == 1
 
 
-def test_a_refused_file_is_told_by_its_id_with_every_error(places: WorkflowLocations, tmp_path: Path) -> None:
+def test_a_refused_file_is_reported_by_its_id_with_every_error(places: WorkflowLocations, tmp_path: Path) -> None:
     path = tmp_path / "project/.interlock/workflows/abc.json"
     path.write_text(json.dumps({"id": "team.abc", "name": "", "steps": [{"id": "a"}]}))
     with pytest.raises(StopError) as stopped:

@@ -154,10 +154,10 @@ def test_all_the_triggers_of_an_action_must_emit(when: tuple[str, ...], kind: st
     assert len(done.effects) == (kind == "completed")
 
 
-@pytest.mark.parametrize(("other", "is_told"), [("yes", True), ("no", False)])
-def test_an_undecided_gate_is_reported_unless_another_is_closed(other: str, *, is_told: bool) -> None:
+@pytest.mark.parametrize(("other", "is_reported"), [("yes", True), ("no", False)])
+def test_an_undecided_gate_is_reported_unless_another_is_closed(other: str, *, is_reported: bool) -> None:
     done = ran(lowered(assignment("k", value=1, when=("unset", other)), yes=YES, no=NO, unset=UNSET))
-    why = Undecided(path="gone.part", found="not set", expected="a value") if is_told else None
+    why = Undecided(path="gone.part", found="not set", expected="a value") if is_reported else None
     assert done.outcomes["action:k"] == Outcome(kind="skipped", why=why)
     assert done.effects == ()
 

@@ -103,7 +103,7 @@ def test_an_artifact_that_meets_its_contract_is_enough_wherever_it_stands_among_
     ("artifacts", "found"), [((), "no artifact was sent"), (({"kind": "sketch"}, {"kind": "x"}), "found 'sketch', 'x'")]
 )
 @pytest.mark.inv("EVID-1")
-def test_a_missing_artifact_is_told_with_what_came_and_the_smallest_valid_one(
+def test_a_missing_artifact_is_reported_with_what_came_and_the_smallest_valid_one(
     artifacts: tuple[dict[str, Json], ...], found: str
 ) -> None:
     workflow = workflow_of(outputContract={"contractRef": REVIEW})
@@ -128,14 +128,14 @@ def test_a_missing_artifact_is_told_with_what_came_and_the_smallest_valid_one(
         ({"more": 1}, "`the artifact`"),
     ],
 )
-def test_an_artifact_that_breaks_its_contract_is_told_with_the_place(change: dict[str, Json], place: str) -> None:
+def test_an_artifact_that_breaks_its_contract_is_reported_with_the_place(change: dict[str, Json], place: str) -> None:
     blocker = only(blockers(workflow_of(outputContract={"contractRef": REVIEW}), VERDICT | change))
     assert (blocker.code, ref_of(blocker)) == ("INVALID_REQUIRED_OUTPUT", REVIEW)
     assert place in blocker.message
     assert "kind: wr.review_verdict" in fix_of(blocker)
 
 
-def test_a_key_that_is_missing_is_told_by_its_name() -> None:
+def test_a_key_that_is_missing_is_reported_by_its_name() -> None:
     artifact = {key: value for key, value in VERDICT.items() if key != "summary"}
     assert "`summary`" in only(blockers(workflow_of(outputContract={"contractRef": REVIEW}), artifact)).message
 
@@ -300,7 +300,7 @@ def test_a_rating_with_every_required_dimension_at_a_known_level_is_enough(dimen
         (None, "`dimensions`"),
     ],
 )
-def test_a_rating_that_is_none_is_told_with_the_dimension(dimensions: object, said: str) -> None:
+def test_a_rating_that_is_none_is_reported_with_the_dimension(dimensions: object, said: str) -> None:
     blocker = only(blockers(RATED, rating(dimensions)))
     assert (blocker.code, ref_of(blocker)) == ("INVALID_REQUIRED_OUTPUT", "wr.contracts.assessment")
     assert said in blocker.message
@@ -330,7 +330,7 @@ def test_a_missing_rating_is_asked_for_with_levels_that_bring_no_more_work() -> 
 
 
 @pytest.mark.parametrize(("sent", "meant"), [("high", "High"), (" HIGH ", "High"), ("HiGh", "High")])
-def test_a_level_that_is_spelled_otherwise_is_read_as_the_one_that_is_meant_and_that_is_told(
+def test_a_level_that_is_spelled_otherwise_is_read_as_the_one_that_is_meant_and_that_is_reported(
     sent: str, meant: str
 ) -> None:
     found = judged(RATED, rating({"clear": sent}))
@@ -340,7 +340,7 @@ def test_a_level_that_is_spelled_otherwise_is_read_as_the_one_that_is_meant_and_
     assert [ref.kind for ref in entry.refs or ()] == ["step_id"]
 
 
-def test_a_level_of_any_length_and_script_that_is_spelled_otherwise_is_told_within_its_budget() -> None:
+def test_a_level_of_any_length_and_script_that_is_spelled_otherwise_is_reported_within_its_budget() -> None:
     long = {**QUALITY, "dimensions": [{"id": "d", "purpose": "D.", "levels": ["é" * 64, "low"]}]}
     workflow = workflow_of(assessmentRefs=["quality"], assessments=[long])
     found = judged(workflow, rating({"d": "É" * 64}))
@@ -404,7 +404,7 @@ def test_a_rated_step_may_want_an_artifact_of_another_contract_too() -> None:
 # Criteria.
 
 
-def test_notes_that_do_not_meet_the_criteria_are_told_what_they_lack() -> None:
+def test_notes_that_do_not_meet_the_criteria_are_refused_with_what_they_lack() -> None:
     rules = [{"type": "contains", "value": "because"}, {"type": "length", "min": 20}]
     workflow = workflow_of(validationCriteria=rules)
     blocker = only(blockers(workflow))
@@ -415,7 +415,7 @@ def test_notes_that_do_not_meet_the_criteria_are_told_what_they_lack() -> None:
     assert blockers(workflow, notes="It is so because it is so.") == []
 
 
-def test_missing_notes_are_told_once_and_not_judged() -> None:
+def test_missing_notes_are_reported_once_and_not_judged() -> None:
     workflow = workflow_of(validationCriteria={"type": "length", "min": 20})
     assert only(blockers(workflow, notes=None)).code == "MISSING_REQUIRED_OUTPUT"
 
@@ -485,7 +485,7 @@ def test_a_probe_of_another_capability_is_no_probe_of_this_one() -> None:
 
 
 @pytest.mark.inv("EVID-6")
-def test_everything_that_is_missing_is_told_at_once() -> None:
+def test_everything_that_is_missing_is_reported_at_once() -> None:
     workflow = workflow_of(
         assessmentRefs=["quality"],
         assessments=[QUALITY],

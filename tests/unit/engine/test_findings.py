@@ -68,7 +68,7 @@ def test_a_reason_means_the_same_as_a_blocker_and_as_a_gap(detail: GapDetail) ->
 
 @pytest.mark.inv("MODE-3")
 @pytest.mark.parametrize("count", [1, BLOCKERS_MAX - 1, BLOCKERS_MAX])
-def test_as_many_faults_as_a_report_holds_are_told_one_by_one_in_the_locked_order(count: int) -> None:
+def test_as_many_faults_as_a_report_holds_are_reported_one_by_one_in_the_locked_order(count: int) -> None:
     blockers = blockers_of(finding(step=f"s{number:02}") for number in reversed(range(count)))
     assert [blocker.pointer.to_json()["stepId"] for blocker in blockers] == [f"s{number:02}" for number in range(count)]
 

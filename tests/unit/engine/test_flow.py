@@ -577,7 +577,7 @@ def test_a_loop_without_work_in_it_for_this_run_ends_in_one_call() -> None:
     assert Walker(compiled(A, quiet, C), mode="slow").done().at == "c"
 
 
-def test_all_of_many_reasons_are_told_each_within_its_budget() -> None:
+def test_all_of_many_reasons_are_reported_each_within_its_budget() -> None:
     long = {"var": "mode", "in": ["x" * 300, "é" * 300]}
     steps = [step(f"s{number}", when=long) for number in range(TRACE_ENTRIES_MAX + 5)]
     walker = Walker(compiled(A, *steps, C), mode="slow").done()

@@ -50,7 +50,7 @@ def capture_of(harness: Harness, event: DecisionTraceAppendedEvent) -> Any:
 @pytest.mark.produces("event:decision_trace_appended")
 @pytest.mark.inv("TRACE-1")
 @pytest.mark.parametrize("name", SKIPPED)
-def test_reasons_are_told_in_events_within_their_budgets_and_the_last_counts_the_rest(name: str) -> None:
+def test_reasons_are_reported_in_events_within_their_budgets_and_the_last_counts_the_rest(name: str) -> None:
     count = SKIPPED[name]
     harness = skipping(count)
     first = harness.start("test.flow", context={"mode": "slow"})
@@ -95,7 +95,7 @@ def test_the_events_of_one_trace_stand_in_one_segment() -> None:
         ({"until": IS_FAST}, {"mode": "fast"}),
     ],
 )
-def test_a_loop_without_a_pass_is_still_told_of(more: Document, context: Document) -> None:
+def test_a_loop_without_a_pass_is_still_reported(more: Document, context: Document) -> None:
     harness = serving(step("a"), loop("l", step("b"), **more), step("z"))
     first = harness.start("test.flow", context=context)
     assert harness.advance(first)["pending"]["stepId"] == "z"
@@ -119,7 +119,7 @@ def refs_of(entry: TraceEntry) -> Document:
 
 @pytest.mark.inv("TRACE-2")
 @pytest.mark.parametrize("kind", READINGS)
-def test_every_reading_of_a_loop_is_told_with_the_loop_and_its_pass(kind: str) -> None:
+def test_every_reading_of_a_loop_is_reported_with_the_loop_and_its_pass(kind: str) -> None:
     harness = serving(loop("l", step("b"), **READINGS[kind]), step("z"))
     first = harness.start("test.flow", context={"things": [1, 2]})
     assert harness.advance(harness.advance(first))["pending"]["stepId"] == "z"
@@ -134,7 +134,7 @@ def test_every_reading_of_a_loop_is_told_with_the_loop_and_its_pass(kind: str) -
 
 
 @pytest.mark.inv("TRACE-2")
-def test_loops_in_loops_are_each_told_with_their_own_pass() -> None:
+def test_loops_in_loops_are_each_reported_with_their_own_pass() -> None:
     inner = loop("inner", step("b"), **{"while": {"var": "iteration", "lte": 1}})
     harness = serving(loop("outer", inner, **{"while": {"var": "iteration", "lte": 2}}), step("z"))
     first = harness.start("test.flow")
@@ -153,7 +153,7 @@ def test_loops_in_loops_are_each_told_with_their_own_pass() -> None:
     ]
 
 
-def test_a_choice_inside_a_loop_is_told_as_no_reading_of_the_loop() -> None:
+def test_a_choice_inside_a_loop_is_reported_as_no_reading_of_the_loop() -> None:
     harness = serving(loop("l", step("a"), step("b", when=IS_FAST), **{"for": {"count": 1}}))
     first = harness.start("test.flow", context={"mode": "fast"})
     harness.advance(first)
@@ -162,7 +162,7 @@ def test_a_choice_inside_a_loop_is_told_as_no_reading_of_the_loop() -> None:
 
 
 @pytest.mark.inv("TRACE-2")
-def test_a_step_that_is_handed_out_without_what_it_needs_is_told() -> None:
+def test_a_step_that_is_handed_out_without_what_it_needs_is_reported() -> None:
     harness = serving(step("a"), step("b", needs=["box.size"]))
     first = harness.start("test.flow", preferences=NEVER_STOPS)
     gone_on = harness.advance(first)

@@ -250,7 +250,7 @@ def test_a_rendered_prompt_above_the_budget_is_refused_at_its_step_and_each_one_
 
 
 @pytest.mark.inv("EVT-2")
-def test_a_compiled_workflow_of_a_newer_kind_is_told_from_a_broken_one() -> None:
+def test_a_compiled_workflow_of_a_newer_kind_is_reported_from_a_broken_one() -> None:
     fields = json.loads(pinned_bytes(compiled(DOCUMENT))[1])
     with pytest.raises(UnknownVersionError):
         parse_compiled(canonical_bytes(fields | {"hooks": []}))

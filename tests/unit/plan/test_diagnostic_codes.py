@@ -238,7 +238,7 @@ def diagnostics_of(data: bytes, ref: str) -> tuple[Diagnostic, ...]:
     return tuple(found)
 
 
-def assert_told(found: Diagnostic, code: str) -> None:
+def assert_reported(found: Diagnostic, code: str) -> None:
     assert found.severity == ("warning" if code in WARNINGS else "error")
     assert found.message.endswith((".", "?"))
     assert found.fix.endswith((".", "?"))
@@ -250,7 +250,7 @@ def test_a_file_with_one_fault_gets_that_code_at_its_place_and_nothing_else(code
     data, ref, path = FILES[code]
     found = diagnostics_of(data, ref)
     assert [(one.code, one.path) for one in found] == [(code, path)]
-    assert_told(found[0], code)
+    assert_reported(found[0], code)
 
 
 @pytest.mark.inv("PLAN-15")
@@ -279,4 +279,4 @@ def test_a_plan_with_one_fault_gets_that_code_at_its_place(code: str) -> None:
     plan, path = PLANS[code]
     found = [one for one in validate_plan(plan, PACKS) if one.code == code]
     assert [one.path for one in found] == [path]
-    assert_told(found[0], code)
+    assert_reported(found[0], code)

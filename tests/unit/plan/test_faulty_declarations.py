@@ -476,7 +476,7 @@ def diagnostics_of(text: str) -> Diagnostics:
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
-def test_a_fault_is_told_where_it_stands_and_its_fix_works(case: Case) -> None:
+def test_a_fault_is_reported_where_it_stands_and_its_fix_works(case: Case) -> None:
     found = [one for one in diagnostics_of(case.text) if (one.path, one.code) == (case.path, case.code)]
     lines = case.text.splitlines()
     (number,) = [number for number, line in enumerate(lines) if line.endswith("# here")]
@@ -521,7 +521,7 @@ def test_a_key_of_the_other_dialect_says_what_makes_a_file_one_of_it_once(text: 
     assert [key in one.fix for one in found] == [True, False]
 
 
-def test_an_unknown_slot_is_told_beside_a_fault_of_form() -> None:
+def test_an_unknown_slot_is_reported_beside_a_fault_of_form() -> None:
     text = steps("- {id: a, title: 1, prompt: A.}", "- {id: t, templateCall: {slotId: nowhere}}")
     parsed = parse_document(cast("dict[str, Any]", yaml.safe_load(text)))
     assert isinstance(parsed, FaultyDocument)

@@ -117,7 +117,7 @@ def test_a_guess_never_leaves_the_entry_cut() -> None:
     assert json.loads(found.fix.removeprefix("Add to `inputs`: "))["key"] == "k" * 128
 
 
-def test_the_place_in_the_file_is_told() -> None:
+def test_the_place_in_the_file_is_reported() -> None:
     text = """id: test.placed
 name: Placed
 steps:

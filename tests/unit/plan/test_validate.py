@@ -237,7 +237,7 @@ CASES: list[tuple[str, list[PlanNode], list[PlanEdge], list[Loop], list[tuple[st
 @pytest.mark.parametrize(
     ("nodes", "edges", "loops", "expected"), [case[1:] for case in CASES], ids=[c[0] for c in CASES]
 )
-def test_each_fault_of_a_plan_is_told_at_its_place(
+def test_each_fault_of_a_plan_is_reported_at_its_place(
     nodes: list[PlanNode], edges: list[PlanEdge], loops: list[Loop], expected: list[tuple[str, str]]
 ) -> None:
     assert result(nodes, edges, loops) == expected

@@ -46,7 +46,7 @@ async def advanced(
 @pytest.mark.asyncio
 @both_eras
 @pytest.mark.inv("GATE-3")
-async def test_a_yes_opens_the_gate_and_is_told_first(era: Era) -> None:
+async def test_a_yes_opens_the_gate_and_is_shown_first(era: Era) -> None:
     harness = serving(GATED, step("b"))
     result = types.ElicitResult(action="accept", content={"decision": "confirm", "comment": "Go."})
     _, answer = await advanced(harness, era, result)
@@ -71,7 +71,7 @@ NO: dict[str, Any] = {"decision": "decline", "comment": "Later."}
 @both_eras
 @pytest.mark.inv("GATE-1")
 @pytest.mark.parametrize("how", UNHEARD)
-async def test_where_no_answer_came_the_agent_is_told_why_and_nothing_is_recorded(era: Era, how: str) -> None:
+async def test_where_no_answer_came_the_answer_says_why_and_nothing_is_recorded(era: Era, how: str) -> None:
     result, words = UNHEARD[how]
     harness = serving(GATED, step("b"))
     first, answer = await advanced(harness, era, result)

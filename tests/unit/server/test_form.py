@@ -55,7 +55,7 @@ def test_a_notice_stands_before_everything_else() -> None:
 
 
 @pytest.mark.parametrize("reason", ["needs_user_secret_or_token", "needs_user_account_access"])
-def test_whoever_is_asked_for_a_secret_is_told_not_to_type_it(reason: UserReason) -> None:
+def test_whoever_is_asked_for_a_secret_is_asked_not_to_type_it(reason: UserReason) -> None:
     assert "Do not type" in build_form(asking(reason, "x" * 2 * QUESTION_BYTES_MAX)).message
 
 

@@ -173,7 +173,7 @@ def test_json_that_is_no_message_is_an_invalid_request_under_its_id(
         ({"name": "t", "arguments": [1]}, '"params.arguments" is an array'),
     ],
 )
-def test_a_tool_call_of_the_wrong_form_is_told_which_member_is_wrong(params: object, words: str) -> None:
+def test_a_tool_call_of_the_wrong_form_is_reported_which_member_is_wrong(params: object, words: str) -> None:
     verdict = judge_line(line_of(id=3, method="tools/call", params=params))
     assert isinstance(verdict, Reject)
     assert (verdict.code, verdict.id) == (INVALID_PARAMS, 3)

@@ -107,7 +107,7 @@ def test_the_record_of_a_session_tells_of_its_runs_and_their_notes(client: Serve
         assert words in text
 
 
-def test_a_long_record_is_told_in_short_and_says_where_the_rest_is() -> None:
+def test_a_long_record_is_reported_in_short_and_says_where_the_rest_is() -> None:
     steps = [f"s{number}" for number in range(40)]
     harness = Harness.in_memory(linear_workflow("test.long", *steps))
     answer = first = harness.start("test.long")

@@ -120,7 +120,7 @@ async def test_work_whose_caller_was_cancelled_before_is_not_begun() -> None:
 @pytest.mark.asyncio
 @pytest.mark.inv("SRV-7")
 @pytest.mark.parametrize("is_native", [False, True], ids=["by its scope", "by its task"])
-async def test_work_that_runs_is_told_at_once_that_its_caller_is_cancelled_and_its_result_is_kept(
+async def test_work_that_runs_learns_at_once_that_its_caller_is_cancelled_and_its_result_is_kept(
     *, is_native: bool
 ) -> None:
     workers, work, found = Workers(), Gated(), list[str]()

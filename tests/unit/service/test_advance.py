@@ -81,7 +81,7 @@ def test_another_process_replays_the_same_bytes(tmp_path: Path) -> None:
 
 
 @pytest.mark.inv("ADV-5")
-def test_a_replay_is_told_as_before_whatever_happened_since(harness: Harness) -> None:
+def test_a_replay_is_reported_as_before_whatever_happened_since(harness: Harness) -> None:
     first = harness.start("test.abc", goal="G")
     answer = harness.advance(first, "Did a.")
     harness.checkpoint(answer)

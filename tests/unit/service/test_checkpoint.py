@@ -252,7 +252,7 @@ def test_a_checkpoint_in_a_pass_of_a_loop_keeps_to_its_pass(harness: Harness) ->
     assert looped.rehydrate(kept["stateToken"]).warnings == ["STEP_ALREADY_DONE"]
 
 
-def test_a_wrong_witness_beside_a_checkpoint_is_told_without_a_word_of_reporting_the_step(harness: Harness) -> None:
+def test_a_wrong_witness_beside_a_checkpoint_is_reported_without_a_word_of_reporting_the_step(harness: Harness) -> None:
     first, other = harness.start("test.abc"), harness.start("test.abc")
     second = harness.advance(first)
     for beside in (other.state, second.state):

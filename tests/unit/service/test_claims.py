@@ -227,7 +227,7 @@ BEYOND: list[tuple[Document, int]] = [
 
 @pytest.mark.inv("MODE-5")
 @pytest.mark.parametrize(("preferences", "count"), BEYOND)
-def test_going_beyond_what_the_author_recommends_is_told_at_the_start_and_on_a_change(
+def test_going_beyond_what_the_author_recommends_is_reported_at_the_start_and_on_a_change(
     preferences: Document, count: int
 ) -> None:
     harness = serving(step("a"), step("b"), step("c"), recommendedPreferences=ADVISED)

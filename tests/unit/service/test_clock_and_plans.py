@@ -137,7 +137,7 @@ class VanishingKeyRing(FixedKeyRing):
 
 
 @pytest.mark.inv("KEY-3")
-def test_a_key_ring_that_vanishes_in_the_middle_of_a_call_is_told() -> None:
+def test_a_key_ring_that_vanishes_in_the_middle_of_a_call_is_reported() -> None:
     harness = Harness.in_memory(DOCUMENT)
     first = harness.start("test.abc")
     read = replace(harness.ports.read, key_ring=VanishingKeyRing())

@@ -56,7 +56,7 @@ PLACES = {"a segment": "sessions/*/events/*", "an artifact": "artifacts/**/*", "
 )
 @pytest.mark.inv("MODE-6")
 @pytest.mark.parametrize("place", PLACES)
-def test_an_advance_that_meets_damage_is_told_by_a_blocker_and_writes_nothing(tmp_path: Path, place: str) -> None:
+def test_an_advance_that_meets_damage_is_reported_by_a_blocker_and_writes_nothing(tmp_path: Path, place: str) -> None:
     _, blocked = a_run(tmp_path)
     damaged(tmp_path, PLACES[place])
     before = files_below(tmp_path)

@@ -112,7 +112,7 @@ def test_the_old_tokens_do_not_work_elsewhere_and_the_fresh_ones_go_on_in_each_r
 
 
 @pytest.mark.inv("BND-7")
-def test_a_complete_run_is_told_as_complete() -> None:
+def test_a_complete_run_is_reported_as_complete() -> None:
     here, there = (Harness.in_memory(linear_workflow("test.one", "only")) for _ in range(2))
     first = here.start("test.one")
     here.advance(first)

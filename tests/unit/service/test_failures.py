@@ -77,7 +77,7 @@ def test_each_expected_failure_has_a_code_with_its_retry_and_an_advice(error: In
 
 
 @pytest.mark.inv("ANS-8")
-def test_every_expected_exception_is_told() -> None:
+def test_every_expected_exception_is_reported() -> None:
     assert {type(error) for error, _ in EXCEPTIONS} == set(EXPECTED_ERRORS)
 
 
@@ -167,7 +167,7 @@ CAUSES = [
 @pytest.mark.inv("APP-7", "ANS-10")
 @pytest.mark.parametrize("effect", ["write", "append"])
 @pytest.mark.parametrize(("cause", "code"), CAUSES)
-def test_a_disk_that_fails_is_told_by_its_cause_and_the_same_call_works_afterwards(
+def test_a_disk_that_fails_is_reported_by_its_cause_and_the_same_call_works_afterwards(
     tmp_path: Path, cause: int, code: ErrorCode, effect: str
 ) -> None:
     harness, files = failing(tmp_path / "data")
@@ -183,7 +183,7 @@ def test_a_disk_that_fails_is_told_by_its_cause_and_the_same_call_works_afterwar
 
 
 @pytest.mark.inv("APP-7", "READ-1")
-def test_a_read_that_fails_is_told_too_and_is_no_damage(tmp_path: Path) -> None:
+def test_a_read_that_fails_is_reported_too_and_is_no_damage(tmp_path: Path) -> None:
     harness, files = failing(tmp_path / "data")
     first = harness.start("test.abc")
     files.failing["read"] = errno.EIO
@@ -220,7 +220,7 @@ def test_no_permission_to_read_and_none_to_write_are_two_failures() -> None:
 
 @pytest.mark.inv("APP-7", "ANS-10")
 @pytest.mark.parametrize("below", [".", "below"])
-def test_a_data_directory_that_is_a_file_is_told_as_that(tmp_path: Path, below: str) -> None:
+def test_a_data_directory_that_is_a_file_is_reported_as_that(tmp_path: Path, below: str) -> None:
     file = tmp_path / "data"
     file.write_text("")
     harness = Harness.over(LocalStore(file / below), DOCUMENT)
@@ -290,7 +290,7 @@ DAMAGES: dict[str, Callable[[Path], None]] = {
 @pytest.mark.inv("KEY-1", "KEY-3")
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize("is_running", [True, False], ids=["under a running server", "before a fresh server"])
-def test_a_damaged_key_ring_is_told_and_left_alone(tmp_path: Path, damage: str, *, is_running: bool) -> None:
+def test_a_damaged_key_ring_is_reported_and_left_alone(tmp_path: Path, damage: str, *, is_running: bool) -> None:
     harness = Harness.on_disk(tmp_path, DOCUMENT)
     first = harness.start("test.abc")
     path = tmp_path / "keys" / "keyring.json"
@@ -410,7 +410,7 @@ def test_a_session_of_a_newer_interlock_is_not_called_damaged(tmp_path: Path) ->
 
 @pytest.mark.inv("APP-7")
 @pytest.mark.parametrize("place", ["a file", "below a file"])
-def test_a_data_directory_that_cannot_be_is_told(tmp_path: Path, place: str) -> None:
+def test_a_data_directory_that_cannot_be_is_reported(tmp_path: Path, place: str) -> None:
     (tmp_path / "file").write_bytes(b"mine")
     root = tmp_path / "file" if place == "a file" else tmp_path / "file" / "data"
     harness = Harness.on_disk(root, DOCUMENT)

@@ -135,7 +135,7 @@ def test_nobody_is_asked_before_the_way_on_is_known() -> None:
 
 
 @pytest.mark.inv("GATE-3")
-def test_what_a_person_said_is_kept_with_the_client_and_told_first_and_on_replay() -> None:
+def test_what_a_person_said_is_kept_with_the_client_and_shown_first_and_on_replay() -> None:
     harness = serving(
         step("a", needsUser=[{"reason": "needs_user_choice", "ask": "Which?", "choiceKind": "scope_boundary"}]),
         step("b"),
@@ -285,7 +285,7 @@ def test_a_word_for_one_start_is_none_for_another() -> None:
 
 
 @pytest.mark.inv("GATE-1")
-def test_more_asks_than_a_report_holds_are_told_within_it() -> None:
+def test_more_asks_than_a_report_holds_are_reported_within_it() -> None:
     needs = [{"reason": "needs_user_approval", "ask": f"Number {number}?"} for number in range(10)]
     harness = asking(serving(step("a", needsUser=needs, requireConfirmation=True), step("b")))
     waiting = harness.advance(harness.start("test.flow"), preferences=STOPS)

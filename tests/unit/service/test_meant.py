@@ -437,7 +437,7 @@ def test_an_old_refused_attempt_with_other_content_says_the_same_in_both_channel
     assert again["nextCall"]["arguments"]["stateToken"] in again.text
 
 
-def test_a_run_is_found_by_what_is_told_of_it(memory: Harness) -> None:
+def test_a_run_is_found_by_what_is_reported_of_it(memory: Harness) -> None:
     answer = memory.start("test.abc", goal="Mend the lamp")
     memory.start("test.other", goal="Paint the barn")
     run = answer["run"]

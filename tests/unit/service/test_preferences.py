@@ -60,7 +60,7 @@ def test_a_new_baseline_changes_no_run_that_has_begun(harness: Harness) -> None:
 
 
 @pytest.mark.inv("CTX-7")
-def test_a_change_belongs_to_the_next_node_and_is_told_once(harness: Harness) -> None:
+def test_a_change_belongs_to_the_next_node_and_is_reported_once(harness: Harness) -> None:
     first = harness.start("test.abc")
     second = harness.advance(first, preferences={"riskPolicy": "aggressive"})
     expected = {"autonomy": "guided", "riskPolicy": "aggressive"}
@@ -72,7 +72,7 @@ def test_a_change_belongs_to_the_next_node_and_is_told_once(harness: Harness) ->
     assert harness.rehydrate(third)["preferences"] == expected
 
 
-def test_sending_what_holds_already_changes_nothing_that_is_told(harness: Harness) -> None:
+def test_sending_what_holds_already_changes_nothing_that_is_shown(harness: Harness) -> None:
     second = harness.advance(harness.start("test.abc"), preferences={"autonomy": "guided"})
     assert "preferences" not in second.structure
 

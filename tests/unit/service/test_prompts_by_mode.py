@@ -39,7 +39,7 @@ def test_a_fragment_that_asks_the_user_is_shown_in_a_run_that_may_stop() -> None
 
 
 @pytest.mark.inv("PLAN-22", "MODE-8")
-def test_in_a_run_that_never_stops_the_agent_is_told_once_to_decide_in_its_place() -> None:
+def test_in_a_run_that_never_stops_the_answer_asks_once_to_decide_in_its_place() -> None:
     harness = Harness.in_memory(ASKING)
     first = harness.start("test.asking", context={"size": "large"}, preferences=NEVER_STOPS)
     prompt = first["pending"]["prompt"]

@@ -16,7 +16,7 @@ def artifacts(*kinds: str) -> dict[str, Any]:
 
 
 @pytest.mark.inv("REC-1")
-def test_a_step_that_is_done_is_told_with_what_came_after_it_and_its_branches(harness: Harness) -> None:
+def test_a_step_that_is_done_is_reported_with_what_came_after_it_and_its_branches(harness: Harness) -> None:
     first = harness.start("test.abc")
     second = harness.advance(first, "Did a.")
     harness.advance(harness.advance(second, "Did b."), "Did c.")
@@ -117,7 +117,7 @@ def test_a_removed_source_is_named_and_the_run_continues(harness: Harness) -> No
 
 
 @pytest.mark.inv("REC-2")
-def test_a_changed_source_is_told_and_the_run_goes_on_as_it_was_pinned(harness: Harness) -> None:
+def test_a_changed_source_is_reported_and_the_run_goes_on_as_it_was_pinned(harness: Harness) -> None:
     first = harness.start("test.abc")
     assert harness.rehydrate(first).warnings == []
     harness.workflows.put(linear_workflow("test.abc", "a", "other"))

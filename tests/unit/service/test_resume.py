@@ -311,7 +311,7 @@ def test_a_run_whose_snapshot_was_lost_after_it_was_listed_is_named(tmp_path: Pa
 
 @pytest.mark.inv("RES-4")
 @pytest.mark.parametrize("harm", ["gone", "cut", "a byte", "another version", "of an older log"])
-def test_what_is_told_does_not_hang_on_the_cache(tmp_path: Path, harm: str) -> None:
+def test_what_is_reported_does_not_depend_on_the_cache(tmp_path: Path, harm: str) -> None:
     document = linear_workflow("test.abc", "a", "b")
     harness = Harness.on_disk(tmp_path, document)
     first = harness.start("test.abc", goal="zebra")

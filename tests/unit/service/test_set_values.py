@@ -105,7 +105,7 @@ def test_nothing_is_set_to_null_where_the_key_is_required_and_elsewhere_it_is_re
             assert answer["pending"]["prompt"] == "[context key not set: copy]"
 
 
-def test_a_refused_set_is_told_the_same_when_it_is_sent_again() -> None:
+def test_a_refused_set_is_reported_the_same_when_it_is_sent_again() -> None:
     harness = harness_of(declared("copy", "number"), "sent")
     first = harness.start("test.flow")
     one, two = (harness.advance(first, context={"sent": "x"}) for _ in range(2))

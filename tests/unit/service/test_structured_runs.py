@@ -137,7 +137,7 @@ def test_a_run_whose_first_step_cannot_be_decided_does_not_begin(make: Maker) ->
 
 
 @pytest.mark.inv("ADV-5")
-def test_what_an_end_left_open_is_told_the_same_on_replay_though_a_branch_made_up_for_it(make: Maker) -> None:
+def test_what_an_end_left_open_is_reported_the_same_on_replay_though_a_branch_made_up_for_it(make: Maker) -> None:
     harness = make(step("a"))
     first = harness.start("test.flow", preferences={"autonomy": "full_auto_never_stop"})
     ended = harness.advance(first, None)
@@ -201,7 +201,7 @@ def test_what_a_step_would_copy_and_is_not_there_is_asked_for(make: Maker) -> No
     assert harness.advance(refused, None, context={"box": {"size": 3}})["pending"]["stepId"] == "b"
 
 
-def test_a_pass_is_told_in_both_channels_and_its_variables_fill_the_prompt(make: Maker) -> None:
+def test_a_pass_is_reported_in_both_channels_and_its_variables_fill_the_prompt(make: Maker) -> None:
     body = step("b", title="Part {{iteration}}", prompt="Do {{item.name}} at {{index}}.")
     harness = make(loop("l", body, forEach={"items": "things"}), step("c"))
     first = harness.start("test.flow", context={"things": [{"name": "x"}, {"name": "y"}]})
@@ -219,7 +219,7 @@ def test_a_pass_is_told_in_both_channels_and_its_variables_fill_the_prompt(make:
 
 
 @pytest.mark.inv("WALK-3")
-def test_a_loop_that_is_used_up_is_told_and_told_again_on_replay(make: Maker) -> None:
+def test_a_loop_that_is_used_up_is_reported_and_shown_again_on_replay(make: Maker) -> None:
     harness = make(loop("l", step("b"), maxIterations=1, **{"while": {"var": "level", "gt": 0}}), step("c"))
     first = harness.start("test.flow", context={"level": 1})
     second = harness.advance(first, "Done.")

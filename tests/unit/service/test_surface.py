@@ -295,7 +295,7 @@ def test_a_member_that_is_none_of_its_choices_is_asked_for_with_them(memory: Har
         ("inspect_workflow", {"workflowId": "a", "detail": False}),
     ],
 )
-def test_a_value_of_the_wrong_kind_is_told_in_words_of_json(
+def test_a_value_of_the_wrong_kind_is_reported_in_words_of_json(
     memory: Harness, tool: str, sent: dict[str, object]
 ) -> None:
     refused = memory.call(tool, sent)
@@ -366,7 +366,9 @@ EVIDENCE: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("limit", [10_000, 2 * ARTIFACT_BYTES_MAX])
-def test_an_artifact_is_held_to_the_configured_limit_and_a_larger_one_is_told_it(memory: Harness, limit: int) -> None:
+def test_an_artifact_is_held_to_the_configured_limit_and_a_larger_one_is_refused_with_it(
+    memory: Harness, limit: int
+) -> None:
     configured = replace(memory, ports=replace(memory.ports, artifact_bytes_max=limit))
     first = configured.start("test.abc")
     fits: dict[str, Any] = {"kind": "k", "x": "x" * (limit - len('{"kind":"k","x":""}'))}

@@ -123,7 +123,7 @@ class FaultyStore(MemoryStore):
 @pytest.mark.produces("error:INTERNAL_ERROR")
 @pytest.mark.asyncio
 @pytest.mark.inv("ANS-9", "ANS-10")
-async def test_a_fault_of_our_own_is_told_without_its_words_and_the_server_goes_on() -> None:
+async def test_a_fault_of_our_own_is_reported_without_its_words_and_the_server_goes_on() -> None:
     harness = Harness.over(FaultyStore(), linear_workflow("test.abc", "a"), keys=FixedKeyRing())
     first = harness.start("test.abc")
     async with harness.client() as client:

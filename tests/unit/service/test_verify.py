@@ -434,7 +434,7 @@ def test_one_changed_byte_of_content_is_found_at_the_advance_that_needs_it(root:
 
 
 @pytest.mark.parametrize("what", CONTENT)
-def test_content_that_is_gone_is_told_at_the_advance_that_needs_it(root: Path, what: str) -> None:
+def test_content_that_is_gone_is_reported_at_the_advance_that_needs_it(root: Path, what: str) -> None:
     log = Tampering(root)
     content_of(log, what).unlink()
     found = verified(root)[0]
@@ -442,7 +442,7 @@ def test_content_that_is_gone_is_told_at_the_advance_that_needs_it(root: Path, w
     assert found.where.startswith(CONTENT[what][0])
 
 
-def test_a_capture_that_is_no_object_is_told_though_its_name_is_right(root: Path) -> None:
+def test_a_capture_that_is_no_object_is_reported_though_its_name_is_right(root: Path) -> None:
     log = Tampering(root)
     data = b"[]"
     digest = digest_of_bytes(data)
@@ -452,7 +452,7 @@ def test_a_capture_that_is_no_object_is_told_though_its_name_is_right(root: Path
     assert (found.code, found.node, found.found) == ("hash_mismatch", node, "no JSON object")
 
 
-def test_a_log_that_is_not_healthy_is_told_as_a_whole(root: Path) -> None:
+def test_a_log_that_is_not_healthy_is_reported_as_a_whole(root: Path) -> None:
     log = Tampering(root)
     flip(root / layout.events_dir(log.session) / "00000000-00000004.jsonl")
     (found,) = verified(root)
@@ -460,7 +460,7 @@ def test_a_log_that_is_not_healthy_is_told_as_a_whole(root: Path) -> None:
     assert "corrupt_head" in found.found
 
 
-def test_a_log_of_a_newer_release_is_told_as_such(root: Path) -> None:
+def test_a_log_of_a_newer_release_is_reported_as_such(root: Path) -> None:
     log = Tampering(root)
     manifest = root / layout.manifest(log.session)
     manifest.write_bytes(manifest.read_bytes().replace(b'"v":1', b'"v":2', 1))
@@ -471,7 +471,7 @@ def test_a_log_of_a_newer_release_is_told_as_such(root: Path) -> None:
 # What cannot be history.
 
 
-def test_events_that_contradict_each_other_are_told_as_a_broken_chain(root: Path) -> None:
+def test_events_that_contradict_each_other_are_reported_as_a_broken_chain(root: Path) -> None:
     log = Tampering(root)
     log.drop("node_created", number=1)
     with pytest.raises(SessionUnhealthyError) as unhealthy:
@@ -482,7 +482,7 @@ def test_events_that_contradict_each_other_are_told_as_a_broken_chain(root: Path
     assert "which is not in the log" in found.found
 
 
-def test_an_attempt_that_makes_no_node_is_told_as_a_broken_chain_at_the_node_it_is_about(root: Path) -> None:
+def test_an_attempt_that_makes_no_node_is_reported_as_a_broken_chain_at_the_node_it_is_about(root: Path) -> None:
     log = Tampering(root)
     event = next(event for plan in log.plans for event in plan if event["kind"] == "advance_recorded")
     about = event["scope"]["nodeId"]
@@ -490,7 +490,7 @@ def test_an_attempt_that_makes_no_node_is_told_as_a_broken_chain_at_the_node_it_
     assert (verified(root)[0].code, verified(root)[0].node) == ("chain_broken", about)
 
 
-def test_an_attempt_on_a_node_whose_run_is_complete_is_told_as_a_broken_chain(tmp_path: Path) -> None:
+def test_an_attempt_on_a_node_whose_run_is_complete_is_reported_as_a_broken_chain(tmp_path: Path) -> None:
     harness = Harness.on_disk(tmp_path, document(step("a")))
     first = harness.start("test.flow")
     harness.advance(first)

@@ -64,7 +64,7 @@ def test_a_run_is_complete_blocked_or_in_progress_by_its_tip() -> None:
     assert run_status(session, session.nodes[refused], running_on) == "blocked"
 
 
-def test_why_an_attempt_was_refused_is_told_by_its_node_alone() -> None:
+def test_why_an_attempt_was_refused_is_reported_by_its_node_alone() -> None:
     session, (root, refused, *_) = forked()
     result = refusal_of(session, session.nodes[refused])
     assert result is not None

@@ -34,7 +34,7 @@ def test_each_kind_of_event_alone_has_an_entry(kind: str) -> None:
     assert (entry.first, entry.last, entry.events) == (event.event_index, event.event_index, (event,))
 
 
-def test_an_append_without_a_deciding_event_is_told_by_its_kind() -> None:
+def test_an_append_without_a_deciding_event_is_reported_by_its_kind() -> None:
     history = History()
     history.start(sent=Sent(context={"a": 1, "b": None}))
     (event,) = (one for one in history.events if one.kind == "context_set")
@@ -62,7 +62,7 @@ def test_work_that_a_checkpoint_left_is_described_with_it() -> None:
     assert entry.more == ("the work on the step was left: released, handoff", "note: Half of it.")
 
 
-def test_a_checkpoint_where_nothing_is_pending_is_told_as_kept_at_the_end() -> None:
+def test_a_checkpoint_where_nothing_is_pending_is_reported_as_kept_at_the_end() -> None:
     history = History()
     root = history.start(sent=NOTHING)
     history.checkpoint(root)

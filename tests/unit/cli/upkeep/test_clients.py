@@ -125,7 +125,7 @@ def test_the_types_that_a_client_wants_stand_in_its_block(client: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("client", "name", "is_told"),
+    ("client", "name", "is_reported"),
     [
         ("gemini", "a$HOME", True),
         ("gemini", "a${HOME}", True),
@@ -135,15 +135,15 @@ def test_the_types_that_a_client_wants_stand_in_its_block(client: str) -> None:
         ("codex", "a${HOME}", False),
     ],
 )
-def test_a_path_that_a_client_would_change_is_told(client: str, name: str, *, is_told: bool) -> None:
+def test_a_path_that_a_client_would_change_is_reported(client: str, name: str, *, is_reported: bool) -> None:
     result = registration(client, [f"/opt/{name}/interlock", "serve"])
-    assert ("Use another path." in result.in_words()) is is_told
-    assert ("warning" in result.to_json()) is is_told
+    assert ("Use another path." in result.in_words()) is is_reported
+    assert ("warning" in result.to_json()) is is_reported
 
 
 @pytest.mark.inv("DOC-3")
 @every_client
-def test_people_and_programs_are_told_the_same(site: Site, client: str) -> None:
+def test_people_and_programs_read_the_same(site: Site, client: str) -> None:
     result, said = site.json("doctor", "--client", client), site.said("doctor", "--client", client)
     assert (result["client"], result["file"]) == (client, PLACES[client])
     assert command_of(entry(client, result["block"])) == result["command"]
@@ -180,7 +180,7 @@ def test_what_the_environment_of_a_shell_names_is_written_out_for_a_client_that_
     assert result["command"][2:] == ["--data-dir", str(tmp_path / "runs"), "--workspace", str(tmp_path / "space")]
 
 
-def test_a_workspace_that_is_not_there_is_told_and_nothing_is_printed(site: Site) -> None:
+def test_a_workspace_that_is_not_there_is_reported_and_nothing_is_printed(site: Site) -> None:
     said = site.complained("--workspace", "nowhere", "doctor", "--client", "json", code=2)
     assert "there is no directory nowhere" in said
 

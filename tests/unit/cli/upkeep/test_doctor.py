@@ -46,7 +46,7 @@ def test_a_data_directory_that_is_not_there_yet_is_no_fault_and_is_not_made(site
     assert f"{site.data_dir} is not a directory." in said.replace("\n" + " " * 11, " ")
 
 
-def test_what_names_the_data_directory_is_told(site: Site, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_what_names_the_data_directory_is_reported(site: Site, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert site.json("doctor", "--data-dir", str(tmp_path))["dataDirOrigin"] == "argument"
     monkeypatch.delenv("INTERLOCK_DATA_DIR")
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
@@ -148,7 +148,7 @@ def test_a_damaged_session_is_named_with_its_health_and_what_to_do(site: Site, k
 
 
 @pytest.mark.inv("DOC-2")
-def test_a_session_of_a_newer_release_is_told_apart_from_a_damaged_one(site: Site) -> None:
+def test_a_session_of_a_newer_release_is_reported_apart_from_a_damaged_one(site: Site) -> None:
     session, _ = site.session()
     manifest = site.data_dir / "sessions" / session / "manifest.jsonl"
     manifest.write_bytes(manifest.read_bytes().replace(b'"v":1', b'"v":2'))
@@ -173,7 +173,7 @@ def test_what_only_a_reading_shows_is_not_claimed_without_it(site: Site) -> None
     assert all(session in one["message"] for one in wanting)
 
 
-def test_debris_and_what_a_collection_would_take_are_told(site: Site) -> None:
+def test_debris_and_what_a_collection_would_take_are_reported(site: Site) -> None:
     site.session(days=100)
     session, _ = site.session()
     site.make_content_old()
@@ -241,7 +241,7 @@ def test_a_check_whose_program_is_not_found_needs_attention(site: Site, tmp_path
     assert "[checks.tests]" in found[0]["fix"]
 
 
-def test_a_full_disk_is_told_before_runs_stop(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_reported_before_runs_stop(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     site.session()
     answer_with(monkeypatch, free_bytes=5_000_000)
     assert "Its disk has only 5.0 MB free" in site.said("doctor", code=1)
@@ -252,7 +252,7 @@ def test_a_full_disk_is_told_before_runs_stop(site: Site, monkeypatch: pytest.Mo
     ("kind", "is_network"),
     [("ext4", False), ("nfs4", True), ("cifs", True), ("9p", True), ("fuse.sshfs", True), ("fuse.ext2", False)],
 )
-def test_a_network_file_system_is_told_by_the_nearest_mount(
+def test_a_network_file_system_is_reported_by_the_nearest_mount(
     kind: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *, is_network: bool
 ) -> None:
     mounts = tmp_path / "mountinfo"
@@ -271,7 +271,7 @@ def test_a_network_file_system_is_told_by_the_nearest_mount(
     assert place.network_file_system(below) is None
 
 
-def test_a_directory_that_looks_synchronised_is_told_and_one_that_does_not_is_not(tmp_path: Path) -> None:
+def test_a_directory_that_looks_synchronised_is_reported_and_one_that_does_not_is_not(tmp_path: Path) -> None:
     for name in ("Dropbox", "OneDrive - Firm", "Nextcloud", "Library/CloudStorage", "Library/Mobile Documents"):
         assert place.synchronised_directory(tmp_path / name / "data") == str(tmp_path / name)
     for name in ("dropboxes", "Library", "CloudStorage", "data"):
@@ -289,7 +289,7 @@ def test_a_place_that_is_not_supported_needs_attention(site: Site, monkeypatch: 
     assert "/home/me/Dropbox seems to be synchronised" in said
 
 
-def test_sizes_are_told_in_the_unit_that_people_use() -> None:
+def test_sizes_are_reported_in_the_unit_that_people_use() -> None:
     sizes = (0, 999, 1_000, 999_949, 999_951, 1_000_000, 2_500_000_000, 10**16)
     assert [in_units(size) for size in sizes] == [
         "0 B",

@@ -116,7 +116,7 @@ def test_a_damaged_session_is_named_with_what_to_do_and_the_exit_code_is_1(site:
 
 
 @pytest.mark.inv("GC-7")
-def test_damaged_keep_marks_are_told_by_every_command_that_needs_them(site: Site) -> None:
+def test_damaged_keep_marks_are_reported_by_every_command_that_needs_them(site: Site) -> None:
     session, _ = site.session(days=100)
     site.said("session", "keep", session)
     (site.data_dir / "config" / "keep.json").write_bytes(b"{}")
@@ -185,7 +185,7 @@ def test_collecting_and_setting_marks_exclude_each_other(site: Site, monkeypatch
 
 
 @pytest.mark.inv("GC-2")
-def test_marks_are_set_and_removed_each_once_and_told(site: Site) -> None:
+def test_marks_are_set_and_removed_each_once_and_reported(site: Site) -> None:
     one, _ = site.session()
     other, _ = site.session()
     assert site.json("session", "keep", one, one) == {"changed": [one], "kept": [one]}

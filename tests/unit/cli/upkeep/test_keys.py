@@ -84,7 +84,7 @@ def test_status_and_doctor_change_nothing_and_show_no_key(site: Site) -> None:
 
 
 @pytest.mark.inv("KEY-2", "KEY-5")
-def test_keys_that_others_can_reach_are_told_with_the_remedy(site: Site) -> None:
+def test_keys_that_others_can_reach_are_reported_with_the_remedy(site: Site) -> None:
     site.session()
     ring = site.data_dir / "keys" / "keyring.json"
     ring.chmod(0o644)
