@@ -88,6 +88,59 @@ def test_a_claim_is_disclosed_as_a_warning_and_leaves_the_run_complete() -> None
     assert child.trace[0].summary == "The step was approved by a claim."
 
 
+LONG = "Agreed on the plan with the user, who read each part of it and asked for no change."
+PLAN: Document = {"key": "plan", "type": "string", "description": "What is done."}
+
+
+def refused_with_a_claim() -> tuple[Harness, ToolResult]:
+    """Return a run at its gate, where a claim came with notes that are too short."""
+    gate = step("b", requireConfirmation=True, validationCriteria={"type": "length", "min": 40})
+    harness = serving(step("a", produces=["plan"]), gate, step("c"), inputs=[PLAN])
+    second = harness.advance(harness.start("test.flow"), context={"plan": "add a flag"})
+    refused = harness.advance(second, output=with_artifacts(claim(), notes="Agreed."))
+    assert refused["kind"] == "blocked"
+    return harness, refused
+
+
+@pytest.mark.inv("GATE-6", "EVID-2")
+def test_a_claim_that_came_with_a_refused_report_is_not_asked_for_again_and_opens_the_gate() -> None:
+    harness, refused = refused_with_a_claim()
+    assert [one["path"] for one in refused["nextCall"]["fill"]] == ["output.notesMarkdown"]
+    answer = harness.advance(refused, output={"notesMarkdown": LONG})
+    assert (answer["kind"], answer["pending"]["stepId"]) == ("ok", "c")
+    assert unsound(harness.store) == []
+
+
+@pytest.mark.inv("GATE-6")
+@pytest.mark.parametrize("later", [0, 1])
+def test_a_claim_does_not_open_the_gate_for_context_that_came_after_it(later: int) -> None:
+    harness, refused = refused_with_a_claim()
+    changed: Document = {"plan": "drop the database"}
+    if later:
+        refused = harness.advance(refused, output={"notesMarkdown": "Still short."}, context=changed)
+        waiting = harness.advance(refused, output={"notesMarkdown": LONG})
+    else:
+        waiting = harness.advance(refused, output={"notesMarkdown": LONG}, context=changed)
+    assert waiting["nextIntent"] == "await_user_confirmation"
+    paths = [one["path"] for one in waiting["nextCall"]["fill"]]
+    assert "output.artifacts[0].confirmedBy" in paths
+    answer = harness.advance(refused, output=with_artifacts(claim(), notes=LONG), context={} if later else changed)
+    assert answer["pending"]["stepId"] == "c"
+    assert unsound(harness.store) == []
+
+
+@pytest.mark.inv("GATE-6")
+def test_a_claim_does_not_open_the_gate_for_an_artifact_that_replaced_the_one_it_came_with() -> None:
+    gate = checked("b", requireConfirmation=True, notes="required", validationCriteria={"type": "length", "min": 40})
+    harness = serving(gate, step("c"))
+    refused = harness.advance(
+        harness.start("test.flow"), output=with_artifacts(verdict("passed"), claim(), notes="Agreed.")
+    )
+    again = harness.advance(refused, output=with_artifacts(verdict("failed"), notes=LONG))
+    assert again["nextIntent"] == "await_user_confirmation"
+    assert harness.advance(refused, output=with_artifacts(verdict("passed"), notes=LONG))["pending"]["stepId"] == "c"
+
+
 def checked(name: str, **more: object) -> Document:
     return step(name, outputContract={"contractRef": "wr.contracts.verification_report"}, **more)
 

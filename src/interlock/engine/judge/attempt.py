@@ -9,9 +9,9 @@ from interlock.engine.gates import Question
 from interlock.engine.judge.amended import completed_artifact
 from interlock.engine.judge.observed import without_faulty_divergence
 from interlock.engine.judge.proof import ProofContext
-from interlock.engine.request import Request
+from interlock.engine.request import CONFIRMATION_KIND, Request
 from interlock.kernel.canonical import Json
-from interlock.kernel.frozen import frozen
+from interlock.kernel.frozen import frozen, replace
 from interlock.kernel.ids import AttemptId, EventId, NodeId, RunId, SessionId
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.records import PlanNode
@@ -101,7 +101,21 @@ class Attempt:
             earlier = without_faulty_divergence(self.workflow, pending, self.earlier, self.attempt)
             completed = partial(completed_artifact, self.workflow, pending)
             request = request.over(earlier, completed, unnamed=self._sole_assessment())
+            if self._changes_what_was_confirmed(earlier, request):
+                own = self.request.artifacts
+                kept = (one for one in request.artifacts if one.get("kind") != CONFIRMATION_KIND or one in own)
+                request = replace(request, artifacts=tuple(kept))
         object.__setattr__(self, "evidence", request.in_stored_order())
+
+    def _changes_what_was_confirmed(self, earlier: Request, corrected: Request) -> bool:
+        """Say whether the correction of a refused attempt gives a context key or an artifact another value (GATE-6).
+
+        What was only missing may be added: the person who is named by an earlier claim did not see something else.
+        """
+        if any(key in self.context and self.context[key] != value for key, value in self.request.context.items()):
+            return True
+        shown = (one for one in earlier.evidence if one.get("kind") != CONFIRMATION_KIND)
+        return any(not any(one.items() <= other.items() for other in corrected.artifacts) for one in shown)
 
     def _pending(self) -> PlanNode:
         state = self.snapshot.state

@@ -65,7 +65,7 @@ from interlock.service.tokens.mint import Mint, minting
 from interlock.service.tokens.resolve import lost_history
 from interlock.service.tools import warnings
 from interlock.service.tools.end_run import answer_after_end, ask_to_end, refuse_complete, render_end
-from interlock.service.tools.pending_step import render_pending_step, with_kept_artifact
+from interlock.service.tools.pending_step import render_pending_step, with_kept_evidence
 from interlock.service.tools.target import Target
 from interlock.service.unanswered import after_append
 from interlock.store.ports.keys import KeyRing
@@ -379,7 +379,7 @@ def _render_outcome(ports: Ports, call: _Call, session: Session, recorded: fold_
     blockers = recorded.outcome.blockers if isinstance(recorded.outcome, Blocked) else None
     step = render_pending_step(run_context, child, request.asking)
     if step is not None:
-        step = with_kept_artifact(ports.read.reader, run_context, child, step)
+        step = with_kept_evidence(ports.read.reader, run_context, child, step)
         step = _without_repetition(run_context, session.nodes[recorded.node], step, is_refused=blockers is not None)
     was_changed = child.preferences != session.nodes[recorded.node].preferences
     is_same = _is_same_request(recorded, request)

@@ -11,7 +11,7 @@ from interlock.engine.answer.prompt import prompt_of
 from interlock.engine.answer.structure import WaitingOut
 from interlock.engine.gates import NO_APPROVAL, ApprovalContext, asks_of, needs_confirmation
 from interlock.engine.judge.amended import amended_outlines
-from interlock.engine.judge.confirmation import CLAIM
+from interlock.engine.judge.confirmation import CLAIM, claim_in
 from interlock.engine.judge.evidence import artifact_outlines
 from interlock.engine.outside import EVENT_KIND
 from interlock.engine.template import rendered_line, with_loop_variables
@@ -51,18 +51,23 @@ def render_pending_step(
     return render_step_at(run_context, node, pending.step_id, run_context.frames(node), asking)
 
 
-def with_kept_artifact(
+def with_kept_evidence(
     reader: SessionReader, run_context: RunContext, node: Node, view: PendingStepView
 ) -> PendingStepView:
     """Return the pending step of a refused attempt, which asks only for what has to change of its artifact (EVID-13).
 
+    A claim of a confirmation is asked for again only if the step asks for context, which may change what it is about.
+
     Raises:
         ContentDamagedError: What was sent is missing or damaged.
     """
-    if node.kind != "blocked_attempt" or not view.artifacts:
+    if node.kind != "blocked_attempt" or not (view.artifacts or view.claim):
         return view
-    step = run_context.workflow.steps[view.step_id]
-    return replace(view, artifacts=amended_outlines(run_context.workflow, step, brought_by(reader, node).artifacts))
+    brought = brought_by(reader, node).artifacts
+    if view.artifacts:
+        step = run_context.workflow.steps[view.step_id]
+        view = replace(view, artifacts=amended_outlines(run_context.workflow, step, brought))
+    return view if view.context or claim_in(brought) is None else replace(view, claim=None)
 
 
 def render_step_at(

@@ -15,7 +15,7 @@ from interlock.service.run.rests_on import rests_on
 from interlock.service.tokens.mint import Mint, minting
 from interlock.service.tools import warnings
 from interlock.service.tools.end_run import ended_out
-from interlock.service.tools.pending_step import render_pending_step, with_kept_artifact
+from interlock.service.tools.pending_step import render_pending_step, with_kept_evidence
 from interlock.service.tools.recap import Recap
 from interlock.service.tools.target import Target
 from interlock.service.tools.warnings import SourceRemoved
@@ -98,7 +98,7 @@ def _build_model(view: _View) -> AnswerModel:
     checkpoint = view.mint.checkpoint(last.node, last.checkpoints) if is_free else None
     # A refused attempt that raised the autonomy blocks no longer: the next attempt is accepted (READ-7).
     blockers = None if last.preferences.never_stops else position.blockers
-    step = with_kept_artifact(view.reader, run_context, last, answer_model.step)
+    step = with_kept_evidence(view.reader, run_context, last, answer_model.step)
     return replace(answer_model, step=step, ack_token=ack, checkpoint_token=checkpoint, blockers=blockers)
 
 
