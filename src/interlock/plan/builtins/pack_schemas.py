@@ -439,8 +439,8 @@ PACK_SCHEMAS: dict[str, dict[str, Json]] = {
             _rule("verdict", {"const": "passed"}, {"checks": _some("result", {"const": "passed"})}),
             _rule("verdict", {"const": "passed"}, {"checks": _every("result", {"enum": ["passed", "skipped"]})}),
             _rule("verdict", {"const": "failed"}, {"checks": _some("result", {"const": "failed"})}),
-            _rule("verdict", {"const": "partial"}, {"checks": _some("result", {"enum": ["passed", "skipped"]})}),
-            _rule("verdict", {"const": "partial"}, {"checks": _some("result", {"enum": ["failed", "skipped"]})}),
+            _rule("verdict", {"const": "partial"}, {"checks": _some("result", {"const": "skipped"})}),
+            _rule("verdict", {"const": "partial"}, {"checks": _every("result", {"enum": ["passed", "skipped"]})}),
         ],
         "properties": {
             "checks": {
