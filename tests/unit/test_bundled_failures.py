@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.support.evidence import FAILED, GOOD, LEVELS, NOTES, Change, artifacts_for, contract_of, failures_of
 from tests.support.modes import NEVER_STOPS, claim, status_of
-from tests.unit.test_bundled_workflows import ITEM, SOURCES, compiled
+from tests.unit.test_bundled_workflows import ITEMS, SOURCES, compiled
 
 from interlock.kernel.canonical import Json
 from interlock.plan.compiled import CompiledWorkflow
@@ -20,7 +20,7 @@ from interlock.testing.harness import Harness, ToolResult
 
 STEPS_MAX = 60
 FULL: dict[str, Json] = {
-    **{key: [ITEM] for key in ("actions", "behaviours", "gaps", "moves", "questions", "slices")},
+    **{key: [item] for key, item in ITEMS.items()},
     "irreversible": True,
     "kind": "guide",
     "reproduction": "reliable",

@@ -36,8 +36,10 @@ def conform_value(declared: ProducedKey, value: Json) -> Json | TypeMismatch:
     conformed = _conform(declared, value)
     if isinstance(conformed, TypeMismatch) or declared.items is None:
         return conformed
-    items: list[Json] = []
-    for number, item in enumerate(cast("list[Json]", conformed)):
+    found, items = cast("list[Json]", conformed), list[Json]()
+    if len(found) < declared.items.min_items:
+        return TypeMismatch(found=f"a list of {len(found)}", wanted=f"a {_shape(declared)}", is_kind=False)
+    for number, item in enumerate(found):
         held = _conform_item(declared.items, item, f"[{number}]")
         if isinstance(held, TypeMismatch):
             return TypeMismatch(found=held.found, wanted=f"a {_shape(declared)}", is_kind=False)
@@ -122,9 +124,10 @@ def _shape(declared: ProducedKey) -> str:
     """Return the notation of a value: that of artifacts (ANS-22)."""
     if declared.items is None:
         return declared.type
+    least = f" (at least {declared.items.min_items})" if declared.items.min_items else ""
     if not declared.items.fields:
-        return f"list of {_value_shape(declared.items)}"
-    return f"list of {{{', '.join(map(_member_shape, declared.items.fields))}}}"
+        return f"list of {_value_shape(declared.items)}{least}"
+    return f"list of {{{', '.join(map(_member_shape, declared.items.fields))}}}{least}"
 
 
 def _member_shape(one: ItemField) -> str:

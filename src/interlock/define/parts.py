@@ -167,6 +167,7 @@ class ListItems(Part):
         tuple[ItemField, ...],
         Field(max_length=20, strict=False, description="the members of each item; if omitted, any"),
     ] = ()
+    min_items: Annotated[int, Field(ge=0, le=1000, description="how many items the list has at least")] = 0
 
 
 class ProducedKey(Part):

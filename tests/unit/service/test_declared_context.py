@@ -125,6 +125,17 @@ def test_an_item_of_a_list_is_held_to_its_declaration_at_start_and_report(value:
 
 
 @pytest.mark.inv("CTX-13")
+def test_a_list_holds_at_least_as_many_items_as_its_declaration_says() -> None:
+    files = {"key": "files", "description": "Files.", "type": "list", "items": {"type": "string", "minItems": 2}}
+    harness = flow(step("a", produces=[files]), step("b"), inputs=[])
+    first = harness.start("test.flow")
+    assert first["nextCall"]["fill"][-1]["shape"] == "list of text (at least 2)"
+    refused = harness.advance(first, context={"files": ["a.py"]})
+    assert blocker(refused)["details"] == {"found": "a list of 1", "wanted": "a list of text (at least 2)"}
+    assert harness.advance(refused, None, context={"files": ["a.py", "b.py"]})["pending"]["stepId"] == "b"
+
+
+@pytest.mark.inv("CTX-13")
 def test_the_call_shows_the_shape_of_the_items_and_takes_items_of_that_shape() -> None:
     harness = flow(step("a", produces=[FINDINGS]), step("b", prompt="{{findings}}"), inputs=[])
     first = harness.start("test.flow")

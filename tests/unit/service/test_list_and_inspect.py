@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.agents.agent import Agent, Task
+from tests.unit.test_bundled_workflows import ITEMS
 
 from interlock.config.ports import local_ports
 from interlock.config.settings import Settings
@@ -291,15 +292,8 @@ def test_inspecting_what_is_not_there_or_cannot_run_is_answered_as_a_start_is() 
         assert inspected.structure == started.structure
 
 
-ITEM = {
-    name: f"The {name}."
-    for name in (
-        *("name", "title", "text", "good", "where", "files", "how", "damage", "answers", "effect", "cost", "owner"),
-        *("by", "check", "bug", "level", "does"),
-    )
-}
 KNOWN: dict[str, tuple[object, ...]] = {
-    **{name: ([ITEM, ITEM],) for name in ("actions", "behaviours", "gaps", "moves", "questions", "slices")},
+    **{name: ([item, item],) for name, item in ITEMS.items()},
     "depth": ("quick", "thorough"),
     # With it, a report that the tests passed needs a receipt, and this agent runs nothing.
     "test_command": (),
