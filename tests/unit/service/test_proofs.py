@@ -314,6 +314,9 @@ def test_only_the_claim_of_success_needs_its_proof() -> None:
     assert failed_one["pending"]["stepId"] == "again"
     refused = harness.call("continue_workflow", reported(failed_one, "passed"))
     assert reason_in(refused) == "missing"
+    assert "Otherwise send the artifact with another verdict." in refused["blockers"][0]["suggestedFix"]
+    for answer in (refused, harness.rehydrate(refused)):
+        assert answer["nextCall"]["fill"] == [{"path": "output.notesMarkdown", "what": "optional"}]
     witnessed(harness, start)
     end = harness.advance(refused, None)
     assert end["restsOn"] == {"claimed": 2, "observed": 0, "signed": 0, "executed": 0}

@@ -9,11 +9,12 @@ from interlock.engine.judge.schema_words import is_lack, missing_names, reasons_
 from interlock.engine.judge.shape import properties_of
 from interlock.engine.request import sample_left
 from interlock.kernel.blanks import Blank, Outline
-from interlock.kernel.budgets import EVIDENCE_ECHO_BYTES_MAX
+from interlock.kernel.budgets import BLOCKERS_MAX, EVIDENCE_ECHO_BYTES_MAX
 from interlock.kernel.canonical import Json, canonical_bytes
 from interlock.kernel.frozen import replace
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.records import ASSESSMENT_CONTRACT, PlanNode
+from interlock.record.outcome import Blocker, CapabilityPointer, ContextKeyPointer, OutputContractPointer
 
 if TYPE_CHECKING:
     from jsonschema import ValidationError
@@ -43,9 +44,12 @@ def _lacking(artifact: Mapping[str, Json], schema: Mapping[str, Json]) -> Iterat
 
 
 def amended_outlines(
-    workflow: CompiledWorkflow, node: PlanNode, sent: Sequence[Mapping[str, Json]]
+    workflow: CompiledWorkflow, node: PlanNode, sent: Sequence[Mapping[str, Json]], blockers: Sequence[Blocker]
 ) -> tuple[Mapping[str, Outline], ...]:
-    """Return the artifacts that a step asks for after a refusal; of its contract's, what may stay unchanged."""
+    """Return the artifacts that a step asks for after a refusal; of its contract's, what may stay unchanged.
+
+    The whole artifact may stay, and is not asked for, if it keeps to its contract and no blocker is about it.
+    """
     outlines = artifact_outlines(workflow, node)
     pack = workflow.packs.get(node.evidence_schema_ref or "")
     if not outlines or pack is None or pack.artifact_schema is None or is_rated(node):
@@ -53,7 +57,25 @@ def amended_outlines(
     found = next((one for one in sent if one.get("kind") == pack.artifact_kind), None)
     if found is None or len(canonical_bytes(dict(found))) > EVIDENCE_ECHO_BYTES_MAX:
         return outlines
-    return amended(found, pack.artifact_schema, outlines[0]), *outlines[1:]
+    changed = amended(found, pack.artifact_schema, outlines[0])
+    if changed is outlines[0] and not _is_about_artifact(blockers, node.evidence_schema_ref):
+        return outlines[1:]
+    return changed, *outlines[1:]
+
+
+def _is_about_artifact(blockers: Sequence[Blocker], ref: str | None) -> bool:
+    """Say whether a blocker may be about a step's artifact; of more blockers than there is room for, one may be."""
+    for pointer in (one.pointer for one in blockers):
+        match pointer:
+            case OutputContractPointer(contract_ref=named) if named == ref:
+                return True
+            case ContextKeyPointer(key=key) if key.split(".")[0] == "artifact":
+                return True
+            case CapabilityPointer():
+                return True
+            case _:
+                continue
+    return len(blockers) >= BLOCKERS_MAX
 
 
 def amended(

@@ -186,12 +186,13 @@ class _Demand:
                 f"Ask the user to run `{line}` in the workspace of the run, in a terminal of their own: a command that"
                 " an agent started counts as claimed."
             )
+        otherwise = " Otherwise send the artifact with another verdict." if self.proof.verdict is not None else ""
         return Violation(
             detail="missing_required_output",
             pointer=WorkflowStepPointer(kind="workflow_step", step_id=self.step_id),
             message=f"The step demands proof that `{_share(self.command)}` ended with {self.proof.exit}: {why}.",
             fix=f"{how} If it ends with {self.proof.exit}, make the call that this answer shows, and change no file"
-            " in between.",
+            f" in between.{otherwise}",
             details={"proof": self.number, "reason": reason},
         )
 

@@ -379,7 +379,7 @@ def _render_outcome(ports: Ports, call: _Call, session: Session, recorded: fold_
     blockers = recorded.outcome.blockers if isinstance(recorded.outcome, Blocked) else None
     step = render_pending_step(run_context, child, request.asking)
     if step is not None:
-        step = with_kept_evidence(ports.read.reader, run_context, child, step)
+        step = with_kept_evidence(ports.read.reader, run_context, child, step, blockers)
         step = _without_repetition(run_context, session.nodes[recorded.node], step, is_refused=blockers is not None)
     was_changed = child.preferences != session.nodes[recorded.node].preferences
     is_same = _is_same_request(recorded, request)

@@ -23,6 +23,7 @@ from interlock.plan.graph import Graphs
 from interlock.plan.records import PlanNode, Task
 from interlock.plan.walk import ExecutionState
 from interlock.record.context import Context
+from interlock.record.outcome import BlockerReport
 from interlock.record.snapshot import LoopFrame
 from interlock.record.world import APPROVAL
 from interlock.service.outside.checks import results_at
@@ -52,9 +53,9 @@ def render_pending_step(
 
 
 def with_kept_evidence(
-    reader: SessionReader, run_context: RunContext, node: Node, view: PendingStepView
+    reader: SessionReader, run_context: RunContext, node: Node, view: PendingStepView, refused: BlockerReport | None
 ) -> PendingStepView:
-    """Return the pending step of a refused attempt, which asks only for what has to change of its artifact (EVID-13).
+    """Return the pending step of an attempt that blockers refused, which asks only for what has to change (EVID-13).
 
     A claim of a confirmation is asked for again only if the step asks for context, which may change what it is about.
 
@@ -66,7 +67,12 @@ def with_kept_evidence(
     brought = brought_by(reader, node).artifacts
     if view.artifacts:
         step = run_context.workflow.steps[view.step_id]
-        view = replace(view, artifacts=amended_outlines(run_context.workflow, step, brought))
+        view = replace(
+            view,
+            artifacts=amended_outlines(
+                run_context.workflow, step, brought, refused.blockers if refused is not None else ()
+            ),
+        )
     return view if view.context or claim_in(brought) is None else replace(view, claim=None)
 
 

@@ -98,7 +98,7 @@ def _build_model(view: _View) -> AnswerModel:
     checkpoint = view.mint.checkpoint(last.node, last.checkpoints) if is_free else None
     # A refused attempt that raised the autonomy blocks no longer: the next attempt is accepted (READ-7).
     blockers = None if last.preferences.never_stops else position.blockers
-    step = with_kept_evidence(view.reader, run_context, last, answer_model.step)
+    step = with_kept_evidence(view.reader, run_context, last, answer_model.step, position.blockers)
     return replace(answer_model, step=step, ack_token=ack, checkpoint_token=checkpoint, blockers=blockers)
 
 
