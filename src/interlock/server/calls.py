@@ -43,6 +43,7 @@ from interlock.server.tools import tool_named
 from interlock.server.tools.contract import Call, Caller, Outcome, Tool
 from interlock.service.failures import EXPECTED_ERRORS, refusal_of
 from interlock.service.ports import IdleChecks, Ports
+from interlock.service.tools.rehydrate import look_up_report
 
 OnChanged: TypeAlias = Callable[[ServerRequestContext[Any, Any], SessionId | None], Awaitable[None]]
 """Called after a call with the session that it may have appended to; None if it created a session."""
@@ -74,11 +75,11 @@ class Calls:
         try:
             async with report_progress_while(context) as activity:
                 outcome = await self._outcome(tool, context, params, activity)
+                if isinstance(outcome, Refusal):
+                    outcome = await self._corrected(outcome, tool, context, params, activity)
         except Exception:  # noqa: BLE001 — the outermost edge: no exception may reach the client
             _log.exception("%s failed", tool.name)
             outcome = _internal_error(tool)
-        if isinstance(outcome, Refusal):
-            outcome = with_corrected_call(outcome, tool, params.arguments or {})
         return outcome if isinstance(outcome, types.InputRequiredResult) else _result(outcome)
 
     async def _outcome(
@@ -91,11 +92,7 @@ class Calls:
         caller = Caller(
             workspace=self._workspace,
             actor=_actor(context),
-            asking=ApprovalContext(
-                client_can=can_ask(context),
-                claims=claims_of(context, self._ports.gates_claims),
-                apps=apps_of(context, self._ports.gates_apps),
-            ),
+            asking=self._asking(context),
             artifact_bytes_max=self._ports.artifact_bytes_max,
         )
         with self._ports.read.trace.span("parse"):
@@ -121,6 +118,27 @@ class Calls:
         asked = replace(caller, asking=replace(caller.asking, reply=reply))
         again = await self._run(context, arguments.call(asked), activity)
         return again.answer if isinstance(again, HumanInputRequired) else again
+
+    def _asking(self, context: ServerRequestContext[Any, Any]) -> ApprovalContext:
+        """Return how the people at a client can be asked."""
+        return ApprovalContext(
+            client_can=can_ask(context),
+            claims=claims_of(context, self._ports.gates_claims),
+            apps=apps_of(context, self._ports.gates_apps),
+        )
+
+    async def _corrected(
+        self,
+        refusal: Refusal,
+        tool: Tool,
+        context: ServerRequestContext[Any, Any],
+        params: types.CallToolRequestParams,
+        activity: Activity,
+    ) -> Refusal:
+        """Return a refusal with its corrected call, which is looked up in a thread."""
+        look_up = partial(look_up_report, self._ports.read, asking=self._asking(context))
+        work = partial(with_corrected_call, refusal, tool, params.arguments or {}, look_up)
+        return await self._workers.run(work, activity.cancel)
 
     async def _follow_check(
         self, context: ServerRequestContext[Any, Any], call: Call, activity: Activity, first: Outcome

@@ -17,7 +17,7 @@ import json
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import field
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, Self, TypeAlias, cast
@@ -52,6 +52,7 @@ from interlock.server.tools.contract import Caller
 from interlock.service.clock import Clock
 from interlock.service.ports import Ports, ReadPorts
 from interlock.service.tokens.resolve import ResolvedToken, SentTokens, resolve_token
+from interlock.service.tools.rehydrate import look_up_report
 from interlock.service.workflows.catalog import Catalog
 from interlock.store.local.store import LocalStore
 from interlock.store.memory.store import MemoryStore
@@ -268,7 +269,8 @@ class Harness:
         outcome = parsed if isinstance(parsed, Refusal) else run_call(self.ports, parsed.call(caller))
         outcome = outcome.answer if isinstance(outcome, HumanInputRequired) else outcome
         if isinstance(outcome, Refusal):
-            refusal = with_corrected_call(outcome, tool, sent)
+            look_up = partial(look_up_report, self.ports.read, asking=self.asking)
+            refusal = with_corrected_call(outcome, tool, sent, look_up)
             return ToolResult(structure=_sendable(refusal.envelope()), text=refusal_text(refusal), is_error=True)
         structure = _sendable(outcome.structure)
         assert_conforms(tool_name, structure)

@@ -3,10 +3,10 @@
 import itertools
 import json
 import re
-from collections.abc import Collection, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias, TypeVar, cast
 
-from interlock.engine.answer.model import WORKFLOW_BLANK
+from interlock.engine.answer.model import CONTINUE_TOOL, WORKFLOW_BLANK
 from interlock.engine.answer.structure import NextCall
 from interlock.engine.request import NOTES_BLANK, repeat_blank
 from interlock.kernel.blanks import Blank, Outline
@@ -20,10 +20,14 @@ from interlock.kernel.canonical import Json, nests_deeper_than
 from interlock.kernel.errors import Correction, ErrorCode, Refusal
 from interlock.kernel.frozen import replace
 from interlock.kernel.text import utf8_bytes
+from interlock.record.short_tokens import decode_token
 from interlock.server.tools import tool_named
 from interlock.server.tools.contract import Tool, member_names
 from interlock.server.tools.evidence import NESTED
+from interlock.service.tokens.resolve import SentTokens
 
+LookUp: TypeAlias = Callable[[SentTokens], Mapping[str, Outline] | Refusal]
+"""Returns the evidence that the step of a token asks for, or why a report with the token is refused."""
 _Item = TypeVar("_Item")
 
 _KIND_BLANK = Blank(what="the kind of the artifact")
@@ -39,48 +43,109 @@ _BLANKS: Mapping[str, Outline] = {
 """What the caller has to supply. A wrong argument that is not listed is optional and is left out."""
 
 
-def with_corrected_call(refusal: Refusal, tool: Tool, sent: Mapping[str, Json]) -> Refusal:
+def what_belongs_in(name: str) -> str:
+    """Return the words for what a required argument takes."""
+    blank = _BLANKS.get(name)
+    return (blank.what if isinstance(blank, Blank) else None) or "it is required"
+
+
+def with_corrected_call(refusal: Refusal, tool: Tool, sent: Mapping[str, Json], look_up: LookUp) -> Refusal:
     """Return a refusal with the call that should have been sent, if the caller can correct it.
 
-    A `VALIDATION_ERROR` with a path and no correction is corrected at that path.
+    A `VALIDATION_ERROR` with a path and no correction is corrected at that path. The corrected report of such an error
+    is looked up: it asks for the evidence of its step, and is corrected in turn if its token would be refused.
     """
     correction, path = refusal.correction, refusal.details.get("path")
+    is_of_arguments = refusal.code is ErrorCode.VALIDATION_ERROR
     if correction is None:
-        if refusal.code is not ErrorCode.VALIDATION_ERROR or not isinstance(path, str) or not path:
+        if not is_of_arguments or not isinstance(path, str) or not path:
             return refusal
         correction = Correction(wrong=(tuple(re.findall(r"[^.\[\]]+", path)),))
-    call = corrected_call(tool, sent, correction)
+    wanted: Mapping[str, Outline] | Refusal = {}
+    if is_of_arguments:
+        wanted = _look_up(tool, _understood(tool, sent, correction) | dict(correction.instead), look_up)
+    if isinstance(wanted, Refusal) and wanted.correction is not None:
+        refusal = replace(refusal, suggestion=f"{wanted.message} {wanted.suggestion}")
+        correction = _both(correction, wanted.correction)
+        wanted = _look_up(tool, correction.instead, look_up)
+    call = _corrected_call(tool, sent, correction, {} if isinstance(wanted, Refusal) else wanted)
     return replace(refusal, details={**refusal.details, "correctedCall": call})
 
 
-def corrected_call(tool: Tool, sent: Mapping[str, Json], correction: Correction) -> Json:
-    """Apply a correction to the call that was sent."""
-    instead = {name: value for name, value in correction.instead.items() if value is not None}
-    understood = correction.understood
-    if correction.tool is not None:
-        other, understood = tool_named(correction.tool), understood or {}
-        assert other is not None, "a correction names a tool that there is"
-        tool = other
-    elif understood is None:
-        understood = sent
+def _both(first: Correction, second: Correction) -> Correction:
+    """Return a correction with that of the call that it would make."""
+    if second.tool is not None:
+        return second
+    return replace(first, instead={**first.instead, **second.instead})
+
+
+def _look_up(tool: Tool, arguments: Mapping[str, Outline], look_up: LookUp) -> Mapping[str, Outline] | Refusal:
+    """Look up a call that reports a step, or means to; of every other call, and of an unknown token, nothing is known.
+
+    A token that does not verify is refused when the corrected call is sent: it may be damaged in several ways.
+    """
+    tokens = _report_tokens(tool, arguments)
+    if tokens is None:
+        return {}
+    found = look_up(tokens)
+    if isinstance(found, Refusal) and found.code is not ErrorCode.TOKEN_SCOPE_MISMATCH:
+        return {}
+    return found
+
+
+def _understood(tool: Tool, sent: Mapping[str, Json], correction: Correction) -> dict[str, Json]:
+    """Return the arguments of the tool that a correction applies to, without those that it replaces."""
+    understood = sent if correction.understood is None else correction.understood
     known = tool.argument_names
-    arguments = {name: one for name, one in understood.items() if name in known and name not in correction.instead}
+    return {name: one for name, one in understood.items() if name in known and name not in correction.instead}
+
+
+def _report_tokens(tool: Tool, arguments: Mapping[str, Outline]) -> SentTokens | None:
+    """Return the tokens of a report; None for every other call."""
+    ack, state, run = (arguments.get(name) for name in ("ackToken", "stateToken", "run"))
+    label = run if isinstance(run, str) else None
+    if tool.name != CONTINUE_TOOL:
+        return None
+    if isinstance(ack, str):
+        return SentTokens(argument="ackToken", token=decode_token(ack), run=label)
+    if isinstance(state, str) and "output" in arguments:
+        return SentTokens(argument="stateToken", token=decode_token(state), run=label)
+    return None
+
+
+def _corrected_call(
+    tool: Tool, sent: Mapping[str, Json], correction: Correction, wanted: Mapping[str, Outline]
+) -> Json:
+    """Apply a correction to the call that was sent. `wanted` is the evidence that its step asks for, if it is known."""
+    instead = {name: value for name, value in correction.instead.items() if value is not None}
+    if correction.tool is not None:
+        other = tool_named(correction.tool)
+        assert other is not None, "a correction names a tool that there is"
+        tool, correction = other, replace(correction, understood=correction.understood or {})
+    arguments, known = _understood(tool, sent, correction), tool.argument_names
     for path in correction.wrong:
         arguments = _without_member(arguments, path)
     shown: dict[str, Outline] = _shorten(arguments, ECHO_BYTES_MAX)
+    blanks = {name: blank for name, blank in _BLANKS.items() if name in known}
+    if wanted:
+        blanks = {name: blank for name, blank in blanks.items() if name != "output"} | dict(wanted)
+    output = cast("Mapping[str, Outline]", wanted.get("output", {}))
     for path in correction.wrong:
         name, *inner = path
         holder, sent_holder = shown.get(str(name)), arguments.get(str(name))
         if inner == ["artifacts"] and isinstance(sent_holder, dict) and isinstance(sent_holder.get("artifacts"), dict):
             continue
         if inner and name in NESTED and isinstance(holder, dict):
-            members = member_names(NESTED[str(name)])
-            shown[str(name)] = _with_inner_blank(holder, inner, correction.blanks.get(path), members)
+            members = dict.fromkeys(member_names(NESTED[str(name)]))
+            inner_blanks = {member: one for member, one in {**_BLANKS, **output}.items() if member in members}
+            shown[str(name)] = _with_inner_blank(holder, inner, correction.blanks.get(path), inner_blanks)
         else:
-            shown = _with_blank(shown, str(name), known)
+            shown = _with_blank(shown, str(name), blanks)
+            if name == "output":
+                shown = dict(wanted) | shown
     outline = instead | shown
     for name in tool.arguments.missing(outline):
-        outline = _with_blank(outline, name, known)
+        outline = _with_blank(outline, name, blanks)
     return _call(tool.name, outline)
 
 
@@ -89,19 +154,19 @@ def _call(tool: str, outline: Mapping[str, Outline]) -> Json:
     return {"tool": tool, "arguments": call.arguments, "fill": [one.to_json() for one in call.fill]}
 
 
-def _with_blank(arguments: Mapping[str, Outline], name: str, known: Collection[str]) -> dict[str, Outline]:
+def _with_blank(arguments: Mapping[str, Outline], name: str, blanks: Mapping[str, Outline]) -> dict[str, Outline]:
     """Replace one argument by its blank, or leave it out if it has none. Returns a copy."""
     others = {key: value for key, value in arguments.items() if key != name}
-    return others | ({name: _BLANKS[name]} if name in known and name in _BLANKS else {})
+    return others | ({name: blanks[name]} if name in blanks else {})
 
 
 def _with_inner_blank(
-    holder: Mapping[str, Outline], inner: Sequence[int | str], blank: Blank | None, known: Collection[str]
+    holder: Mapping[str, Outline], inner: Sequence[int | str], blank: Blank | None, blanks: Mapping[str, Outline]
 ) -> dict[str, Outline]:
     """Replace a member of an argument by its blank. Of an artifact, only its member, which was taken out before."""
     listed, place = holder.get("artifacts"), _place_in_artifact(inner)
     if place is None or not isinstance(listed, list):
-        return _with_blank(holder, str(inner[0]), known)
+        return _with_blank(holder, str(inner[0]), blanks)
     at, member = place
     filled = _KIND_BLANK if member == "kind" else blank
     artifact = listed[at]

@@ -1,5 +1,6 @@
 """Moves unknown arguments to where they belong: out of another value, or to the argument of a similar name (ANS-12)."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias, cast
 
@@ -8,6 +9,7 @@ from interlock.define.faults import find_value
 from interlock.kernel.budgets import CORRECTED_ARGUMENTS_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import Correction
+from interlock.server.arguments.json_text import parse_object
 from interlock.server.tools import TOOLS
 from interlock.server.tools.contract import Tool, member_names
 from interlock.server.tools.evidence import NESTED
@@ -19,14 +21,21 @@ Accepts: TypeAlias = Callable[[str, Json], bool]
 
 _WRAPPER = "arguments"
 """The member of a shown call that holds the arguments."""
-_OTHER_NAMES = {"inputs": "context", "variables": "context"}
-"""Other names of arguments that no letters show: workflows declare `inputs`, and `context` carries their values."""
+_OTHER_NAMES = {"inputs": "context", "variables": "context", "run": "query", "label": "query"}
+"""Other names of arguments that no letters show: workflows declare `inputs`, and `context` carries their values.
+
+A run's label is found by a `query`.
+"""
+_PATH = re.compile(r"\w+(\.\w+|\[\d+\])+")
+"""The path of a value in a call, as answers show it."""
 _ARGUMENTS_OF_ALL_TOOLS = frozenset(name for tool in TOOLS for name in tool.argument_names)
 """The names of all arguments. An unknown argument with one of these names is not misplaced evidence."""
 
 
 def wrapped_arguments(tool: Tool, value: object) -> dict[str, Json]:
     """Return what an object holds if it wraps arguments of the tool, as a shown call does; an empty value otherwise."""
+    if isinstance(value, str):
+        value = parse_object(value)
     if not isinstance(value, dict):
         return {}
     held, known = cast("dict[str, Json]", value), tool.argument_names
@@ -46,16 +55,62 @@ def find_place(tool: Tool, arguments: Mapping[str, Json], loc: Location, accepts
     return place if accepts(place, value) else None
 
 
+def find_path(tool: Tool, loc: Location) -> tuple[str, ...] | None:
+    """Return the names and numbers of a path that was sent as the name of an argument, or of a member; else None."""
+    *holder, key = map(str, loc)
+    for path in (key, ".".join([*holder, key])):
+        if _PATH.fullmatch(path) is None:
+            continue
+        name, member, *inner = re.findall(r"\w+", path)
+        is_member = name in NESTED and member in member_names(NESTED[name])
+        if name in tool.argument_names and (is_member or name == "context"):
+            return (name, member, *inner)
+    return None
+
+
+def loose_artifact(
+    tool: Tool, arguments: Mapping[str, Json], unknown: Sequence[Location], accepts: Accepts
+) -> Sequence[Location]:
+    """Return the places of the members of an artifact that was sent beside, or as, the `output`; none without a kind.
+
+    What has a place of its own is no member of it.
+    """
+    kind = next((loc for loc in unknown if loc[-1] == "kind" and loc[:-1] in ((), ("output",))), None)
+    if kind is None or "output" not in tool.argument_names or not isinstance(find_value(arguments, kind), str):
+        return ()
+    return [
+        loc
+        for loc in unknown
+        if loc[:-1] == kind[:-1]
+        and loc[-1] not in _ARGUMENTS_OF_ALL_TOOLS
+        and not wrapped_arguments(tool, find_value(arguments, loc))
+        and find_path(tool, loc) is None
+        and find_place(tool, arguments, loc, accepts) is None
+    ]
+
+
 def place_unknown(tool: Tool, sent: Mapping[str, Json], unknown: Sequence[Location], accepts: Accepts) -> Correction:
     """Return the call in which each unknown argument is at its place or left out.
 
     If a report has no evidence without those that are left out, its `output` is asked for.
     """
-    arguments, waiting, is_evidence = dict(sent), list(unknown), False
+    arguments, is_evidence = dict(sent), False
+    loose = loose_artifact(tool, sent, unknown, accepts)
+    artifact: dict[str, Json] = {}
+    for loc in loose:
+        arguments, artifact[str(loc[-1])] = _take(arguments, loc)
+    if artifact:
+        arguments = _put(arguments, ("output", "artifacts", str(CORRECTED_ARGUMENTS_MAX)), artifact)
+    waiting = [loc for loc in unknown if loc not in loose]
     for at in range(CORRECTED_ARGUMENTS_MAX):
         if at == len(waiting):
             break
         loc = waiting[at]
+        path = find_path(tool, loc)
+        if path is not None:
+            arguments, value = _take(arguments, loc)
+            arguments = _put(arguments, path, value)
+            continue
         held = wrapped_arguments(tool, find_value(arguments, loc))
         place = None if held else find_place(tool, arguments, loc, accepts)
         waiting += [(key,) for key in held if key not in tool.argument_names]
@@ -79,7 +134,8 @@ def _token_argument(tool: Tool, value: Json) -> str | None:
 
 def _similar_place(tool: Tool, loc: Location) -> str | None:
     """Return the known argument that is most similar to an unknown one: at the same level, or at another one."""
-    wrong, known = _OTHER_NAMES.get(str(loc[-1]), str(loc[-1])), tool.argument_names
+    known, sent = tool.argument_names, str(loc[-1])
+    wrong = _OTHER_NAMES[sent] if _OTHER_NAMES.get(sent) in known else sent
     if len(loc) > 1:
         holder = str(loc[0])
         guess = suggest_name(wrong, member_names(NESTED[holder])) if holder in NESTED and wrong not in known else None
@@ -102,6 +158,25 @@ def _take(arguments: dict[str, Json], loc: Location) -> tuple[dict[str, Json], J
         return others, holder
     kept: dict[str, Json] = {key: value for key, value in holder.items() if key != inner[0]}
     return {**others, name: kept} if kept else others, holder.get(inner[0])
+
+
+def _put(arguments: Mapping[str, Json], path: Sequence[str], value: Json) -> dict[str, Json]:
+    """Return the arguments with a value at a path. What is already there is kept, and a list gets no gaps."""
+    return cast("dict[str, Json]", _with_value(dict(arguments), path, value))
+
+
+def _with_value(holder: Json, path: Sequence[str], value: Json) -> Json:
+    if not path:
+        return value if holder is None else holder
+    name, *inner = path
+    if name.isdecimal() and isinstance(holder, list | None):
+        items: list[Json] = holder or []
+        at = min(int(name), len(items))
+        return [*items[:at], _with_value(items[at] if at < len(items) else None, inner, value), *items[at + 1 :]]
+    if isinstance(holder, dict | None):
+        members: dict[str, Json] = holder or {}
+        return {**members, name: _with_value(members.get(name), inner, value)}
+    return holder
 
 
 def _nest(place: str, value: Json) -> dict[str, Json]:

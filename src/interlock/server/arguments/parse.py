@@ -1,31 +1,28 @@
 """Parsing the arguments of a tool call: lenient about harmless mistakes, strict about all others (ANS-11, ANS-12)."""
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import cast
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from interlock.define.faults import find_value
-from interlock.kernel.budgets import (
-    ARGUMENT_VALUES_MAX,
-    ARTIFACT_DEPTH_MAX,
-    ECHO_BYTES_MAX,
-    LINE_DEPTH_MAX,
-    NUMBER_DIGITS_MAX,
-    PATH_BYTES_MAX,
-    WORDS_BYTES_MAX,
-)
+from interlock.kernel.budgets import ARTIFACT_DEPTH_MAX, ECHO_BYTES_MAX, PATH_BYTES_MAX, WORDS_BYTES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import Correction, ErrorCode, Refusal
 from interlock.kernel.frozen import replace
-from interlock.kernel.json_bounds import Excess, JsonBounds, find_excess
 from interlock.kernel.text import one_line, render_path
-from interlock.server.arguments.corrected import corrected_call
-from interlock.server.arguments.misplaced import Location, find_place, place_unknown, wrapped_arguments
+from interlock.server.arguments.corrected import what_belongs_in
+from interlock.server.arguments.json_text import describe_unparsed, parse_json, parse_object
+from interlock.server.arguments.misplaced import (
+    Location,
+    find_path,
+    find_place,
+    loose_artifact,
+    place_unknown,
+    wrapped_arguments,
+)
 from interlock.server.tools import TOOLS
 from interlock.server.tools.contract import Arguments, Caller, Fault, Tool
 
@@ -33,7 +30,6 @@ INJECTED_BY_CLIENTS = frozenset({"wait_for_previous"})
 """Arguments that some clients add to every tool's schema and send. They are ignored."""
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_TEXT_BOUNDS = JsonBounds(values_max=ARGUMENT_VALUES_MAX, depth_max=LINE_DEPTH_MAX)
 _UNION_MEMBERS = frozenset({"list", "dict", "str", "bool", "int", "float", "nullable", "constrained-str"})
 _OBJECTS = frozenset({"output", "context", "preferences"})
 _UNKNOWN = "extra_forbidden"
@@ -99,9 +95,9 @@ def _clean(tool: Tool, sent: Mapping[str, Json]) -> dict[str, Json] | Fault:
         if isinstance(value, str) and _SURROGATE.search(value):
             return Fault(key, "The text contains half of a surrogate pair.", "Send valid Unicode text.")
         if key in _OBJECTS and isinstance(value, str):
-            read = _parse_object(value)
+            read = parse_object(value)
             if read is None:
-                return Fault(key, f"Found {_describe_unparsed(value)}.", f"Send `{key}` as an object.")
+                return Fault(key, f"Found {describe_unparsed(value)}.", f"Send `{key}` as an object.")
             value = read  # noqa: PLW2901 — the text contains the object
         cleaned[key] = _without_nulls(value) if key in {"output", "preferences"} else value
     return cleaned
@@ -116,40 +112,9 @@ def _without_nulls(value: Json) -> Json:
         if item is not None and key not in INJECTED_BY_CLIENTS and (item != "" or key == "notesMarkdown")
     }
     artifacts = kept.get("artifacts")
-    if isinstance(artifacts, str) and (read := _parse_json(artifacts)) is not None:
+    if isinstance(artifacts, str) and (read := parse_json(artifacts)) is not None:
         kept["artifacts"] = read
     return kept
-
-
-def _parse_object(text: str) -> dict[str, Json] | None:
-    value = _parse_json(text)
-    return value if isinstance(value, dict) else None
-
-
-def _describe_unparsed(text: str) -> str:
-    """Return why a string could not be parsed as a JSON object."""
-    match _find_excess(text):
-        case None:
-            return "a string that is not a JSON object"
-        case "values":
-            return f"a string of JSON with more than {ARGUMENT_VALUES_MAX} values"
-        case "depth":
-            return f"a string of JSON nested deeper than {LINE_DEPTH_MAX} levels"
-        case "digits":
-            return f"a string of JSON with a number of more than {NUMBER_DIGITS_MAX} digits"
-
-
-def _find_excess(text: str) -> Excess | None:
-    return find_excess(text.encode("utf-8", "surrogatepass"), _TEXT_BOUNDS)
-
-
-def _parse_json(text: str) -> Json:
-    if _find_excess(text) is not None:
-        return None
-    try:
-        return cast("Json", json.loads(text))
-    except ValueError:
-        return None
 
 
 def _fault_of_validation(tool: Tool, cleaned: Mapping[str, Json], error: ValidationError) -> Fault:
@@ -162,8 +127,7 @@ def _fault_of_validation(tool: Tool, cleaned: Mapping[str, Json], error: Validat
     path, correction = render_path(wrong[0]), Correction(wrong=wrong, understood=cleaned)
     if fault["type"] == "missing":
         message = "This required argument is missing."
-        fix = f"Send it, for example: {json.dumps(corrected_call(tool, cleaned, correction))}"
-        return Fault(path, message, fix, correction=correction)
+        return Fault(path, message, f"Send it: {what_belongs_in(path)}.", correction=correction)
     message, fix = f"Found {_describe_value(cleaned, wrong[0])}.", f"Send {_describe_expected(fault)}."
     return Fault(path, message, fix, correction=correction)
 
@@ -174,10 +138,16 @@ def _fault_of_unknown(tool: Tool, cleaned: Mapping[str, Json], unknown: Sequence
     wrapper = next(wrapping, None)
     loc = unknown[0] if wrapper is None else wrapper
     accepts = partial(_accepts, tool)
-    place = None if wrapper is not None else find_place(tool, cleaned, loc, accepts)
+    is_at_path = find_path(tool, loc) is not None
+    is_of_artifact = loc in loose_artifact(tool, cleaned, unknown, accepts)
+    place = find_place(tool, cleaned, loc, accepts) if wrapper is None and not is_at_path else None
     key, name = one_line(str(loc[-1]), ECHO_BYTES_MAX), None if place is None else place.rpartition(".")[2]
     if wrapper is not None:
         fix = f"Send what `{key}` holds as arguments of `{tool.name}` itself."
+    elif is_at_path:
+        fix = f"`{key}` is a path and not a name. Send its value at that place, as in the call below."
+    elif is_of_artifact:
+        fix = f"Send `{key}` in an object of the list `output.artifacts`, as in the call below."
     elif place is None:
         fix = f"Leave `{key}` out.{_other_tools_hint(tool, loc)}"
     else:

@@ -7,12 +7,15 @@ from typing import Annotated
 from pydantic import Field
 
 from interlock.kernel.budgets import ECHO_BYTES_MAX, QUERY_BYTES_MAX
+from interlock.kernel.canonical import Json
 from interlock.kernel.errors import Correction
-from interlock.kernel.ids import ID_BODY_PATTERN, RunId, SessionId
+from interlock.kernel.ids import ID_BODY_PATTERN, LABEL_CHARS, LABEL_CHARS_ON_CLASH, RunId, SessionId
 from interlock.kernel.text import one_line, utf8_bytes
 from interlock.server.tools.contract import READS, Arguments, Call, Caller, Fault, Tool, too_large
 from interlock.server.tools.workspace import workspace_faults, workspace_of
 from interlock.service.tools.resume_session import ResumeAnswer, ResumeCommand, resume_session
+
+_LABEL = re.compile(f"[0-9a-z]{{{LABEL_CHARS},{LABEL_CHARS_ON_CLASH}}}", re.IGNORECASE)
 
 
 class ResumeArguments(Arguments):
@@ -37,11 +40,14 @@ class ResumeArguments(Arguments):
         yield from workspace_faults(self, self.workspace_path)
         for name, prefix, value in (("sessionId", "sess", self.session_id), ("runId", "run", self.run_id)):
             if value is not None and re.fullmatch(f"{prefix}_{ID_BODY_PATTERN}", value) is None:
+                others = {key: one for key, one in self.sent().items() if key != name}
+                # A label is no id, but it finds its run.
+                words: dict[str, Json] = {"query": value} if _LABEL.fullmatch(value) else {}
                 yield Fault(
                     name,
                     f"Found {one_line(value, ECHO_BYTES_MAX)!r}, which is not a `{name}`.",
                     f"Copy `{name}` from an answer, or leave it out and send a few words as `query`.",
-                    correction=Correction(wrong=((name,),), understood=self.sent()),
+                    correction=Correction(understood=words | others),
                 )
         size = utf8_bytes(self.query or "")
         if size > QUERY_BYTES_MAX:

@@ -170,10 +170,14 @@ def _refuse_kind(ports: ReadPorts, resolved: ResolvedToken, argument: Argument) 
         named = place.run_context.view(node).to_json()
     suggested = place.current(argument, node) if place is not None and node is not None else None
     of_run = f"run `{named['label']}`" + (f" ({named['workflowId']})" if "workflowId" in named else "")
+    shown = f"Send the `{argument}` of that run's last answer."
+    if suggested is not None:
+        shown = f"The call below has the `{argument}` of the same step."
+    elif place is not None:
+        shown = "That step is not pending any more; the call below shows where the run is."
     refusal = scope_mismatch(
-        f"`{argument}` holds a token of kind {kind.value}, of {of_run}.",
-        f"Send it as `{kind.value}Token`, or put the `{argument}` of that run's last answer here. Every `{argument}`"
-        f" begins with `{PREFIXES[argument]}`.",
+        f"`{argument}` holds a `{kind.value}Token`, of {of_run}.",
+        f"{shown} Every `{argument}` begins with `{PREFIXES[argument]}`.",
         found=kind.value,
         expected=_KIND_OF_ARGUMENT[argument].value,
         run=named,

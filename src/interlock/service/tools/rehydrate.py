@@ -1,23 +1,30 @@
-"""Rehydrate: show a node. Depends only on the log: two calls give the same bytes (READ-1, ADV-8)."""
+"""Rehydrate: show a node, or what a report of its step must contain. Depends only on the log (READ-1, ADV-8)."""
 
-from interlock.engine.answer.model import CONTINUE_TOOL, Answer, AnswerModel, render_answer
+from collections.abc import Mapping
+
+from interlock.engine.answer.model import CONTINUE_TOOL, Answer, AnswerModel, evidence_outline, render_answer
 from interlock.engine.answer.prompt import guidance_of
 from interlock.engine.answer.structure import Fork, Warned
 from interlock.engine.gates import ApprovalContext
 from interlock.engine.template import title_in_code
+from interlock.kernel.blanks import Outline
 from interlock.kernel.budgets import ATTEMPTS_PER_STEP_MAX, CHECKPOINTS_PER_NODE_MAX
+from interlock.kernel.errors import Correction, Refusal
 from interlock.kernel.frozen import frozen, replace
 from interlock.kernel.ids import WorkflowHash
+from interlock.service.failures import EXPECTED_ERRORS
 from interlock.service.ports import ReadPorts
 from interlock.service.run.attempts import retry_node
 from interlock.service.run.context import RunContext
 from interlock.service.run.rests_on import rests_on
 from interlock.service.tokens.mint import Mint, minting
+from interlock.service.tokens.resolve import SentTokens, scope_mismatch
+from interlock.service.tokens.suggest import place_of
 from interlock.service.tools import warnings
 from interlock.service.tools.end_run import ended_out
 from interlock.service.tools.pending_step import render_pending_step, with_kept_evidence
 from interlock.service.tools.recap import Recap
-from interlock.service.tools.target import Target
+from interlock.service.tools.target import Target, load_target
 from interlock.service.tools.warnings import SourceRemoved
 from interlock.store.ports.errors import KeyRingMissingError
 from interlock.store.ports.reader import SessionReader
@@ -43,18 +50,7 @@ def rehydrate(
     Raises:
         StoreFailureError, ContentDamagedError, KeyRingDamagedError: See `service.failures`.
     """
-    run_context, node = target.run_context, target.node
-    ring = ports.key_ring.keys()
-    if ring is None:
-        raise KeyRingMissingError("the key ring vanished after a token verified")
-    view = _View(
-        reader=ports.reader,
-        run_context=run_context,
-        node=node,
-        position=node_position(run_context.session, node.node),
-        mint=minting(ports, ring, run_context.session, run_context.run),
-        asking=asking,
-    )
+    view, run_context = _view(ports, target, asking), target.run_context
     with ports.trace.span("render"):
         answer_model = _build_model(view)
         more = (
@@ -62,6 +58,62 @@ def rehydrate(
             *warnings.still_open(run_context.session, view.position.last),
         )
         return render_answer(replace(answer_model, warnings=(*answer_model.warnings, *more)))
+
+
+def look_up_report(ports: ReadPorts, sent: SentTokens, asking: ApprovalContext) -> Mapping[str, Outline] | Refusal:
+    """Return the evidence that the step of a token still asks for: none if it is done or cannot be read.
+
+    A token that the call cannot have is refused as the call would be, and so is a report that no token makes possible.
+    """
+    try:
+        target = load_target(ports, sent)
+        if isinstance(target, Refusal):
+            return target
+        wanted = _asked_evidence(ports, target, asking)
+        is_closed = target.run_context.run.ended is not None or sent.argument == "stateToken"
+        return _refuse_report(ports, target) if wanted is None and is_closed else wanted or {}
+    except EXPECTED_ERRORS:
+        return {}
+
+
+def _refuse_report(ports: ReadPorts, target: Target) -> Refusal:
+    """Refuse a report on a step that is not pending any more; the correction shows where the run is."""
+    run_context = target.run_context
+    refusal = scope_mismatch(
+        f"The step of run `{run_context.view().label}` takes no report any more.",
+        "The call below shows where the run is.",
+    )
+    place = place_of(ports, run_context.session, run_context.run)
+    if place is None:
+        return refusal
+    return replace(refusal, correction=Correction(tool=CONTINUE_TOOL, instead=place.show_arguments()))
+
+
+def _asked_evidence(ports: ReadPorts, target: Target, asking: ApprovalContext) -> Mapping[str, Outline] | None:
+    """Return what a report of the addressed step must contain; None if the step takes no report any more.
+
+    Raises:
+        StoreFailureError, ContentDamagedError, KeyRingDamagedError: See `service.failures`.
+    """
+    answer_model = _build_model(_view(ports, target, asking))
+    if answer_model.step is None or answer_model.ack_token is None:
+        return None
+    return evidence_outline(answer_model.step, answer_model.blockers)
+
+
+def _view(ports: ReadPorts, target: Target, asking: ApprovalContext) -> _View:
+    run_context, node = target.run_context, target.node
+    ring = ports.key_ring.keys()
+    if ring is None:
+        raise KeyRingMissingError("the key ring vanished after a token verified")
+    return _View(
+        reader=ports.reader,
+        run_context=run_context,
+        node=node,
+        position=node_position(run_context.session, node.node),
+        mint=minting(ports, ring, run_context.session, run_context.run),
+        asking=asking,
+    )
 
 
 def _build_model(view: _View) -> AnswerModel:
