@@ -6,6 +6,7 @@ import pytest
 from tests.support.evidence import GOOD
 
 from interlock.engine.judge.evidence import schema_fault
+from interlock.engine.judge.reasons import invalid_artifact
 from interlock.kernel.canonical import Json
 from interlock.plan.builtins.pack_schemas import PACK_SCHEMAS
 
@@ -93,3 +94,20 @@ def test_a_fault_that_follows_from_no_other_field_has_no_reason() -> None:
     assert fault_of(GATE, {"confidence": "certain", "verdict": "uncertain"}) == (
         '`confidence`: found "certain"; use one of "high" | "medium" | "low"'
     )
+
+
+def test_a_value_that_is_none_of_its_choices_has_one_fault_whatever_its_kind() -> None:
+    artifact = {**GOOD[REPORT], "verdict": None, "checks": None, "summary": None}
+    fault = schema_fault(artifact, PACK_SCHEMAS[REPORT])
+    assert fault is not None
+    assert fault.count("found null") == 3
+    assert "more" not in fault
+
+
+def test_the_value_that_decides_is_named_in_the_message() -> None:
+    artifact = {**GOOD[REPORT], "checks": checks("failed", "failed")}
+    fault = schema_fault(artifact, PACK_SCHEMAS[REPORT])
+    assert fault is not None
+    message = invalid_artifact(REPORT, "wr.report", fault, ()).blocker().message
+    why = 'use one of "passed" | "skipped", because `verdict` is "passed"'
+    assert f'`checks[0].result`: found "failed"; {why}' in message

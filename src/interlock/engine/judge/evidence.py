@@ -244,9 +244,13 @@ def schema_errors(artifact: Mapping[str, Json], schema: Mapping[str, Json]) -> "
 
 def schema_fault(artifact: Mapping[str, Json], schema: Mapping[str, Json]) -> str | None:
     """Return where and how an artifact breaks its pinned schema; None if it is valid."""
+    errors = schema_errors(artifact, schema)
+    # Its choices say of which kind a value is.
+    closed = {error.json_path for error in errors if error.validator == "enum"}
     described = (
         f"`{render_path(error.absolute_path) or 'the artifact'}`: {in_words(error, schema)}"
-        for error in schema_errors(artifact, schema)
+        for error in errors
+        if error.validator != "type" or error.json_path not in closed
     )
     # The library reports each missing field on its own; one fault names them all.
     faults = list(dict.fromkeys(described))

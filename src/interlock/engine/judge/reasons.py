@@ -94,7 +94,7 @@ def invalid_artifact(
     return _finding(
         "invalid_required_output",
         _contract(ref),
-        f"The artifact `{kind}` does not meet {ref}: {_share(fault)}.",
+        f"The artifact `{kind}` does not meet {ref}: {truncated(flat(fault), AUTHORED_BYTES_MAX)}.",
         "Correct this and send the artifact again. " + _shape_words(outlines) + _USE_FRESH,
         details,
     )
