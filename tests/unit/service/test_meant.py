@@ -418,6 +418,18 @@ def test_a_start_without_its_inputs_is_shown_with_what_each_is() -> None:
     assert arguments == {"workflowId": "test.inputs", "context": {"colour": "<Which paint.>"}}
 
 
+def test_a_start_asks_for_no_optional_input_that_was_not_sent() -> None:
+    must = {"key": "colour", "description": "Which paint.", "type": "string", "required": True}
+    may = [{"key": key, "description": f"The {key}.", "type": "string"} for key in ("brush", "hour")]
+    memory = Harness.in_memory(linear_workflow("test.inputs", "a", inputs=[must, *may]))
+    refused = memory.start("test.inputs")
+    assert corrected(refused)[1]["context"] == {"colour": "<Which paint.>"}
+    assert "Only if the user named a value for them: `brush`, `hour`." in refused["suggestion"]
+    assert {one["key"]: one["required"] for one in refused["details"]["wanted"]}["brush"] is False
+    again = memory.start("test.inputs", context={"hour": "noon"})
+    assert corrected(again)[1]["context"] == {"colour": "<Which paint.>", "hour": "<The hour.>"}
+
+
 def test_an_old_attempt_with_other_content_says_where_the_run_stands(memory: Harness) -> None:
     first = memory.start("test.abc")
     third = memory.advance(memory.advance(first))

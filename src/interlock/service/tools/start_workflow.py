@@ -286,13 +286,16 @@ def inputs_refusal(workflow: CompiledWorkflow, context: Context) -> Refusal | No
     # Inputs that a step sets are not asked for, unless they are required or their value does not fit.
     asked = {one.key for one in workflow.inputs if one.required or one.key not in workflow.set_by}
     wanted = [one for key, one in workflow.declared.items() if key in asked or key in mismatches]
+    # Whoever is asked for an optional input invents a value.
+    needed = [one for one in wanted if one.key in mismatches or one.key in context]
+    others = ", ".join(f"`{one.key}`" for one in wanted if one not in needed)
     return Refusal(
         code=ErrorCode.VALIDATION_ERROR,
         message=f"These inputs of the workflow are missing from `context`, or their values are invalid:\n{lines}",
         suggestion="Ask the user for what you do not know. Then call `start_workflow` again with valid values"
-        " of these keys in `context`.",
+        " of these keys in `context`." + (f" Only if the user named a value for them: {others}." if others else ""),
         details={"path": f"context.{next(iter(mismatches))}", "wanted": [_describe_input(one) for one in wanted]},
-        correction=Correction(instead={"context": {one.key: declared_blank(one) for one in wanted}}),
+        correction=Correction(instead={"context": {one.key: declared_blank(one) for one in needed}}),
     )
 
 
