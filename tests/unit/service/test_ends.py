@@ -357,6 +357,35 @@ def test_the_corrected_call_of_a_work_record_with_several_faults_is_not_refused(
     assert answering(harness).call(call["tool"], arguments)["ended"]["status"] == "cancelled"
 
 
+@pytest.mark.inv("ANS-15", "ANS-24")
+@pytest.mark.parametrize("argument", ["ackToken", "checkpointToken"])
+def test_the_end_of_a_run_in_a_checkpoint_is_led_to_a_report(harness: Harness, argument: str) -> None:
+    first = harness.start("test.flow")
+    sent = {"notesMarkdown": "Half of it.", **work_record()}
+    refused = harness.call("checkpoint_workflow", {argument: first[argument], "output": sent})
+    call = refused["details"]["correctedCall"]
+    assert (call["tool"], call["fill"]) == ("continue_workflow", [])
+    assert call["arguments"] == {"ackToken": first.ack, "output": work_record()}
+    assert answering(harness).call(call["tool"], call["arguments"])["ended"]["status"] == "cancelled"
+
+
+def test_the_members_of_a_record_are_asked_for_by_their_choices_alone(harness: Harness) -> None:
+    refused = harness.advance(harness.start("test.flow"), None, output={"artifacts": [{"kind": "wr.work_record"}]})
+    assert "- `output.artifacts[0].work` (cancelled | failed)\n" in refused.text + "\n"
+    assert "your answer to the step" not in refused.text
+
+
+@pytest.mark.parametrize(
+    ("note", "shown"),
+    [("The user's plan.", " --note 'The user'\"'\"'s plan.'"), ("A\nB", " --note 'A B'"), ("x" * 300, "")],
+)
+def test_the_command_that_ends_a_run_has_the_note_of_the_agent(harness: Harness, note: str, shown: str) -> None:
+    first = harness.start("test.flow")
+    asked = harness.advance(first, None, output=work_record(note=note))
+    command = f"interlock session cancel {first['run']['label']} --reason user_request{shown}`."
+    assert asked["blockers"][0]["suggestedFix"].endswith(command)
+
+
 def test_two_work_records_in_one_call_are_refused(harness: Harness) -> None:
     first = harness.start("test.flow")
     refused = answering(harness).advance(first, None, output={"artifacts": work_record()["artifacts"] * 2})

@@ -57,7 +57,8 @@ class FillOut(Published):
         if self.choices is not None and len(self.choices) == 1:
             return f"- `{self.path}`: exactly `{json.dumps(self.choices[0], ensure_ascii=False)}`"
         kind = " | ".join(map(choice_text, self.choices or ())) or self.shape
-        return f"- `{self.path}`" + (f" ({kind})" if kind else "") + f": {self.what or notes}"
+        what = self.what or (None if self.choices else notes)
+        return f"- `{self.path}`" + (f" ({kind})" if kind else "") + (f": {what}" if what else "")
 
 
 def call_lines(arguments: Mapping[str, JsonValue], fill: Sequence[FillOut], notes: str = NOTES_WORDS) -> str:

@@ -61,22 +61,26 @@ def with_corrected_call(refusal: Refusal, tool: Tool, sent: Mapping[str, Json], 
         if not is_of_arguments or not isinstance(path, str) or not path:
             return refusal
         correction = Correction(wrong=(tuple(re.findall(r"[^.\[\]]+", path)),))
+    if correction.tool is not None:
+        tool, correction = _other_tool(correction)
     wanted: Mapping[str, Outline] | Refusal = {}
     if is_of_arguments:
         wanted = _look_up(tool, _understood(tool, sent, correction) | dict(correction.instead), look_up)
     if isinstance(wanted, Refusal) and wanted.correction is not None:
         refusal = replace(refusal, suggestion=f"{wanted.message} {wanted.suggestion}")
-        correction = _both(correction, wanted.correction)
+        correction = replace(correction, instead={**correction.instead, **wanted.correction.instead})
+        if wanted.correction.tool is not None:
+            tool, correction = _other_tool(wanted.correction)
         wanted = _look_up(tool, correction.instead, look_up)
     call = _corrected_call(tool, sent, correction, {} if isinstance(wanted, Refusal) else wanted)
     return replace(refusal, details={**refusal.details, "correctedCall": call})
 
 
-def _both(first: Correction, second: Correction) -> Correction:
-    """Return a correction with that of the call that it would make."""
-    if second.tool is not None:
-        return second
-    return replace(first, instead={**first.instead, **second.instead})
+def _other_tool(correction: Correction) -> tuple[Tool, Correction]:
+    """Return the tool that a correction names, and the correction of its call: of no arguments but those it holds."""
+    other = tool_named(correction.tool or "")
+    assert other is not None, "a correction names a tool that there is"
+    return other, replace(correction, tool=None, understood=correction.understood or {})
 
 
 def _look_up(tool: Tool, arguments: Mapping[str, Outline], look_up: LookUp) -> Mapping[str, Outline] | Refusal:
@@ -118,10 +122,6 @@ def _corrected_call(
 ) -> Json:
     """Apply a correction to the call that was sent. `wanted` is the evidence that its step asks for, if it is known."""
     instead = {name: value for name, value in correction.instead.items() if value is not None}
-    if correction.tool is not None:
-        other = tool_named(correction.tool)
-        assert other is not None, "a correction names a tool that there is"
-        tool, correction = other, replace(correction, understood=correction.understood or {})
     arguments, known = _understood(tool, sent, correction), tool.argument_names
     for path in correction.wrong:
         arguments = _without_member(arguments, path)

@@ -1,18 +1,20 @@
 """The tool `checkpoint_workflow`."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import Annotated
 
 from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
 
 from interlock.engine.answer.structure import CheckpointAnswer
-from interlock.engine.ends import STEP_WORKS
-from interlock.engine.request import Request
+from interlock.engine.ends import RUN_WORKS, STEP_WORKS, parse_work
+from interlock.engine.request import MemberFault, Request
+from interlock.kernel.canonical import Json
 from interlock.kernel.errors import Correction
+from interlock.kernel.frozen import replace
 from interlock.record.short_tokens import decode_token
 from interlock.server.tools.contract import Arguments, Call, Caller, Fault, Hints, Tool
-from interlock.server.tools.evidence import OutputArgument, evidence_faults, work_faults
+from interlock.server.tools.evidence import OutputArgument, evidence_faults, member_correction, work_faults
 from interlock.service.tokens.mint import Argument
 from interlock.service.tokens.resolve import SentTokens
 from interlock.service.tools.checkpoint_workflow import CheckpointCommand, checkpoint_workflow
@@ -55,7 +57,18 @@ class CheckpointArguments(Arguments):
                 correction=Correction(instead={"ackToken": None, "stateToken": None}, understood=self.sent()),
             )
         yield from evidence_faults(self.output, caller.artifact_bytes_max)
-        yield from work_faults(self.output, STEP_WORKS)
+        yield from work_faults(self.output, STEP_WORKS, self._correct_work)
+
+    def _correct_work(self, at: int, faults: Sequence[MemberFault]) -> Correction:
+        """Correct a record of work: the end of a run is asked for with a report, and alone (END-5)."""
+        record = ((self.output.artifacts if self.output is not None else None) or [])[at]
+        if record.get("work") not in RUN_WORKS or record.get("work") in STEP_WORKS:
+            return member_correction(at, faults)
+        ends = parse_work(record, RUN_WORKS)
+        correction = member_correction(0, ends if isinstance(ends, tuple) else ())
+        token = self.ack_token or self.checkpoint_token
+        alone: dict[str, Json] = {"ackToken": token, "output": {"artifacts": [record]}}
+        return replace(correction, tool="continue_workflow", understood=alone)
 
     def call(self, caller: Caller) -> Call:
         """See `Arguments.call`."""

@@ -1,13 +1,16 @@
 """The end of a run otherwise than by its last step: ending it, asking for it, refusing later calls (END-4, END-5)."""
 
+import shlex
 from typing import assert_never
 
 from interlock.engine.answer.model import Answer, AnswerModel, EndedOut, HumanInputRequired, render_answer
 from interlock.engine.answer.secret_scanning import secret_warnings
 from interlock.engine.ends import Ended, EndNotAgreed, RunComplete, decide_end, is_same_end
+from interlock.kernel.budgets import AUTHORED_SHARE_BYTES_MAX
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.frozen import frozen, replace
 from interlock.kernel.ids import AttemptId, RunId, SessionId
+from interlock.kernel.text import code_span, flat, utf8_bytes
 from interlock.record.events import Actor
 from interlock.record.outcome import Blocker, WorkflowStepPointer, build_report
 from interlock.record.payloads import WorkRecorded
@@ -137,11 +140,14 @@ def ask_to_end(
     command = (
         f"interlock session {'cancel' if work.work == 'cancelled' else 'fail'} {view.label} --reason {work.reason}"
     )
+    note = flat(work.note or "")
+    if note and utf8_bytes(note) <= AUTHORED_SHARE_BYTES_MAX:
+        command += f" --note {shlex.quote(note)}"
     blocker = Blocker(
         code="USER_ONLY_DEPENDENCY",
         pointer=WorkflowStepPointer(kind="workflow_step", step_id=step.step_id),
         message=f"The run has not ended. {found.why}",
-        suggested_fix=f"Continue with the step. The user can end the run with `{command}`.",
+        suggested_fix=f"Continue with the step. The user can end the run with {code_span(command)}.",
     )
     return HumanInputRequired(
         question=found.question,
