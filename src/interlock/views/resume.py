@@ -124,13 +124,19 @@ def _reasons(session: SessionId, run: RunSummary, query: RunQuery, close: Closen
         yield "matched_branch"
     if close is None:
         return
+    ids: tuple[tuple[Why, set[str]], ...] = (
+        ("matched_session_id", {session}),
+        ("matched_run_id", {run.label, run.run}),
+    )
+    named: list[Why] = [why for why, names in ids if not names.isdisjoint(query.words.words)]
+    yield from named
     fields = (_notes(run), f"{run.workflow_id} {run.workflow_name}")
     is_in_notes, is_in_name = (one == close for one in match_texts(query.words, fields))
     if is_in_notes:
         yield "matched_notes"
     if is_in_name:
         yield "matched_workflow_id"
-    if not is_in_notes and not is_in_name:
+    if not named and not is_in_notes and not is_in_name:
         yield "matched_goal"
 
 

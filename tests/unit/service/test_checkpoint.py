@@ -340,3 +340,13 @@ def test_a_state_token_is_no_published_argument_of_a_checkpoint_and_is_still_che
     assert checkpoint_by_ack(harness, first, "Half.", stateToken=first.state)["kind"] == "ok"
     refused = checkpoint_by_ack(harness, first, "More.", stateToken=other.state)
     assert refused.code is ErrorCode.TOKEN_SCOPE_MISMATCH
+
+
+@pytest.mark.parametrize("output", [None, {}, {"notesMarkdown": "  "}])
+def test_a_checkpoint_of_nothing_does_not_say_that_it_saved_something(output: dict[str, str] | None) -> None:
+    memory = Harness.in_memory(linear_workflow("test.abc", "a", "b"))
+    sent = {"ackToken": memory.start("test.abc").ack} | ({"output": output} if output is not None else {})
+    for _ in range(2):
+        answer = memory.call("checkpoint_workflow", sent)
+        assert "Nothing was sent to save, so this is only a bookmark." in answer.text
+        assert "Saved" not in answer.text

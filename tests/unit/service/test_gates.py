@@ -145,7 +145,7 @@ def test_what_a_person_said_is_kept_with_the_client_and_shown_first_and_on_repla
     asks = [{"reason": "needs_user_choice", "choiceKind": "scope_boundary", "ask": "Which?", "answer": "The red one"}]
     record = {"kind": "wr.confirmation", "client": "a client", "asks": asks, "comment": "Be quick"}
     assert second["answered"] == record
-    for words in ("The user was asked and said yes", "The red one", "Be quick"):
+    for words in ("The user was asked and said yes", "- Which?\n  > The red one", "Be quick"):
         assert words in second.text
     session = session_of(harness, first)
     (child,) = [node for node in session.nodes.values() if node.parent is not None]

@@ -440,13 +440,27 @@ def test_an_old_attempt_with_other_content_says_where_the_run_stands(memory: Har
     assert third.state in again.text
 
 
-def test_an_old_refused_attempt_with_other_content_says_the_same_in_both_channels(memory: Harness) -> None:
+def test_an_old_refused_attempt_with_other_content_asks_for_nothing_of_the_done_step(memory: Harness) -> None:
     first = memory.start("test.abc")
-    memory.follow(memory.advance(first, None))
+    refused = memory.advance(first, None)
+    memory.follow(refused)
     again = memory.advance(first, "Something else.")
     assert (again["kind"], again.warnings) == ("blocked", ["REPLAY_PAYLOAD_IGNORED"])
-    assert again["blockers"][0]["suggestedFix"] in again.text
+    assert "suggestedFix" not in again["blockers"][0]
+    assert refused["blockers"][0]["suggestedFix"] not in again.text
+    assert again["blockers"][0]["message"] in again.text
     assert again["nextCall"]["arguments"]["stateToken"] in again.text
+    assert memory.advance(first, None).structure == refused.structure, "the same content has the same answer"
+
+
+def test_a_complete_run_names_no_next_call(memory: Harness) -> None:
+    last = memory.advance(memory.advance(memory.start("test.abc")))
+    memory.advance(last)
+    again = memory.advance(last, "Something else.")
+    assert again.warnings == ["REPLAY_PAYLOAD_IGNORED"]
+    assert "next call" not in again.text
+    kept = memory.call("checkpoint_workflow", {"ackToken": last.ack, "output": DONE})
+    assert "the next call shows where the run is" in kept.text
 
 
 def test_a_run_is_found_by_what_is_reported_of_it(memory: Harness) -> None:
@@ -456,6 +470,7 @@ def test_a_run_is_found_by_what_is_reported_of_it(memory: Harness) -> None:
     for query in (f"run {run['label']}", run["runId"], run["sessionId"]):
         found = memory.resume(query)["candidates"]
         assert [one["run"]["runId"] for one in found] == [run["runId"]]
+        assert found[0]["whyMatched"] == ["matched_session_id" if query == run["sessionId"] else "matched_run_id"]
 
 
 @pytest.mark.parametrize("argument", ["ackToken", "stateToken", "checkpointToken"])

@@ -10,7 +10,10 @@ from interlock.kernel.ids import NodeId
 
 @frozen
 class CheckpointModel:
-    """What a checkpoint's answer says. `ack_token` reports the step; None if it was done before the checkpoint."""
+    """What a checkpoint's answer says. `ack_token` reports the step; None if it was done before the checkpoint.
+
+    `is_empty`: nothing was sent to save, so the checkpoint is only a bookmark.
+    """
 
     run: RunView
     node: NodeId
@@ -18,6 +21,7 @@ class CheckpointModel:
     state_token: str
     checkpoint_token: str | None
     ack_token: str | None
+    is_empty: bool = False
     warnings: tuple[Warned, ...] = ()
 
 
@@ -44,9 +48,11 @@ def _text(facts: CheckpointModel, call: NextCall) -> str:
     step = facts.step
     parts = [f"{facts.run.header()} · step {step.number} of {step.total}: {title_in_code(step.title)}"]
     parts += [warned.in_one_line() for warned in facts.warnings]
-    parts.append("Saved. The step is still pending; nothing else has changed.")
+    saved = "Nothing was sent to save, so this is only a bookmark." if facts.is_empty else "Saved."
     if facts.ack_token is None:
-        parts[-1] = "Saved. The step was done before; the next call shows the current step."
+        parts.append(f"{saved} The step was done before; the next call shows where the run is.")
+    else:
+        parts.append(f"{saved} The step is still pending; nothing else has changed.")
     lines = ["---", f"Bookmark for any later chat: `stateToken` `{facts.state_token}`"]
     if facts.checkpoint_token is not None:
         lines.append(f"To save more: `checkpointToken` `{facts.checkpoint_token}`")

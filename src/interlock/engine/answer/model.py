@@ -339,8 +339,10 @@ def _render_reply(answered: Answered) -> str:
     """Render each question and what the person answered."""
     lines = ["**The user was asked and said yes**"]
     for one in answered.asks:
-        answer = f":\n{indent(quoted(one.answer), '  ')}" if one.answer is not None else ""
-        lines.append(f"- {flat(one.ask)}{answer}")
+        ask = flat(one.ask)
+        colon = "" if ask.endswith((".", "?", "!", ":")) else ":"
+        answer = f"{colon}\n{indent(quoted(one.answer), '  ')}" if one.answer is not None else ""
+        lines.append(f"- {ask}{answer}")
     if answered.comment is not None:
         lines.append(f"- Comment:\n{indent(quoted(answered.comment), '  ')}")
     return "\n".join(lines)

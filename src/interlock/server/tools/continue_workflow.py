@@ -103,8 +103,8 @@ class ContinueArguments(Arguments):
             yield Fault(
                 "output",
                 f"The artifact `{WORK_KIND}` asks for the end of the run. Nothing else is recorded with an end.",
-                "Save notes and artifacts first, with `checkpoint_workflow`, or they are lost. The call below has only the"
-                " end of the run.",
+                "Save notes and artifacts first, with `checkpoint_workflow`, or they are lost. The call below has only"
+                " the end of the run.",
                 correction=self._correct_work(ends[0], found if isinstance(found, tuple) else ()),
             )
 

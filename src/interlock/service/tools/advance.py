@@ -387,6 +387,9 @@ def _render_outcome(ports: Ports, call: _Call, session: Session, recorded: fold_
     later_tip = None if is_same else _find_later_tip(run_context, child)
     if step is not None and later_tip is not None:
         step = replace(step, waiting=None)
+    if blockers is not None and later_tip is not None:
+        # The step is done: nothing of it is sent again.
+        blockers = BlockerReport(blockers=tuple(_without_fix(one) for one in blockers.blockers))
     with ports.read.trace.span("render"):
         return render_answer(
             AnswerModel(
@@ -437,6 +440,10 @@ _UNCHANGED = (
 )
 
 
+def _without_fix(blocker: Blocker) -> Blocker:
+    return blocker.model_copy(update={"suggested_fix": None})
+
+
 def _find_later_tip(run_context: RunContext, child: Node) -> Node | None:
     """Return the run's later tip, for a caller that repeats an old attempt; None if it is the latest."""
     is_passed = node_position(run_context.session, child.node).passed_to is not None
@@ -451,8 +458,10 @@ def _warnings(run_context: RunContext, recorded: fold_types.Advance, child: Node
     if not is_same:
         message = (
             "This attempt is already recorded with other content. That record is unchanged; the new content was"
-            " ignored. Continue with the next call."
+            " ignored."
         )
+        if run_context.pending(child) is not None:
+            message += " Continue with the next call."
         yield Warned(code="REPLAY_PAYLOAD_IGNORED", message=message)
     yield from warnings.decided_otherwise(run_context, child)
     yield from warnings.disclosed(child)

@@ -181,6 +181,7 @@ def _render_recorded(ports: Ports, call: _Call, session: Session, attempt: Attem
             step=step,
             state_token=mint.state(made.node),
             checkpoint_token=mint.checkpoint(node.node, following) if following < CHECKPOINTS_PER_NODE_MAX else None,
+            is_empty=made.request_digest == Request().digest(),
             ack_token=None if _was_done(session, node, made) else mint.ack(node.node),
             warnings=(
                 *warnings.notes_cut(_notes(node, attempt)),
