@@ -128,8 +128,7 @@ def unmet_criteria(lacks: Sequence[str]) -> Violation:
         "invalid_required_output",
         _contract(NOTES_CONTRACT),
         f"The notes (`output.notesMarkdown`) are not enough: {truncated(words, AUTHORED_BYTES_MAX)}.",
-        f"Do what is missing, then send the complete notes again: {truncated(words, AUTHORED_BYTES_MAX)}. The same"
-        " notes are refused again." + _USE_FRESH,
+        "Do what is missing, then send the complete notes again. The same notes are refused again." + _USE_FRESH,
     )
 
 
@@ -146,12 +145,13 @@ def invalid_divergence(ref: str, kind: str, fault: str, outline: Mapping[str, Ou
 
 def follow_up(assessment: str, level: str, guidance: str) -> Violation:
     """`contract_violation:invalid_required_output` for a rating that requires more work."""
+    short = _share(guidance)
+    work = "Do that work." if short == flat(guidance) else truncated(guidance, 2 * AUTHORED_BYTES_MAX)
     return _finding(
         "invalid_required_output",
         _contract("wr.contracts.assessment"),
-        f"The assessment {_quoted(assessment)} has the level {_quoted(level)}, which requires more work first:"
-        f" {_share(guidance)}",
-        f"{truncated(guidance, 2 * AUTHORED_BYTES_MAX)} Then rate again and send the new assessment." + _USE_FRESH,
+        f"The assessment {_quoted(assessment)} has the level {_quoted(level)}, which requires more work first: {short}",
+        f"{work} Then rate again and send the new assessment." + _USE_FRESH,
         {"assessmentId": assessment, "level": level},
     )
 

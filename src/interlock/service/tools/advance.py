@@ -389,7 +389,8 @@ def _render_outcome(ports: Ports, call: _Call, session: Session, recorded: fold_
         step = replace(step, waiting=None)
     if blockers is not None and later_tip is not None:
         # The step is done: nothing of it is sent again.
-        blockers = BlockerReport(blockers=tuple(_without_fix(one) for one in blockers.blockers))
+        done = (one.model_copy(update={"suggested_fix": None}) for one in blockers.blockers)
+        blockers = BlockerReport(blockers=tuple(done))
     with ports.read.trace.span("render"):
         return render_answer(
             AnswerModel(
@@ -438,10 +439,6 @@ _UNCHANGED = (
     "The prompt of this step is the same as in the answer that you reported on. If you do not have that answer any"
     " more, find the run with `resume_session`: it shows the step again."
 )
-
-
-def _without_fix(blocker: Blocker) -> Blocker:
-    return blocker.model_copy(update={"suggested_fix": None})
 
 
 def _find_later_tip(run_context: RunContext, child: Node) -> Node | None:
