@@ -68,7 +68,7 @@ def fill_in(
     """
     filled = copy.deepcopy(dict(arguments))
     for one in fill:
-        names = [int(part) if part.isdecimal() else part for part in re.split(r"\]?[.\[]|\]", str(one["path"])) if part]
+        names = _names_in(str(one["path"]))
         holder: Any = filled
         for name, inner in pairwise(names):
             empty: Json = [] if isinstance(inner, int) else {}
@@ -84,6 +84,17 @@ def fill_in(
         else:
             holder[names[-1]] = value
     return filled
+
+
+def _names_in(path: str) -> list[int | str]:
+    """Return the names and positions of a path."""
+    found = re.finditer(r'\[(\d+)\]|\[("(?:[^"\\]|\\.)*")\]|[^.\[\]]+', path)
+    return [int(one[1]) if one[1] else json.loads(one[2]) if one[2] else one[0] for one in found]
+
+
+def _member_path(path: str, name: str) -> str:
+    """Return the path of a member. A name that could be read as a path is quoted in brackets."""
+    return f"{path}[{json.dumps(name, ensure_ascii=False)}]" if re.search(r'[.\[\]"]', name) else f"{path}.{name}"
 
 
 _OPEN = object()
@@ -110,7 +121,7 @@ def _separate(value: Outline, path: str, fills: list[Fill], *, is_item: bool = F
         for key, member in value.items():
             if is_blank_item and not _has_blank(member):
                 member = Blank(choices=(cast("Json", member),))  # noqa: PLW2901 — listed instead of kept
-            fixed = _separate(member, f"{path}.{key}", fills)
+            fixed = _separate(member, _member_path(path, key), fills)
             if fixed is not _OPEN:
                 kept[key] = fixed
         return kept if kept or not value else _OPEN

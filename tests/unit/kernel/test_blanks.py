@@ -67,3 +67,11 @@ def test_an_open_item_before_a_fixed_one_keeps_its_place() -> None:
     fixed, fills = separate(outline)
     assert fixed == {"artifacts": [{}, {"kind": "wr.note"}]}
     assert [one.path for one in fills] == ["artifacts[0].kind", "artifacts[0].verdict"]
+
+
+def test_a_name_that_could_be_read_as_a_path_is_quoted_in_it() -> None:
+    outline: dict[str, Outline] = {"a": [{"wr.x": Blank(), 'b"]': Blank(), "c-d e": Blank()}]}
+    arguments, fills = separate(outline)
+    assert [one.path for one in fills] == ['a[0]["wr.x"]', 'a[0]["b\\"]"]', "a[0].c-d e"]
+    filled = fill_in(arguments, [{"path": one.path} for one in fills], lambda one: one["path"])
+    assert filled == {"a": [{"wr.x": fills[0].path, 'b"]': fills[1].path, "c-d e": fills[2].path}]}

@@ -141,3 +141,21 @@ def test_a_report_with_the_state_token_of_a_complete_run_is_answered_with_a_look
     assert (call["arguments"]["stateToken"], call["fill"]) == (complete.state, [])
     assert "takes no report any more" in refused["suggestion"]
     assert memory.call(call["tool"], call["arguments"])["isComplete"]
+
+
+@pytest.mark.parametrize(
+    ("goal", "shown"),
+    [
+        ("Mend", "`Mend`"),
+        ("Fix the typo, please (now)!", "`Fix the typo, please (now)!`"),
+        ("true", '`"true"`'),
+        ('Say "hi"', '`"Say \\"hi\\""`'),
+        ("a  b", '`"a  b"`'),
+    ],
+)
+def test_a_text_is_shown_as_it_is_unless_it_could_be_read_as_something_else(
+    memory: Harness, goal: str, shown: str
+) -> None:
+    refused = memory.call("start_workflow", {"goal": goal})
+    assert f"- `goal`: {shown}\n" in refused.text
+    assert correct(refused)["arguments"] == {"goal": goal}

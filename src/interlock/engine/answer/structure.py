@@ -73,12 +73,12 @@ def call_lines(arguments: Mapping[str, JsonValue], fill: Sequence[FillOut], note
 
 
 def _value_in_code(value: JsonValue) -> str:
-    """Return a fixed value for a line: a word as it is, such as a token, and everything else as JSON."""
+    """Return a fixed value for a line: a text of words as it is, such as a token or a goal, and all else as JSON."""
     is_word = isinstance(value, str) and _WORD.fullmatch(value) and not _JSON_WORD.fullmatch(value)
     return f"`{value}`" if is_word else code_span(json_line(value))
 
 
-_WORD = re.compile(r"[\w.-]+")
+_WORD = re.compile(r"[\w.-]+(?: [(]?[\w.'/-]+[,:;?!)]*)*")
 _JSON_WORD = re.compile(r"true|false|null|-?\d+(?:\.\d+)?(?:[eE]-?\d+)?")
 
 
