@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from tests.support.calls import assert_shown, with_samples
+from tests.support.ends import ended_by_command
 
 from interlock.kernel.errors import ErrorCode
 from interlock.testing.harness import Harness, ToolResult, filled_call, filled_in, linear_workflow
@@ -159,3 +160,23 @@ def test_a_text_is_shown_as_it_is_unless_it_could_be_read_as_something_else(
     refused = memory.call("start_workflow", {"goal": goal})
     assert f"- `goal`: {shown}\n" in refused.text
     assert correct(refused)["arguments"] == {"goal": goal}
+
+
+def test_an_output_in_the_context_is_led_to_its_place(memory: Harness) -> None:
+    token = memory.start("test.abc").ack
+    refused = memory.call(CONTINUE, {"ackToken": token, "context": {"output": DONE, "size": 3}})
+    assert refused["details"]["path"] == "context.output"
+    call = correct(refused)["arguments"]
+    assert call == {"context": {"size": 3}, "ackToken": token, "output": DONE}
+    assert memory.call(CONTINUE, {"ackToken": token, "context": {"output": "a file"}, "output": DONE})["kind"] == "ok"
+
+
+@pytest.mark.parametrize("argument", ["ackToken", "checkpointToken"])
+def test_a_wrong_token_of_an_ended_run_is_answered_with_the_call_that_shows_it(memory: Harness, argument: str) -> None:
+    answer = memory.start("test.abc")
+    ended_by_command(memory, answer)
+    tool = CONTINUE if argument == "ackToken" else "checkpoint_workflow"
+    for wrong in (answer[argument][:-4], answer.state):
+        call = memory.call(tool, {argument: wrong, "output": DONE})["details"]["correctedCall"]
+        assert (call["tool"], call["arguments"].keys(), call["fill"]) == (CONTINUE, {"stateToken", "run"}, [])
+        assert memory.call(call["tool"], call["arguments"])["ended"]["status"] == "cancelled"

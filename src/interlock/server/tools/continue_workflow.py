@@ -12,7 +12,7 @@ from interlock.kernel.canonical import Json
 from interlock.kernel.errors import Correction
 from interlock.kernel.frozen import replace
 from interlock.record.short_tokens import decode_token
-from interlock.server.tools.contract import Arguments, Call, Caller, Fault, Hints, Tool
+from interlock.server.tools.contract import Arguments, Call, Caller, Fault, Hints, Tool, member_names
 from interlock.server.tools.evidence import (
     OutputArgument,
     PreferencesArgument,
@@ -71,6 +71,7 @@ class ContinueArguments(Arguments):
         yield from evidence_faults(self.output, caller.artifact_bytes_max, takes_events=True)
         yield from self._faults_beside_end()
         yield from work_faults(self.output, RUN_WORKS, self._correct_work)
+        yield from self._misplaced_output()
         yield from self._misplaced_notes()
 
     def call(self, caller: Caller) -> Call:
@@ -120,6 +121,20 @@ class ContinueArguments(Arguments):
 
     def _artifacts(self) -> list[dict[str, JsonValue]]:
         return (self.output.artifacts if self.output is not None else None) or []
+
+    def _misplaced_output(self) -> Iterator[Fault]:
+        """An output in the context would be kept as a key that nothing reads."""
+        context = self.context or {}
+        inner, members = context.get("output"), set(member_names(OutputArgument))
+        if self.output is not None or not isinstance(inner, dict) or members.isdisjoint(inner):
+            return
+        others = {key: value for key, value in context.items() if key != "output"}
+        yield Fault(
+            "context.output",
+            "The evidence was sent in `context`, where no step reads it.",
+            "Send it as `output`.",
+            correction=Correction(instead={"context": others or None}, understood={**self.sent(), "output": inner}),
+        )
 
     def _misplaced_notes(self) -> Iterator[Fault]:
         """Notes in the context would be kept as a key that nothing reads, and the step would miss them."""

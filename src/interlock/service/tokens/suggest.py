@@ -38,6 +38,11 @@ class RunTokens:
         """The run's label."""
         return self.run_context.session.label(self.run_context.run.run)
 
+    @property
+    def is_ended(self) -> bool:
+        """Whether the run ended, so that nothing more of it is recorded."""
+        return self.run_context.run.ended is not None
+
     def show_arguments(self) -> dict[str, Json]:
         """Return the arguments of `continue_workflow` that show the run's current step."""
         return {"stateToken": self.mint.state(self._tip.node), "run": self.label}
@@ -47,6 +52,8 @@ class RunTokens:
         at = node or self._tip
         if argument == "stateToken":
             return self.mint.state(at.node)
+        if self.is_ended:
+            return None
         position = node_position(self.run_context.session, at.node)
         if position.passed_to is not None or position.is_used_up or self.run_context.place(at) is None:
             return None
@@ -110,6 +117,8 @@ def suggest_token(ports: ReadPorts, text: str, argument: Argument, label: str | 
     """
     found = text.strip(_AROUND)
     for place in _places(ports, found, label):
+        if place.is_ended and argument != "stateToken":
+            continue
         for node, token in place.issued(argument):
             if _is_near(found, token):
                 # Repeating a refused report only repeats the refusal.
