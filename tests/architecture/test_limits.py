@@ -42,6 +42,7 @@ NO_LIMIT = {
     "drive/telemetry/spans.py": {"_NANOSECONDS": UNIT},
     "drive/tools/workspace.py": {"_NEW_FILE_MODE": CODE},
     "engine/answer/secret_scanning.py": {"_FORM_CHARS_MIN": RULE, "_OPAQUE_CHARS_MIN": RULE, "_OPAQUE_BITS_MIN": RULE},
+    "engine/outside.py": {"KEY_BYTES": FORMAT},
     "engine/walk/capture.py": {"CAPTURE_VERSIONS": FORMAT},
     "kernel/canonical.py": {"SAFE_INTEGER_MAX": FORMAT},
     "kernel/ids.py": {
@@ -58,7 +59,6 @@ NO_LIMIT = {
     "service/report/notes.py": {"_INDENT": FORMAT},
     "service/report/markdown.py": {"_FENCE_MIN": FORMAT},
     "service/run/context_limits.py": {"_WRITTEN_WITH_EXPONENT_FROM": FORMAT},
-    "service/outside/signatures.py": {"KEY_BYTES": FORMAT},
     "store/git.py": {"_SHA1_CHARS": FORMAT},
     "store/local/files.py": {"_FILE_MODE": CODE, "_DIR_MODE": CODE, "_F_FULLFSYNC": CODE},
     "store/local/keyring.py": {"_KEY_BYTES": FORMAT},

@@ -9,11 +9,13 @@ from typing import Any
 
 from tests.support.flow import IS_FAST, choose, deciding, document, loop, step
 from tests.support.modes import NEVER_STOPS, with_artifacts
+from tests.support.tampering import stamped
 
 from interlock.kernel.canonical import Json, canonical_bytes, digest_of_bytes
 from interlock.kernel.errors import Refusal
 from interlock.kernel.ids import SessionId
 from interlock.record.events import mark_imported
+from interlock.record.manifest import attest_history
 from interlock.service.audit.explain import explain
 from interlock.service.audit.verify import verify_session
 from interlock.service.tokens.mint import Mint
@@ -103,6 +105,18 @@ def resealed(value: Mapping[str, Any]) -> bytes:
         for path, part in sorted(parts.items())
     ]
     return canonical_bytes({**value, "integrity": {"kind": "sha256_manifest_v1", "entries": entries}})
+
+
+def reattested(value: Mapping[str, Any]) -> bytes:
+    """Return a bundle's value as somebody would write it who also writes the manifest of its events anew."""
+    session = value["session"]
+    bounds = [record["lastEventIndex"] + 1 for record in session["manifest"] if record["kind"] == "segment_closed"]
+    events = [stamped(event, index) for index, event in enumerate(session["events"])]
+    history = [events[start:end] for start, end in zip([0, *bounds], bounds, strict=False)]
+    groups = [group.data for _, group in attest_history(session["sessionId"], history)]
+    manifest = [json.loads(line) for group in groups for line in group.splitlines()]
+    stamps = [event.to_json() for event in events]
+    return resealed({**value, "session": {**session, "events": stamps, "manifest": manifest}})
 
 
 def changed(change: Callable[[dict[str, Any]], object], data: bytes | None = None) -> bytes:

@@ -8,14 +8,14 @@ from typing import Any
 from tests.support.flow import Document, declared, document, step
 
 from interlock.channels.channel import ChannelConfig, ChannelSource, owner_of
-from interlock.engine.outside import SentEvent, SourceKey
+from interlock.engine.outside import SentEvent, SourceKey, decoded_key
 from interlock.kernel.errors import Refusal
 from interlock.kernel.ids import IntentId, SessionId
 from interlock.record.events import Actor
 from interlock.record.world import Assurance, Via
 from interlock.service.outside.dispatch import Sender
 from interlock.service.outside.receive import Arrival
-from interlock.service.outside.signatures import SigningKey, decoded_key, new_source, sign_event
+from interlock.service.outside.signatures import SigningKey, new_source, sign_event
 from interlock.service.ports import AppendPorts
 from interlock.service.tools.send_event import EventReport, send_event
 from interlock.testing.harness import Harness, ToolResult

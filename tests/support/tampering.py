@@ -95,7 +95,7 @@ class Tampering:
             path.unlink()
         index, lines, manifest, pinned = 0, 0, b"", frozenset[SnapshotRef]()
         for plan in self.plans:
-            events = [_stamped(event, index + at) for at, event in enumerate(plan)]
+            events = [stamped(event, index + at) for at, event in enumerate(plan)]
             data = b"".join(event.to_bytes() + b"\n" for event in events)
             group = build_group(self.session, manifest_index=lines, segment=data, events=events, pinned=pinned)
             name = layout.segment(self.session, index, index + len(events) - 1)
@@ -105,7 +105,8 @@ class Tampering:
         (self.root / layout.manifest(self.session)).write_bytes(manifest)
 
 
-def _stamped(body: Body, index: int) -> Event:
+def stamped(body: Body, index: int) -> Event:
+    """Return a changed event at an index, with the dedupe key that its content has."""
     event_class: Any = _CLASSES[body["kind"]]
     keyless: Body = {"kind": body["kind"], "session_id": body["sessionId"]}
     for name in ("scope", "data"):

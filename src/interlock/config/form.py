@@ -23,7 +23,7 @@ from interlock.define.diagnostics import Diagnostic
 from interlock.define.faults import diagnose_validation_error, find_value
 from interlock.define.schemas import flat_schema
 from interlock.engine.gates import AppAnswers, GateClaims
-from interlock.engine.outside import SourceKey
+from interlock.engine.outside import SourceKey, decoded_key
 from interlock.kernel.budgets import (
     ARTIFACT_BYTES_MAX,
     ARTIFACT_BYTES_SETTABLE_MAX,
@@ -42,7 +42,6 @@ from interlock.kernel.budgets import (
 from interlock.kernel.canonical import Json
 from interlock.record.base import Autonomy, Preferences, RiskPolicy, TokenFormat
 from interlock.record.world import OutsideKind, ProofMode
-from interlock.service.outside.signatures import decoded_key
 
 PRESETS: Mapping[Autonomy, RiskPolicy] = MappingProxyType(
     {

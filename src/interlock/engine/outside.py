@@ -1,5 +1,7 @@
 """Events as they are sent: parsed from an artifact or a command, and held to what the plan declares (WORLD-3). Pure."""
 
+import base64
+import binascii
 import json
 from collections.abc import Mapping
 from typing import cast
@@ -22,6 +24,8 @@ from interlock.record.world import Fields, OutsideKind, OutsideName
 
 EVENT_KIND = "wr.event"
 """The artifact with which an MCP client says that something happened outside."""
+KEY_BYTES = 32
+"""Bytes of an Ed25519 key, public or private; part of the algorithm."""
 RESERVED = "wr."
 """How the kinds of Interlock's own events begin: nobody can send them."""
 
@@ -194,3 +198,38 @@ def signed_bytes(run: RunId, sent: SentEvent) -> bytes:
         "fields": dict(sent.fields),
     }
     return canonical_bytes(body)
+
+
+def decoded_key(text: str) -> bytes | None:
+    """Return the bytes of a key in base64url without padding; None if it is not one."""
+    try:
+        data = base64.urlsafe_b64decode(text + "=")
+    except (binascii.Error, ValueError):
+        return None
+    return data if len(data) == KEY_BYTES and encoded(data) == text else None
+
+
+def encoded(data: bytes) -> str:
+    """Return bytes in base64url without padding."""
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode("ascii")
+
+
+def is_signed(run: RunId, sent: SentEvent, public_key: str) -> bool:
+    """Say whether the signature of an event is one of this key over exactly this event."""
+    from cryptography.exceptions import InvalidSignature  # noqa: PLC0415 — only signatures need it
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey  # noqa: PLC0415 — see above
+
+    assert sent.signed is not None, "the event has a signature"
+    key = decoded_key(public_key)
+    try:
+        signature = base64.urlsafe_b64decode(sent.signed.signature + "==")
+    except (binascii.Error, ValueError):
+        return False
+    # The decoder ignores stray bits; encoding again shows that this is the only spelling.
+    if key is None or encoded(signature) != sent.signed.signature:
+        return False
+    try:
+        Ed25519PublicKey.from_public_bytes(key).verify(signature, signed_bytes(run, sent))
+    except InvalidSignature:
+        return False
+    return True

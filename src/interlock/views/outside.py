@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from rpds import HashTrieMap, HashTrieSet, List
 
+from interlock.engine.outside import SentEvent, SentSignature, is_signed
 from interlock.kernel.errors import InterlockError
 from interlock.kernel.frozen import frozen, replace
 from interlock.kernel.ids import EventId, IntentId, NodeId, RunId
@@ -44,6 +45,19 @@ class Received:
     data: EventReceived
 
 
+def received_of(event: ev.EventReceivedEvent) -> Received:
+    """Return an event of the log as this part of the fold holds it."""
+    return Received(
+        event_id=event.event_id,
+        run=event.scope.run_id,
+        node=event.scope.node_id if isinstance(event.scope, ev.NodeScope) else None,
+        index=event.event_index,
+        at=event.recorded_at,
+        actor=event.actor,
+        data=event.data,
+    )
+
+
 NOT_CONFIGURED = "is not configured here"
 """What views say of a signing key that the user's configuration does not name: its signature proves nothing."""
 SigningKeys = frozenset[tuple[str, str]]
@@ -55,15 +69,42 @@ def has_unknown_key(event: EventReceived, keys: SigningKeys | None) -> bool:
     return keys is not None and event.signed is not None and (event.signed.source, event.signed.public_key) not in keys
 
 
+def has_signature(received: Received) -> bool:
+    """Say whether an event has a signature that is one over exactly what the log holds of it."""
+    event = received.data
+    if event.signed is None:
+        return False
+    sent = SentEvent(
+        event=event.event,
+        id=event.sent_id,
+        fields=event.fields,
+        node=received.node,
+        signed=SentSignature(source=event.signed.source, signature=event.signed.signature),
+    )
+    return is_signed(received.run, sent, event.signed.public_key)
+
+
+def false_signatures(events: Iterable[ev.Event]) -> Iterator[tuple[ev.EventReceivedEvent, str]]:
+    """Yield each event whose signature is not one over what the log holds of it, and what is wrong."""
+    for event in events:
+        if not isinstance(event, ev.EventReceivedEvent) or event.data.signed is None:
+            continue
+        if not has_signature(received_of(event)):
+            yield event, f"the signature of {event.data.signed.source!r} is not one over this event"
+
+
 def level_of(received: Received, trusted_from: int, keys: SigningKeys | None) -> Assurance:
     """Return how well an event is known here.
 
     A bundle can give its events any level. So an event before the index `trusted_from`, which came with one, counts as
-    claimed. Only a signature with one of `keys` proves more; None: each key counts, as in a view.
+    claimed. Only a signature over it with one of `keys` proves more. None: each signature counts unchecked, as in a
+    view.
     """
     level = received.data.assurance
-    is_proven = level == "signed" and not has_unknown_key(received.data, keys)
-    return level if received.index >= trusted_from or is_proven else "claimed"
+    if received.index >= trusted_from:
+        return level
+    is_known = level == "signed" and not has_unknown_key(received.data, keys)
+    return level if is_known and (keys is None or has_signature(received)) else "claimed"
 
 
 @frozen
@@ -152,14 +193,13 @@ class Outside:
         A timeout that was noticed at this node counts like an event. An event of Interlock's own is about one node,
         and a later one replaces it.
         """
-        found = [
-            one
-            for one in self.received(run, demand.kind)
-            if one.event_id not in taken and one.node in (None, node) and demand.is_met_by(one)
-        ]
+        is_own = demand.kind in OWN_KINDS
+        known = self.latest(run, demand.kind) if is_own else self.received(run, demand.kind)
+        about = (node,) if is_own else (None, node)
+        free = (one for one in known if one.event_id not in taken and one.node in about)
+        found = next((one for one in free if demand.is_met_by(one)), None)
         expired = [one for one in self.received(run, EXPIRED) if one.node == node and one.index >= demand.trusted_from]
-        found = [one for one in found if one.node == node][-1:] if demand.kind in OWN_KINDS else found[:1]
-        return min([*found, *expired[:1]], key=lambda one: one.index, default=None)
+        return min([*([found] if found is not None else []), *expired[:1]], key=lambda one: one.index, default=None)
 
     def waiting(self, run: RunId) -> int:
         """Count the events of a run that no step of any branch has taken."""
@@ -190,16 +230,7 @@ NOTHING_OUTSIDE = Outside(
 
 def event_received(outside: Outside, event: ev.EventReceivedEvent) -> Outside:
     """Add an event."""
-    run = event.scope.run_id
-    received = Received(
-        event_id=event.event_id,
-        run=run,
-        node=event.scope.node_id if isinstance(event.scope, ev.NodeScope) else None,
-        index=event.event_index,
-        at=event.recorded_at,
-        actor=event.actor,
-        data=event.data,
-    )
+    received, run = received_of(event), event.scope.run_id
     key = (run, event.data.event)
     added = replace(
         outside,

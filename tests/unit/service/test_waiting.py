@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from tests.support.bundles import exported, imported
+from tests.support.bundles import exported, imported, reattested, refused, value_of
 from tests.support.calls import with_samples
 from tests.support.ends import ended_by_command
 from tests.support.flow import Document, declared, document, step
@@ -27,10 +27,12 @@ from tests.support.outside import (
 )
 from tests.support.verify import unsound
 
+from interlock.engine.outside import SourceKey
 from interlock.kernel.budgets import ATTEMPTS_PER_STEP_MAX, CLAIMS_WAITING_MAX, EVENTS_WAITING_MAX
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.record.events import AdvanceRecordedEvent, Event
 from interlock.service.tools.send_event import EventReport
+from interlock.service.transfer import bundle_check
 from interlock.store.memory.store import MemoryStore
 from interlock.testing.harness import CounterClock, FixedKeyRing, Harness, ToolResult
 
@@ -530,6 +532,51 @@ def test_a_signed_event_of_a_bundle_counts_only_by_a_key_that_is_configured_here
     after = here.advance(waiting, None)
     assert after["pending"]["stepId"] == ("b" if is_known else "ci")
     assert unsound(here.store) == []
+
+
+def with_a_false_signature(data: bytes, source: SourceKey) -> bytes:
+    """Return a bundle whose last event from outside is said to be signed by a source; every digest is good again."""
+    value = value_of(data)
+    event = [one for one in value["session"]["events"] if one["kind"] == "event_received"][-1]
+    signed = {"source": source.name, "publicKey": source.public_key, "signature": "A" * 86}
+    event["data"] |= {"assurance": "signed", "signed": signed}
+    return reattested(value)
+
+
+def forged(source: SourceKey, assurance: str) -> bytes:
+    """Return a bundle that says that a source signed the event that a step waits for."""
+    theirs = Harness.in_memory(waiting_for(assurance=assurance))
+    first = theirs.start("test.flow", goal="Ship")
+    assert isinstance(sent(theirs, first), EventReport)
+    return with_a_false_signature(exported(theirs, theirs.session_of(first)).data, source)
+
+
+@pytest.mark.inv("WORLD-10", "WORLD-11")
+def test_a_bundle_with_a_false_signature_is_refused() -> None:
+    source, _ = a_source("ci.finished")
+    refusal = refused(with_sources(Harness.in_memory(WAITING), source), forged(source, "signed"))
+    assert refusal.code is ErrorCode.BUNDLE_INTEGRITY_FAILED
+    assert "the signature of 'ci' is not one over this event" in refusal.message
+
+
+@pytest.mark.damages
+@pytest.mark.inv("WORLD-10", "WORLD-11")
+@pytest.mark.parametrize("assurance", ["observed", "signed"])
+def test_a_false_signature_that_an_earlier_build_imported_counts_as_a_claim(
+    monkeypatch: pytest.MonkeyPatch, assurance: str
+) -> None:
+    source, _ = a_source("ci.finished")
+    here = with_sources(Harness.in_memory(waiting_for(assurance=assurance)), source)
+    bundle = forged(source, assurance)
+    unchecked: list[object] = []
+    with monkeypatch.context() as earlier:
+        earlier.setattr(bundle_check, "_check_signatures", unchecked.append)
+        restored = imported(here, bundle).restored
+    waiting = here.advance(here.call("continue_workflow", restored.ways_on[0].next_call.arguments))
+    after = here.advance(waiting, None)
+    assert (after["pending"]["stepId"], "is not configured here" in after.text) == ("ci", False)
+    assert "`claimed`" in after.text
+    assert [one.code for one in unsound(here.store)] == ["hash_mismatch"]
 
 
 def to_the_end(harness: Harness, answer: ToolResult) -> ToolResult:

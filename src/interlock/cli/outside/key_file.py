@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import cast
 
 from interlock.cli.screen import StopError
+from interlock.engine.outside import decoded_key
 from interlock.kernel.budgets import EVENT_FIELDS_BYTES_MAX, KIB
 from interlock.kernel.canonical import Json
-from interlock.service.outside.signatures import SigningKey, decoded_key
+from interlock.service.outside.signatures import SigningKey
 from interlock.store.regular_file import read_regular
 
 

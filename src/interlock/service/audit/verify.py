@@ -23,7 +23,6 @@ from interlock.record.errors import UnknownVersionError
 from interlock.record.events import (
     DecisionTraceAppendedEvent,
     Event,
-    EventReceivedEvent,
     NodeScope,
     ObservationRecordedEvent,
     RunStartedEvent,
@@ -39,7 +38,6 @@ from interlock.service.audit.replay import (
     is_as_sent,
     recorded_plan,
 )
-from interlock.service.outside.signatures import has_signature
 from interlock.service.run.advice import NEWER, advise, advise_by_health, advise_undecided
 from interlock.service.run.attempts import stored_object
 from interlock.service.run.plans import Plans
@@ -47,6 +45,7 @@ from interlock.service.transfer.salvage import has_sound_part, health_words
 from interlock.store.ports.errors import ContentDamagedError, Health, SessionUnhealthyError
 from interlock.store.ports.reader import SessionReader, UnfinishedAppend
 from interlock.views.evolution import evolve
+from interlock.views.outside import false_signatures
 from interlock.views.session import BrokenHistoryError, Session, new_session
 
 Code = Literal[
@@ -222,11 +221,8 @@ class _Check:
 
     def _checked_signatures(self, events: Sequence[Event]) -> Iterator[Mismatch]:
         """Yield each event whose signature is not one over what the log holds of it (WORLD-10)."""
-        for event in events:
-            if isinstance(event, EventReceivedEvent) and event.data.signed is not None and not has_signature(event):
-                where = f"{event.kind} at {event.event_index}"
-                found = f"the signature of {event.data.signed.source!r} is not one over this event"
-                yield self.mismatch("hash_mismatch", None, where, found, _ASK)
+        for event, found in false_signatures(events):
+            yield self.mismatch("hash_mismatch", None, f"{event.kind} at {event.event_index}", found, _ASK)
 
     def _checked_observations(self, before: Session, events: Sequence[Event]) -> Iterator[Mismatch]:
         """Yield each observation of an attempt that does not follow: it repeats the last value, or its node was there.

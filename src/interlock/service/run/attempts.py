@@ -31,7 +31,7 @@ from interlock.service.run.verdicts import failed_verdict
 from interlock.store.ports.errors import ContentDamagedError
 from interlock.store.ports.reader import SessionReader
 from interlock.views.node_position import attempts_on, chain_head
-from interlock.views.outside import Demand
+from interlock.views.outside import Demand, has_unknown_key
 from interlock.views.recap import notes_of_attempt
 from interlock.views.session import Node, Session
 
@@ -116,7 +116,8 @@ def unknown_signer(run_context: RunContext, node: Node) -> Signed | None:
     here = chain_head(run_context.session, node).node
     demand = Demand(kind=awaits.event, assurance=awaits.assurance)
     found = run_context.session.outside.first_match(node.run, demand, here, node.taken)
-    return found.data.signed if found is not None else None
+    is_unknown = found is not None and has_unknown_key(found.data, run_context.signing_keys)
+    return found.data.signed if found is not None and is_unknown else None
 
 
 def _emitted(run_context: RunContext, node: Node) -> frozenset[int]:

@@ -17,6 +17,7 @@ from interlock.record.errors import MalformedRecordError, UnknownVersionError
 from interlock.record.events import Event
 from interlock.record.manifest import ManifestRecord, SegmentClosed, attest_history
 from interlock.views.evolution import evolve
+from interlock.views.outside import false_signatures
 from interlock.views.session import BrokenHistoryError, Session, new_session
 
 
@@ -39,6 +40,7 @@ def checked_bundle(data: bytes) -> CheckedBundle:
     bundle = parse_bundle(data)
     folded = _fold(bundle)
     history = _history(bundle.session)
+    _check_signatures(bundle)
     named = collect_references(bundle.session.events)
     contents = Contents(
         snapshots=_snapshots(bundle.session, named),
@@ -58,6 +60,12 @@ def _fold(bundle: Bundle) -> Session:
         except BrokenHistoryError as error:
             _refuse(ErrorCode.BUNDLE_EVENT_ORDER_INVALID, f"session.events[{at}]", str(error))
     return folded
+
+
+def _check_signatures(bundle: Bundle) -> None:
+    """Check each signature of an event, because views show it and later steps may rest on it (WORLD-11)."""
+    for event, found in false_signatures(bundle.session.events):
+        _refuse(ErrorCode.BUNDLE_INTEGRITY_FAILED, f"session.events[{event.event_index}]", found)
 
 
 def _history(session: BundledSession) -> tuple[tuple[Event, ...], ...]:
