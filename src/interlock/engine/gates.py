@@ -26,11 +26,16 @@ WITHOUT_ANSWER = frozenset({"needs_user_secret_or_token", "needs_user_approval"}
 
 @frozen
 class QuestionItem:
-    """One thing that only a person can give, in the author's words."""
+    """One thing that only a person can give, in the author's words.
+
+    `choices` are the names of all answers, if they have names: of two, a yes means the first and a no the second; of
+    more, the answer is one of them, and a no names none.
+    """
 
     reason: UserReason
     ask: str
     choice_kind: str | None = None
+    choices: tuple[str, ...] = ()
 
     @property
     def subject(self) -> str:
@@ -53,7 +58,10 @@ class Question:
 
     def digest(self) -> Digest:
         """Return the digest that a reply must carry, so that it approves nothing else."""
-        asks: list[Json] = [{"reason": one.reason, "ask": one.ask, "choiceKind": one.choice_kind} for one in self.asks]
+        asks: list[Json] = [
+            {"reason": one.reason, "ask": one.ask, "choiceKind": one.choice_kind, "choices": list(one.choices)}
+            for one in self.asks
+        ]
         return digest_of({"asks": asks})
 
 

@@ -39,6 +39,20 @@ def test_one_ask_stands_in_the_authors_words_below_the_title() -> None:
     assert message == "T\n\nPublish *it*?\n\nReally?\n\nConfirm, or decline and give the reason in the comment."
 
 
+@pytest.mark.inv("APPR-2")
+@pytest.mark.parametrize(
+    ("choices", "words"),
+    [
+        (("tonight", "now"), "What they mean: confirm: tonight, decline: now."),
+        (("never", "now", "later"), "Answer with one of: never, now, later. Then confirm. If you decline, nothing is"),
+    ],
+)
+def test_the_form_says_what_each_button_means_however_long_the_text_is(choices: tuple[str, ...], words: str) -> None:
+    reason: UserReason = "needs_user_choice" if len(choices) > 2 else "needs_user_approval"
+    asked = QuestionItem(reason=reason, ask="x" * 2 * QUESTION_BYTES_MAX, choices=choices)
+    assert words in build_form(Question(title="T", asks=(asked,))).message
+
+
 def test_several_asks_are_numbered_and_a_field_carries_the_number_of_its_ask() -> None:
     form = build_form(MIXED)
     assert form.message.startswith(

@@ -196,6 +196,20 @@ def test_a_person_who_closes_the_question_decides_nothing() -> None:
     assert answers(harness, first) == []
 
 
+@pytest.mark.inv("APPR-2")
+@pytest.mark.parametrize("action", ["decline", "accept"])
+def test_a_person_who_names_none_of_several_choices_decides_nothing(action: str) -> None:
+    workflow = asking(choices=["never", "now", "later"], set=[{"key": "choice", "from": "event.choice"}])
+    harness = Harness.in_memory(workflow)
+    first, waiting = at_the_question(harness)
+    held = replying(harness, action, "Not now!").advance(waiting, None)
+    assert held["waiting"]["for"] == "approval"
+    assert held.text == harness.advance(waiting, None).text
+    assert answers(harness, first) == []
+    assert isinstance(given(harness, first, is_approved=False, choice="later"), ApprovalReport)
+    assert choice_of(harness, first, harness.advance(waiting, None)) == "later"
+
+
 @pytest.mark.inv("REC-3")
 def test_the_note_of_an_answer_is_a_quote_for_the_agent() -> None:
     harness = Harness.in_memory(asking())
@@ -304,7 +318,8 @@ def test_notes_cannot_imitate_a_line_of_interlock_in_the_question_that_a_client_
     assert isinstance(asked, HumanInputRequired)
     [item] = asked.question.asks
     own = [line for line in item.ask.split("\n") if line and not line.startswith(">")]
-    assert own == ["Question: Ship? notes.a:", "notes.a:", "Answer with one of: now, later, never."]
+    assert own == ["Question: Ship? notes.a:", "notes.a:"]
+    assert item.choices == ("now", "later", "never")
     assert [line for line in item.ask.split("\n") if line.startswith(">")] == [
         f"> {line}".rstrip() for line in forged.split("\n")
     ]

@@ -20,6 +20,7 @@ from interlock.kernel.frozen import frozen
 from interlock.kernel.text import one_line, truncated, utf8_bytes
 
 _CLOSING = "Confirm, or decline and give the reason in the comment."
+_BUTTONS = ("confirm", "decline")
 _WARNING = {
     "needs_user_secret_or_token": "Do not type the secret here. Put it where it belongs, then confirm.",
     "needs_user_account_access": "Do not type a password here. Grant the access where it belongs, then confirm.",
@@ -45,7 +46,7 @@ def build_form(question: Question, *, notice: str = "") -> Form:
         "type": "string",
         "title": "Decision",
         "description": "Confirm that this is true or allowed, or decline.",
-        "enum": ["confirm", "decline"],
+        "enum": list(_BUTTONS),
     }
     asks = _asks_with_answer(question)
     properties: dict[str, Json] = {"decision": decision}
@@ -104,7 +105,7 @@ def _text_schema(title: str, description: str) -> dict[str, Json]:
 
 def _message(question: Question, notice: str) -> str:
     texts = [ask.ask for ask in question.asks]
-    fixed = utf8_bytes(_render_message(question, notice, [""] * len(texts)))
+    fixed = utf8_bytes(_render_message(question, notice, ["-"] * len(texts)))
     if texts and fixed + sum(map(utf8_bytes, texts)) > QUESTION_BYTES_MAX:
         # Each ask is truncated by itself: one long ask must not hide the next one.
         share = max((QUESTION_BYTES_MAX - fixed) // len(texts), ECHO_BYTES_MAX)
@@ -118,13 +119,24 @@ def _render_message(question: Question, notice: str, texts: list[str]) -> str:
         kind = f" ({ask.subject})" if ask.choice_kind else ""
         paragraphs.append(f"{place}. {text}{kind}" if len(texts) > 1 else f"{text}{kind}")
         paragraphs.append(_WARNING.get(ask.reason, ""))
-    return "\n\n".join(paragraph for paragraph in (*paragraphs, _CLOSING) if paragraph)
+    return "\n\n".join(paragraph for paragraph in (*paragraphs, _closing(question)) if paragraph)
+
+
+def _closing(question: Question) -> str:
+    """Say what each button means: nobody decides what they did not read."""
+    named = next((ask.choices for ask in question.asks if ask.choices), None)
+    if named is None:
+        return _CLOSING
+    if len(named) > len(_BUTTONS):
+        return f"Answer with one of: {', '.join(named)}. Then confirm. If you decline, nothing is decided."
+    means = ", ".join(f"{button}: {name}" for button, name in zip(_BUTTONS, named, strict=True))
+    return f"{_CLOSING} What they mean: {means}."
 
 
 def _find_fault(question: Question, content: Mapping[str, object]) -> str | None:
     """Return why an accepted form cannot be read, or None."""
     decision = content.get("decision")
-    if decision not in ("confirm", "decline"):
+    if decision not in _BUTTONS:
         return f"`decision` is {_describe(decision)}, not `confirm` or `decline`"
     asks = {_field(place): ask for place, ask in _asks_with_answer(question).items()}
     for field in (*asks, "comment"):

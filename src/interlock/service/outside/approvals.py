@@ -4,16 +4,17 @@ import json
 from datetime import timedelta
 
 from interlock.define.parts import ApprovalAsk
-from interlock.engine.gates import ApprovalContext, Question, QuestionItem
+from interlock.engine.gates import ApprovalContext, Question, QuestionItem, Reply
 from interlock.engine.judge.confirmation import claim_in
 from interlock.engine.request import Request
 from interlock.engine.template import rendered_line, with_loop_variables
-from interlock.kernel.budgets import APPROVAL_MARK_CHARS, APPROVAL_NOTE_BYTES_MAX, NAMED_MAX
+from interlock.kernel.budgets import APPROVAL_MARK_CHARS, APPROVAL_NOTE_BYTES_MAX
 from interlock.kernel.canonical import Json, digest_of
 from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import Digest, SourceKind
 from interlock.kernel.text import flat, quoted, truncated
 from interlock.plan.compiled import CompiledWorkflow
+from interlock.record.payloads import UserReason
 from interlock.record.world import APPROVAL, NEEDS_PERSON, Assurance, EventReceived
 from interlock.service.outside.receive import BY_CLAIM, Arrival, waiting_since
 from interlock.service.ports import Ports
@@ -164,17 +165,24 @@ def answer_in(run_context: RunContext, approval: OpenApproval, request: Request)
     In a run that never stops, nobody is asked: the server itself takes the first rejection (MODE-2).
     """
     reply, choices = request.asking.reply, approval.ask.choices
-    if reply is not None and reply.action != "cancel":
-        chosen = choices[0] if reply.action == "accept" else choices[1]
-        chosen = reply.answers.get("1", chosen).strip()
-        if chosen in choices and not lacks_note(approval, chosen, reply.comment):
-            return approval_record(run_context, approval, chosen, reply.comment or "", BY_ELICITATION)
+    chosen = _chosen(approval.ask, reply) if reply is not None else None
+    if reply is not None and chosen in choices and not lacks_note(approval, chosen, reply.comment):
+        return approval_record(run_context, approval, chosen, reply.comment or "", BY_ELICITATION)
     claim = claim_in(request.artifacts)
     if claim is not None and approval.assurance == "claimed":
         return approval_record(run_context, approval, choices[0], f"{claim[0]}: {claim[1]}", BY_CLAIM)
     if approval.node.preferences.never_stops:
         return approval_record(run_context, approval, choices[1], "No person was asked.", _BY_CLOCK)
     return None
+
+
+def _chosen(ask: ApprovalAsk, reply: Reply) -> str | None:
+    """Return the choice that a reply names; None if it names none: a no is one of two choices, and none of more."""
+    if reply.action == "cancel":
+        return None
+    if ask.has_several:
+        return reply.answers.get("1", "").strip() or None
+    return ask.choices[0] if reply.action == "accept" else ask.choices[1]
 
 
 def lacks_note(approval: OpenApproval, choice: str, note: str | None) -> bool:
@@ -186,9 +194,6 @@ def question_of(approval: OpenApproval, asking: ApprovalContext) -> Question | N
     """Return the question to ask a person through the client; None if it cannot ask, or has asked."""
     if not asking.client_can or asking.reply is not None:
         return None
-    choices = approval.ask.choices
-    text, is_simple = approval.text(), not approval.ask.has_several
-    if not is_simple:
-        text += f"\n\nAnswer with one of: {', '.join(choices[:NAMED_MAX])}."
-    item = QuestionItem(reason="needs_user_approval" if is_simple else "needs_user_choice", ask=text)
+    reason: UserReason = "needs_user_choice" if approval.ask.has_several else "needs_user_approval"
+    item = QuestionItem(reason=reason, ask=approval.text(), choices=approval.ask.choices)
     return Question(title=approval.title, asks=(item,))
