@@ -20,9 +20,9 @@ from interlock.views.outside import (
     BrokenOutsideError,
     event_received,
     events_taken,
+    grounds_of,
     intent_recorded,
     intent_settled,
-    level_of,
 )
 from interlock.views.session import (
     BASELINE,
@@ -247,7 +247,7 @@ def _levels_at(session: Session, parent: Node | None, kind: data.NodeKind) -> Le
         return parent.levels if parent is not None else NO_STEPS
     took = session.newest.took if session.newest is not None else ()
     events = [session.outside.events[one] for one in took]
-    levels = [ASSURANCES.index(level_of(one, session.trusted_from, keys=None)) for one in events]
+    levels = [ASSURANCES.index(grounds_of(one, session.trusted_from)) for one in events]
     level = min(levels, default=0)
     return tuple(count + (number == level) for number, count in enumerate(parent.levels))
 

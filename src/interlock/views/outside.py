@@ -107,6 +107,14 @@ def level_of(received: Received, trusted_from: int, keys: SigningKeys | None) ->
     return level if is_known and (keys is None or has_signature(received)) else "claimed"
 
 
+def grounds_of(received: Received, trusted_from: int) -> Assurance:
+    """Return how well a step that took an event is founded, as a view says it.
+
+    That time passed, or that nobody was asked, is recorded by Interlock itself, and says nothing about the work.
+    """
+    return level_of(received, trusted_from, keys=None) if received.data.via != "clock" else "claimed"
+
+
 @frozen
 class Demand:
     """What a step waits for: the kind of an event, and how well it must be known.

@@ -12,7 +12,7 @@ from tests.support.checks import NEEDED as NEEDED_CHECK
 from tests.support.checks import checking, run_now
 from tests.support.evidence import NOTES, artifacts_for
 from tests.support.history import MINUTE, Place, begun_at, label_of
-from tests.support.modes import answering, claim, with_artifacts
+from tests.support.modes import NEVER_STOPS, answering, claim, with_artifacts
 
 from interlock.kernel.ids import RunId, SessionId
 from interlock.plan.records import PlanNode
@@ -375,3 +375,14 @@ def test_a_report_names_the_answer_of_a_person_and_how_well_it_is_known(place: P
     grounds = section(place.run("report").out, "What this rests on")
     assert "was answered (observed, via command): approve; the person added: Keep it small." in grounds
     assert "No person's answer is recorded" not in grounds
+
+
+@pytest.mark.inv("EVD-4")
+def test_a_report_says_that_nobody_was_asked_in_a_run_that_never_stops(place: Place) -> None:
+    harness = place.serving(ASKING)
+    harness.advance(harness.advance(harness.start("test.flow", preferences=NEVER_STOPS)), None)
+    grounds = section(place.run("report").out, "What this rests on")
+    assert "no person was asked the question, so Interlock recorded (via clock): reject" in grounds
+    assert "No person's answer is recorded: nobody was asked by Interlock in this run." in grounds
+    assert "2 claimed" in grounds
+    assert "xecuted" not in grounds

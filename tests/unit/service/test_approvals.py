@@ -252,6 +252,24 @@ def test_a_run_that_never_stops_takes_the_rejection_and_keeps_a_critical_gap(*, 
     assert unsound(harness.store) == []
 
 
+@pytest.mark.inv("PROOF-7")
+@pytest.mark.parametrize("is_asked", [False, True])
+def test_a_step_whose_question_nobody_answered_rests_on_no_more_than_a_claim(*, is_asked: bool) -> None:
+    clock = CounterClock()
+    harness = Harness.over(
+        MemoryStore(),
+        asking(expires="24h", set=[{"key": "choice", "from": "event.choice"}]),
+        clock=clock,
+        keys=FixedKeyRing(),
+    )
+    first, waiting = at_the_question(harness, **({} if is_asked else {"preferences": NEVER_STOPS}))
+    clock.skip_ms(DAY_MS if is_asked else 0)
+    end = harness.advance(harness.advance(waiting, None), "Finished the rest of the work.")
+    assert [one.via for one in answers(harness, first)] == ["clock"]
+    assert end["restsOn"] == {"claimed": 3, "observed": 0, "signed": 0, "executed": 0}
+    assert unsound(harness.store) == []
+
+
 @pytest.mark.inv("APPR-3")
 @pytest.mark.parametrize("reads", [False, True])
 def test_an_answer_after_the_time_is_over_is_refused_and_never_counts_as_approved(*, reads: bool) -> None:

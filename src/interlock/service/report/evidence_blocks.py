@@ -132,8 +132,10 @@ def _ended(event: Received) -> str:
 
 
 def approval_line(step: StepReport, event: Received) -> Line:
-    """Return a person's answer to a question of the workflow, with how well it is known."""
+    """Return the answer to a question of the workflow, with how well it is known; or that no person was asked."""
     fields = event.data.fields
+    if event.data.via == "clock":
+        return "no person was asked the question, so Interlock recorded (via clock): ", Prose(str(fields.get("choice")))
     note = fields.get("note")
     said: Line = ("; the person added: ", Prose(str(note))) if note else ()
     known = f" ({step.levels[event.event_id]}, via {event.data.via}): "

@@ -119,7 +119,7 @@ _CHECKED_WITH_COMMANDS = (
 )
 _NO_POSITION = "no git position was recorded: this report does not say which version of the code it is about"
 _LEVELS = {
-    "claimed": "only the agent says so",
+    "claimed": "at most the agent says so",
     "observed": "a person or a command at a terminal answered Interlock",
     "signed": "a configured source signed it with its key",
     "executed": "Interlock ran the check itself",
@@ -291,7 +291,7 @@ def _grounds(report: SessionReport, run: RunReport) -> Iterator[Line]:
         yield from ((*step_name(step.place), ": ", *line) for line in answer_lines(step))
     approvals = [(step, one) for step in done for one in step.received if one.data.event == APPROVAL]
     yield from ((*step_name(step.place), ": ", *approval_line(step, one)) for step, one in approvals)
-    if not answered and all(one.data.assurance == "claimed" for _, one in approvals):
+    if not answered and all(one.data.assurance == "claimed" or one.data.via == "clock" for _, one in approvals):
         yield ("No person's answer is recorded: nobody was asked by Interlock in this run.",)
     for step in done:
         yield from ((*step_name(step.place), ": ", *fact_line(one)) for one in step.capabilities)
