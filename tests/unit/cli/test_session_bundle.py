@@ -228,7 +228,10 @@ def test_a_session_is_copied_without_a_value_that_is_read_from_a_pipe(
     events = (place.here / "sessions" / found["sessionId"] / "events").iterdir()
     assert not [path for path in events if "ünicode" in path.read_text(encoding="utf-8")]
     assert place.run("verify", found["sessionId"]) == 0
-    assert f"note: This is a redacted copy of {place.session}." in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert f"{found['sessionId']}: sound, as far as it was compared\n  note: This is a redacted copy of" in said
+    assert place.run("report", found["sessionId"]) == 0
+    assert "again, except those that read what was redacted" in capsys.readouterr().out
     assert place.run("redact", found["sessionId"], "--value", "ünicode") == 1
     assert "does not contain the value" in capsys.readouterr().err
 

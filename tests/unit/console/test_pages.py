@@ -7,6 +7,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from tests.support.bundles import restoring
 from tests.support.console import Browser, console_of, entered
 from tests.support.history import MovingClock, Place, begun_at, damage, redone
 from tests.support.notes import CONSTRUCTS, letters_of, text_of
@@ -20,6 +21,7 @@ from interlock.kernel.ids import SessionId
 from interlock.kernel.text import printable
 from interlock.service.audit.damage import Viewed
 from interlock.service.report.session_report import SessionReport
+from interlock.service.transfer.redact import Redacted, redact_session
 from interlock.store.git import GitAnchors
 from interlock.store.ports.reader import Salvaged
 from interlock.testing.harness import Harness, linear_workflow
@@ -34,6 +36,18 @@ def place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Place:
 
 def links(page: str, begin: str) -> list[str]:
     return [one.replace("&amp;", "&") for one in re.findall(r'href="([^"]*)"', page) if one.startswith(begin)]
+
+
+@pytest.mark.inv("EVD-13")
+def test_the_proof_of_a_redacted_copy_says_that_it_is_one() -> None:
+    harness = Harness.in_memory(SHIP)
+    session = harness.session_of(harness.start("team.ship", goal="Ship the box"))
+    copy = redact_session(restoring(harness), session, "the box")
+    assert isinstance(copy, Redacted)
+    page = entered(harness).get(f"/sessions/{copy.restored.session}/prove").text
+    assert "<h1>Proven in part</h1>" in page
+    assert f"This is a redacted copy of {session}." in page
+    assert "every recorded decision" not in page
 
 
 @pytest.mark.inv("CON-6")

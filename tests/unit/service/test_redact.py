@@ -9,7 +9,8 @@ from tests.support.modes import with_artifacts
 from interlock.kernel.canonical import digest_of_bytes
 from interlock.kernel.errors import Refusal
 from interlock.kernel.ids import SessionId
-from interlock.service.audit.verify import verify_session
+from interlock.service.audit.proof import prove_session
+from interlock.service.audit.verify import not_compared, verify_session
 from interlock.service.transfer.redact import Redacted, redact_session
 from interlock.testing.harness import Harness, linear_workflow
 
@@ -77,6 +78,19 @@ def test_a_digest_of_what_held_the_value_is_gone(harness: Harness) -> None:
 
 
 @pytest.mark.inv("EVD-13")
+def test_the_proof_of_a_redacted_copy_counts_what_it_does_not_compare(harness: Harness) -> None:
+    session = with_a_secret(harness)
+    copy = redacted(harness, session).restored.session
+    store, plans = harness.store, harness.ports.read.plans
+    whole, part = prove_session(store, plans, session), prove_session(store, plans, copy)
+    assert (whole.redacted, part.mismatches) == (None, ())
+    assert whole.examined is not None
+    assert part.examined is not None
+    assert part.examined.decisions < whole.examined.decisions
+    skipped = not_compared(store, copy, store.history(copy))
+    assert f"may differ: {len(skipped)} in all. Each signature is checked." in str(part.redacted)
+
+
 def test_loops_forks_and_gaps_survive_a_redaction(harness: Harness) -> None:
     copy = redacted(harness, a_session(harness), "Grüße").restored
     exported_again = exported(harness, copy.session).data

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from tests.support.bundles import exported, imported, reattested, refused, value_of
+from tests.support.bundles import exported, imported, reattested, refused, restoring, value_of
 from tests.support.calls import with_samples
 from tests.support.ends import ended_by_command
 from tests.support.flow import Document, declared, document, step
@@ -33,6 +33,7 @@ from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.record.events import AdvanceRecordedEvent, Event
 from interlock.service.tools.send_event import EventReport
 from interlock.service.transfer import bundle_check
+from interlock.service.transfer.redact import Redacted, redact_session
 from interlock.store.memory.store import MemoryStore
 from interlock.testing.harness import CounterClock, FixedKeyRing, Harness, ToolResult
 
@@ -576,6 +577,22 @@ def test_a_false_signature_that_an_earlier_build_imported_counts_as_a_claim(
     after = here.advance(waiting, None)
     assert (after["pending"]["stepId"], "is not configured here" in after.text) == ("ci", False)
     assert "`claimed`" in after.text
+    assert [one.code for one in unsound(here.store)] == ["hash_mismatch"]
+
+
+@pytest.mark.damages
+@pytest.mark.inv("VERIFY-2", "EVD-13")
+def test_a_false_signature_is_found_beside_a_redacted_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    theirs, (source, _) = Harness.in_memory(WAITING), a_source("ci.finished")
+    first = theirs.start("test.flow", goal="Ship")
+    assert isinstance(sent(theirs, first, fields={"status": "hunter2x"}), EventReport)
+    copy = redact_session(restoring(theirs), theirs.session_of(first), "hunter2x")
+    assert isinstance(copy, Redacted)
+    bundle = with_a_false_signature(exported(theirs, copy.restored.session).data, source)
+    here, unchecked = Harness.in_memory(WAITING), list[object]()
+    with monkeypatch.context() as earlier:
+        earlier.setattr(bundle_check, "_check_signatures", unchecked.append)
+        imported(here, bundle)
     assert [one.code for one in unsound(here.store)] == ["hash_mismatch"]
 
 

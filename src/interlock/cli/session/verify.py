@@ -67,7 +67,8 @@ def run(options: argparse.Namespace) -> int:
         if chosen.banner is not None:
             say(salvage_words(chosen.banner))
         for name, mismatches in found.items():
-            say(f"{name}: {counted(len(mismatches), 'mismatch') if mismatches else 'sound'}")
+            sound = "sound, as far as it was compared" if name in copies else "sound"
+            say(f"{name}: {counted(len(mismatches), 'mismatch') if mismatches else sound}")
             for one in mismatches:
                 say(_render_mismatch(one))
             for note in (one[name] for one in (notes, copies) if name in one):

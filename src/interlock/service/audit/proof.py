@@ -1,13 +1,17 @@
 """Proves a session: what differs, how much was examined, and whether each run conforms to its plan (VERIFY-1)."""
 
-from collections import Counter
-
 from interlock.engine.published import Published
 from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import SessionId
 from interlock.record.content import collect_references
 from interlock.record.events import AdvanceRecordedEvent, EventReceivedEvent
-from interlock.service.audit.verify import Mismatch, unfinished_note, verify_session
+from interlock.service.audit.verify import (
+    Mismatch,
+    not_compared,
+    redacted_note,
+    unfinished_note,
+    verify_session,
+)
 from interlock.service.run.context import load_run_context
 from interlock.service.run.lifecycle import read_lifecycle
 from interlock.service.run.plans import Plans
@@ -17,7 +21,7 @@ from interlock.views.lifecycle.conformance import faults_of
 
 
 class Examined(Published):
-    """How much of a session `verify_session` examines."""
+    """How much of a session `verify_session` examines. Decisions that it cannot compare are not counted."""
 
     appends: int
     events: int
@@ -39,13 +43,15 @@ class RunConformance:
 class Proof:
     """What differs in a session, how much was examined, and the conformance of each run.
 
-    `examined` is None, and there is no conformance, if the log cannot be read.
+    `examined` is None, and there is no conformance, if the log cannot be read. `redacted` is set for a redacted copy:
+    what a sound one does not prove.
     """
 
     mismatches: tuple[Mismatch, ...]
     examined: Examined | None
     conformance: tuple[RunConformance, ...]
     note: str | None
+    redacted: str | None
 
 
 def prove_session(store: SessionReader, plans: Plans, session: SessionId) -> Proof:
@@ -59,6 +65,7 @@ def prove_session(store: SessionReader, plans: Plans, session: SessionId) -> Pro
         examined=examine(store, session),
         conformance=_conformance(store, plans, session),
         note=unfinished_note(store, session),
+        redacted=redacted_note(store, session),
     )
 
 
@@ -73,12 +80,13 @@ def examine(reader: SessionReader, session: SessionId) -> Examined | None:
     except SessionUnhealthyError:
         return None
     events = [event for append in appends for event in append]
-    kinds = Counter(type(event) for event in events)
+    skipped = not_compared(reader, session, appends)
+    compared = [event for number, append in enumerate(appends) if number not in skipped for event in append]
     found = collect_references(events)
     return Examined(
         appends=len(appends),
         events=len(events),
-        decisions=kinds[AdvanceRecordedEvent],
+        decisions=sum(isinstance(one, AdvanceRecordedEvent) for one in compared),
         contents=len(found.snapshots) + len(found.workflows) + len(found.artifacts),
         signatures=sum(isinstance(one, EventReceivedEvent) and one.data.signed is not None for one in events),
     )

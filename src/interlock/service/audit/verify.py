@@ -119,10 +119,44 @@ def redacted_note(reader: SessionReader, session: SessionId) -> str | None:
     source = loaded.observations.get(":redacted_from") if loaded is not None else None
     if source is None:
         return None
+    skipped = len(not_compared(reader, session, reader.history(session)))
     return (
-        f"This is a redacted copy of {source}. Appends from which a value was removed are not derived again,"
-        " and those that read one may differ."
+        f"This is a redacted copy of {source}. Appends that contain `{REDACTED}` are not derived again, and those that"
+        f" read it may differ: {skipped} in all. Each signature is checked."
     )
+
+
+def not_compared(reader: SessionReader, session: SessionId, history: Sequence[tuple[Event, ...]]) -> frozenset[int]:
+    """Return the numbers of the appends of a redacted copy whose decisions are not compared; else none.
+
+    Raises:
+        StoreFailureError: The disk failed.
+    """
+    found, before = set[int](), new_session(session)
+    with suppress(BrokenHistoryError):
+        for number, events in enumerate(history[: _copied_appends(history)]):
+            after = evolve(before, *events)
+            if _is_changed(reader, events) or _may_read_changed(before, after, events):
+                found.add(number)
+            before = after
+    return frozenset(found)
+
+
+def _is_changed(reader: SessionReader, events: Sequence[Event]) -> bool:
+    """Say whether a redaction changed an append: then it cannot be derived again, because the value is gone."""
+    digests = collect_references(events).artifacts
+    with suppress(ContentDamagedError):
+        held = (event.to_bytes() for event in events)
+        return any(REDACTED.encode() in one for one in chain(held, map(reader.artifact, digests)))
+    return False
+
+
+def _may_read_changed(before: Session, after: Session, events: tuple[Event, ...]) -> bool:
+    try:
+        recorded = recorded_plan(before, after, events)
+    except BrokenChainError:
+        return False
+    return recorded is not None and _reads_changed(recorded)
 
 
 def _reads_changed(recorded: RecordedPlan) -> bool:
@@ -157,31 +191,22 @@ class _Check:
         before, copied = new_session(self.session), _copied_appends(history)
         for number, events in enumerate(history):
             after = evolve(before, *events)
-            if number < copied and self._is_changed(events):
-                before = after
-                continue
+            is_changed = number < copied and _is_changed(self.reader, events)
+            yield from self._checked_signatures(events)
             try:
-                recorded = recorded_plan(before, after, events)
+                recorded = recorded_plan(before, after, events) if not is_changed else None
                 if recorded is not None:
                     found = partial(self._find_mismatch, recorded)
                     mismatches = self._checked(recorded.node, _recorded_capture(recorded), found)
                     reads_changed = number < copied and _reads_changed(recorded)
                     yield from (one for one in mismatches if not (reads_changed and one.code in _DECIDED))
-                yield from self._checked_signatures(events)
                 yield from self._checked_observations(before, events)
-                for end in (event for event in events if isinstance(event, WorkRecordedEvent) and event.is_end):
+                ends = (one for one in events if isinstance(one, WorkRecordedEvent) and one.is_end)
+                for end in ends if not is_changed else ():
                     yield from self._checked(None, None, partial(self._find_end_mismatch, before, end))
             except BrokenChainError as error:
                 yield self.mismatch("chain_broken", error.node, f"event {before.next_index} and on", str(error), _ASK)
             before = after
-
-    def _is_changed(self, events: Sequence[Event]) -> bool:
-        """Say whether a redaction changed an append: then it cannot be derived again, because the value is gone."""
-        digests = collect_references(events).artifacts
-        with suppress(ContentDamagedError):
-            held = (event.to_bytes() for event in events)
-            return any(REDACTED.encode() in one for one in chain(held, map(self.reader.artifact, digests)))
-        return False
 
     def mismatch(self, code: Code, node: NodeId | None, where: str, found: str, fix: str) -> Mismatch:
         return Mismatch(code=code, session=self.session, node=node, where=where, found=found, fix=fix)
@@ -233,9 +258,10 @@ class _Check:
             if not isinstance(event, ObservationRecordedEvent) or not isinstance(event.scope, NodeScope):
                 continue
             where, run, node = f"{event.kind} at {event.event_index}", event.scope.run_id, event.scope.node_id
+            is_known = event.data.value.value == before.observed(run, event.data.key)
             if node in before.nodes:
                 yield self.mismatch("effect_mismatch", node, where, "it is not at the node of its append", _ASK)
-            elif event.data.value.value == before.observed(run, event.data.key):
+            elif is_known and REDACTED not in event.data.value.value:
                 yield self.mismatch("effect_mismatch", node, where, "it repeats the last observation", _ASK)
 
     def _find_end_mismatch(self, before: Session, end: WorkRecordedEvent) -> Mismatch | None:

@@ -124,6 +124,7 @@ _LEVELS = {
     "signed": "a configured source signed it with its key",
     "executed": "Interlock ran the check itself",
 }
+_EACH = "each recorded decision again"
 _SAME_POSITION = "the same commit: changes that were not committed are not part of this record"
 _NOTHING = (
     "every step of the plan was done or skipped by its decisions, no gap is open, no check was left out, and nobody"
@@ -295,7 +296,9 @@ def _grounds(report: SessionReport, run: RunReport) -> Iterator[Line]:
         yield ("No person's answer is recorded: nobody was asked by Interlock in this run.",)
     for step in done:
         yield from ((*step_name(step.place), ": ", *fact_line(one)) for one in step.capabilities)
-    yield (f"To check this record, `interlock session verify {report.session}` computes each recorded decision again.",)
+    is_copy = ":redacted_from" in run.run_context.session.observations
+    which = "each recorded decision again, except those that read what was redacted" if is_copy else _EACH
+    yield (f"To check this record, `interlock session verify {report.session}` computes {which}.",)
 
 
 def _whose_name(step: StepReport) -> str:
