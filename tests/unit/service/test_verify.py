@@ -13,7 +13,7 @@ from tests.support.verify import unsound
 
 from interlock.kernel.canonical import digest_of_bytes
 from interlock.kernel.ids import NodeId
-from interlock.service.audit.verify import Mismatch, verify_session
+from interlock.service.audit.verify import Mismatch, verify_session, verify_with_words
 from interlock.service.run.plans import Plans
 from interlock.store.local import layout
 from interlock.store.local.store import LocalStore
@@ -382,12 +382,21 @@ def test_one_altered_fact_is_found_at_its_node_though_every_digest_is_good_again
     assert first.fix
 
 
-def test_words_may_have_been_said_otherwise_by_an_earlier_release(root: Path) -> None:
+@pytest.mark.inv("VERIFY-2")
+def test_other_words_are_shown_and_no_mismatch_because_an_earlier_release_may_have_used_them(root: Path) -> None:
     log = Tampering(root)
     altering("decision_trace_appended", "entries", 0, "summary", to="Other words.")(log)
     altering("gap_recorded", "summary", to="Other words.")(log)
     altering("advance_recorded", "outcome", "blockers", "blockers", 0, "message", to="Other words.", number=1)(log)
     assert verified(root) == ()
+    store = LocalStore(root)
+    words = verify_with_words(store, Plans(store), log.session).words
+    assert [one.where for one in words] == [
+        "decision_trace_appended.entries[0].summary",
+        "advance_recorded.outcome.blockers.blockers[0].message",
+        "gap_recorded.summary",
+    ]
+    assert all("Other words." in one.found for one in words)
 
 
 # Damage: digests are as they were.

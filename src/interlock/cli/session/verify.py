@@ -14,7 +14,7 @@ from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import SessionId
 from interlock.record.bundle import SalvageBanner
 from interlock.service.audit.proof import examine
-from interlock.service.audit.verify import Mismatch, redacted_note, unfinished_note, verify_session
+from interlock.service.audit.verify import Mismatch, redacted_note, unfinished_note, verify_with_words
 from interlock.service.run.plans import Plans
 from interlock.service.transfer.import_ import import_session
 from interlock.store.opening import open_memory_store
@@ -52,15 +52,19 @@ def run(options: argparse.Namespace) -> int:
         notes = {name: note for name in names if (note := unfinished_note(reader, name)) is not None}
         copies = {name: note for name in names if (note := redacted_note(reader, name)) is not None}
         examined = {name: one.to_json() for name in names if (one := examine(reader, name)) is not None}
-        found = {name: verify_session(reader, plans, name, is_forced=is_forced) for name in names}
+        verified = {name: verify_with_words(reader, plans, name, is_forced=is_forced) for name in names}
+    found = {name: one.mismatches for name, one in verified.items()}
+    words = {name: one.words for name, one in verified.items() if one.words}
     count = sum(map(len, found.values()))
     if options.as_json:
         mismatches = [one.to_json() for each in found.values() for one in each]
+        reworded: dict[str, Json] = {name: [one.to_json() for one in each] for name, each in words.items()}
         salvage = {} if chosen.banner is None else {"salvage": chosen.banner.to_json()}
         seen: dict[str, Json] = {
             "examined": {**examined},
             "unfinished": {**notes},
             **({"redacted": {**copies}} if copies else {}),
+            **({"otherWords": {**reworded}} if words else {}),
         }
         say_json({"sessions": list(names), "mismatches": mismatches, **seen, **salvage})
     else:
@@ -73,8 +77,13 @@ def run(options: argparse.Namespace) -> int:
                 say(_render_mismatch(one))
             for note in (one[name] for one in (notes, copies) if name in one):
                 say(f"  note: {note}")
+            for one in words.get(name, ()):
+                say(f"  note: other words at {one.node}, {one.where}: {one.found}\n    {_OTHER_WORDS}")
         say(f"{counted(len(names), 'session')}, {counted(count, 'mismatch')}")
     return 1 if count else 0
+
+
+_OTHER_WORDS = "Another build of Interlock wrote this text, or somebody changed it. The facts are the same."
 
 
 @frozen

@@ -55,6 +55,17 @@ def compared_events(recorded: Sequence[Event], derived: AppendPlan) -> Differenc
     return None
 
 
+def compared_words(recorded: Sequence[Event], derived: AppendPlan) -> Difference | None:
+    """Return the first difference between the texts of two plans whose facts are the same, or None."""
+    written = [event for event in recorded if event.kind not in _OBSERVED_KINDS]
+    for one, other in zip(written, _stamp(derived, written), strict=True):
+        if one.kind in _KINDS_WITH_WORDS:
+            left, right = (_without(event.to_json()["data"], _COMPARED_APART) for event in (one, other))
+            if not is_same_value(left, right):
+                return _difference("effect_mismatch", one.kind, left, right)
+    return None
+
+
 def compared_captures(recorded: Mapping[str, Json], derived: Mapping[str, Json]) -> Difference | None:
     """Return the first difference between two captured records, apart from the operators, or None."""
     if recorded.get("v") == 1:

@@ -7,10 +7,11 @@ from interlock.record.content import collect_references
 from interlock.record.events import AdvanceRecordedEvent, EventReceivedEvent
 from interlock.service.audit.verify import (
     Mismatch,
+    OtherWords,
     not_compared,
     redacted_note,
     unfinished_note,
-    verify_session,
+    verify_with_words,
 )
 from interlock.service.run.context import load_run_context
 from interlock.service.run.lifecycle import read_lifecycle
@@ -48,6 +49,7 @@ class Proof:
     """
 
     mismatches: tuple[Mismatch, ...]
+    words: tuple[OtherWords, ...]
     examined: Examined | None
     conformance: tuple[RunConformance, ...]
     note: str | None
@@ -60,8 +62,10 @@ def prove_session(store: SessionReader, plans: Plans, session: SessionId) -> Pro
     Raises:
         StoreFailureError: The disk failed.
     """
+    verified = verify_with_words(store, plans, session)
     return Proof(
-        mismatches=verify_session(store, plans, session),
+        mismatches=verified.mismatches,
+        words=verified.words,
         examined=examine(store, session),
         conformance=_conformance(store, plans, session),
         note=unfinished_note(store, session),

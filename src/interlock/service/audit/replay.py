@@ -220,7 +220,7 @@ def _replay_advance(
             reply=answered.reply() if answered is not None else None,
         ),
     )
-    if _was_declined(key):
+    if was_declined(key):
         # The log says that a person declined, but not what: it was the gate of the step, or else more autonomy.
         declined = ApprovalContext(client_can=True, reply=Reply(action="decline", client="", answers={}))
         autonomy = request.preferences.autonomy or "full_auto_never_stop"
@@ -238,7 +238,7 @@ def _taken_keys(before: Session, key: ev.AdvanceRecordedEvent) -> SigningKeys:
     return frozenset((one.source, one.public_key) for one in signed if one is not None)
 
 
-def _was_declined(key: ev.AdvanceRecordedEvent) -> bool:
+def was_declined(key: ev.AdvanceRecordedEvent) -> bool:
     """Say whether a person declined: only that leads to a refusal with this single code (GATE-4)."""
     outcome = key.data.outcome
     return isinstance(outcome, Blocked) and {one.code for one in outcome.blockers.blockers} == {"USER_ONLY_DEPENDENCY"}

@@ -1,13 +1,14 @@
 """Verify a session: make every recorded decision again from its recorded input, and compare (VERIFY-1, VERIFY-2).
 
 This writes nothing. Facts are compared: the input, the decisions, what they read and set, and the resulting position.
-Descriptions are not compared, because a later release may use other words.
+A text about them that differs is no mismatch, because a later release may use other words. What a start and an event
+were given has no second record: it is compared where a decision read it.
 """
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import chain
 from typing import Literal, cast
@@ -21,6 +22,7 @@ from interlock.record.append_plan import AppendPlan
 from interlock.record.content import REDACTED, collect_references
 from interlock.record.errors import UnknownVersionError
 from interlock.record.events import (
+    AdvanceRecordedEvent,
     DecisionTraceAppendedEvent,
     Event,
     NodeScope,
@@ -29,7 +31,7 @@ from interlock.record.events import (
     WorkRecordedEvent,
 )
 from interlock.record.payloads import DecisionTraceAppended
-from interlock.service.audit.compare import compared_captures, compared_events
+from interlock.service.audit.compare import compared_captures, compared_events, compared_words
 from interlock.service.audit.replay import (
     BrokenChainError,
     RecordedPlan,
@@ -37,6 +39,7 @@ from interlock.service.audit.replay import (
     derived_plan,
     is_as_sent,
     recorded_plan,
+    was_declined,
 )
 from interlock.service.run.advice import NEWER, advise, advise_by_health, advise_undecided
 from interlock.service.run.attempts import stored_object
@@ -72,10 +75,40 @@ class Mismatch(Published):
     fix: str
 
 
+class OtherWords(Published):
+    """A text of the record that this build would write otherwise, about facts that are the same: the first of a node.
+
+    It is no mismatch: another build may have used other words. If this build wrote the record, somebody changed it.
+    """
+
+    node: NodeId
+    where: str
+    found: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verified:
+    """What differs in a session, in log order."""
+
+    mismatches: tuple[Mismatch, ...]
+    words: tuple[OtherWords, ...] = ()
+
+
 def verify_session(
     reader: SessionReader, plans: Plans, session_id: SessionId, *, is_forced: bool = False
 ) -> tuple[Mismatch, ...]:
-    """Return the mismatches of a session in log order, at most one for each node; empty if all verifies.
+    """Return the mismatches that `verify_with_words` finds.
+
+    Raises:
+        StoreFailureError: The disk failed.
+    """
+    return verify_with_words(reader, plans, session_id, is_forced=is_forced).mismatches
+
+
+def verify_with_words(
+    reader: SessionReader, plans: Plans, session_id: SessionId, *, is_forced: bool = False
+) -> Verified:
+    """Return the mismatches of a session, at most one for each node, none if all verifies; and texts that differ.
 
     A decision of a build with other operators is reported but not compared; `is_forced` compares it.
 
@@ -84,11 +117,12 @@ def verify_session(
     """
     check = _Check(reader=reader, plans=plans, session=session_id, is_forced=is_forced)
     try:
-        return tuple(check.run(reader.history(session_id)))
+        found = tuple(check.run(reader.history(session_id)))
     except BrokenHistoryError as error:
-        return (check.mismatch("chain_broken", None, "events", str(error), _ASK),)
+        return Verified(mismatches=(check.mismatch("chain_broken", None, "events", str(error), _ASK),))
     except SessionUnhealthyError as error:
-        return (check.unhealthy(error),)
+        return Verified(mismatches=(check.unhealthy(error),))
+    return Verified(mismatches=found, words=tuple(check.words))
 
 
 def unfinished_note(reader: SessionReader, session: SessionId) -> str | None:
@@ -186,6 +220,7 @@ class _Check:
     plans: Plans
     session: SessionId
     is_forced: bool
+    words: list[OtherWords] = field(default_factory=list[OtherWords])
 
     def run(self, history: Sequence[tuple[Event, ...]]) -> Iterator[Mismatch]:
         before, copied = new_session(self.session), _copied_appends(history)
@@ -198,8 +233,10 @@ class _Check:
                 if recorded is not None:
                     found = partial(self._find_mismatch, recorded)
                     mismatches = self._checked(recorded.node, _recorded_capture(recorded), found)
-                    reads_changed = number < copied and _reads_changed(recorded)
+                    reads_changed, known = number < copied and _reads_changed(recorded), len(self.words)
                     yield from (one for one in mismatches if not (reads_changed and one.code in _DECIDED))
+                    if reads_changed:
+                        del self.words[known:]
                 yield from self._checked_observations(before, events)
                 ends = (one for one in events if isinstance(one, WorkRecordedEvent) and one.is_end)
                 for end in ends if not is_changed else ():
@@ -306,6 +343,11 @@ class _Check:
             return self.mismatch(difference.code, recorded.node, difference.where, difference.found, _ASK)
         for ref, _ in derived.snapshots:
             self.reader.snapshot(ref)
+        # The log has no record of what a person who declined added, which the text of the refusal repeats.
+        is_whole = not isinstance(recorded.key, AdvanceRecordedEvent) or not was_declined(recorded.key)
+        words = compared_words(recorded.events, derived) if is_whole else None
+        if words is not None:
+            self.words.append(OtherWords(node=recorded.node, where=words.where, found=words.found))
         return None
 
 
