@@ -16,6 +16,7 @@ INPUTS = [
     declared("speed", choices=["fast", "slow"], required=False),
 ]
 EMIT: Document = {"kind": "team.notify", "fields": {"text": {"value": "Built"}, "room": {"from": "room"}}}
+APPROVE: Document = {"type": "approve", "id": "ask", "title": "Ask", "question": "Yes?"}
 AWAIT: Document = {"type": "await", "id": "ci", "title": "CI", "event": "ci.finished", "fields": {"status": "string"}}
 
 
@@ -94,6 +95,16 @@ FAULTS: dict[str, tuple[tuple[Document, ...], str, str]] = {
         "undeclared_key",
     ),
     "an event that no sender can make": (({**AWAIT, "assurance": "executed"},), "steps[0].assurance", "wrong_value"),
+    "an answer that is no choice of the key": (
+        ({**APPROVE, "set": [{"key": "speed", "from": "event.choice"}]},),
+        "steps[0].set[0].from",
+        "wrong_value",
+    ),
+    "an answer that may come too late": (
+        ({**APPROVE, "choices": ["fast", "slow"], "expires": "1h", "set": [{"key": "speed", "from": "event.choice"}]},),
+        "steps[0].set[0].from",
+        "wrong_value",
+    ),
     "one kind of event in two forms": (
         ({**AWAIT, "id": "one"}, step("a"), {**AWAIT, "fields": {"state": "string"}}),
         "steps[2].fields",
@@ -189,12 +200,12 @@ FAULTS: dict[str, tuple[tuple[Document, ...], str, str]] = {
     "a timeout without end": (({**AWAIT, "timeout": "999999d"},), "steps[0].timeout", "wrong_value"),
     "a timeout without a unit": (({**AWAIT, "timeout": "90"},), "steps[0].timeout", "wrong_value"),
     "a question that shows what does not exist": (
-        ({"type": "approve", "id": "ask", "title": "Ask", "question": "Yes?", "show": ["notes.plan"]},),
+        ({**APPROVE, "show": ["notes.plan"]},),
         "steps[0].show[0]",
         "undeclared_key",
     ),
     "a question with one answer": (
-        ({"type": "approve", "id": "ask", "title": "Ask", "question": "Yes?", "choices": ["yes"]},),
+        ({**APPROVE, "choices": ["yes"]},),
         "steps[0].choices",
         "wrong_value",
     ),
@@ -222,6 +233,16 @@ def test_every_form_of_an_event_and_an_intent_is_taken() -> None:
     sets = [{"key": "status", "from": "event.status"}]
     waits = {**AWAIT, "timeout": "2h", "assurance": "signed", "prompt": "CI runs.", "set": sets, "emit": [EMIT]}
     assert diagnostics(step("a", emit=emits), waits) == ()
+
+
+def test_a_key_with_the_choices_of_a_question_takes_the_answer() -> None:
+    asks = {**APPROVE, "choices": ["fast", "slow"], "set": [{"key": "speed", "from": "event.choice"}]}
+    assert diagnostics(asks) == ()
+
+
+def test_the_fix_of_a_field_that_may_be_any_string_can_be_applied() -> None:
+    [found] = diagnostics({**AWAIT, "set": [{"key": "speed", "from": "event.status"}]})
+    assert found.fix == "Take a value with the same `choices`, or remove those of 'speed' in `inputs`."
 
 
 @pytest.mark.inv("PROOF-4")

@@ -17,7 +17,7 @@ from interlock.define.declared import (
     type_mismatch,
 )
 from interlock.define.diagnostics import Diagnostic, fault, suggest_name, warning
-from interlock.define.parts import Assessment, ContextInput, EmitAction, EmitField, SetAction
+from interlock.define.parts import Assessment, AwaitEvent, ContextInput, EmitAction, EmitField, SetAction
 from interlock.kernel.budgets import EVENT_FIELDS_BYTES_MAX, WORDS_BYTES_MAX
 from interlock.kernel.budgets.workflow import (
     SUGGESTED_STEP_BYTES_MAX,
@@ -196,8 +196,7 @@ class _Sets:
         if root == "assessments":
             return self._level(step, path)
         if root == EVENT and step.awaits is not None and len(members) == 1:
-            kind = "boolean" if members == ["expired"] else step.awaits.fields.get(members[0])
-            return _Source(type=kind)
+            return _field_of_event(step.awaits, members[0])
         if root == "artifact":
             return _field_of_artifact(step.evidence, members)
         if members or root == EVENT:
@@ -216,6 +215,16 @@ class _Sets:
             return _UNKNOWN
         levels = next((one.levels for one in rating.dimensions if one.id == parts[2]), ())
         return _Source(type="string", choices=tuple(levels))
+
+
+def _field_of_event(awaits: AwaitEvent, name: str) -> _Source:
+    """Return what is known of a field of the event that a step waits for; a person's choice is one of the question."""
+    if name == "expired":
+        return _Source(type="boolean")
+    choices: tuple[Json, ...] = ()
+    if awaits.approval is not None and name == "choice":
+        choices = (*awaits.approval.choices, *(("expired",) if awaits.timeout_s is not None else ()))
+    return _Source(type=awaits.fields.get(name), choices=choices)
 
 
 _TYPES: Mapping[object, str] = {
@@ -302,5 +311,7 @@ def _check_source(declared: ContextInput, what: str, source: _Source, at: str) -
     if declared.choices and (foreign or not source.choices):
         found = f"may be {json.dumps(foreign, ensure_ascii=False)}" if foreign else f"may be any {source.type}"
         message = f"{declared.key!r} is declared as {describe_choices(declared.choices)}; {what} {found}."
-        fix = f"Add those to the `choices` of {declared.key!r}." if foreign else f"Give {what} the same `choices`."
+        fix = f"Add those to the `choices` of {declared.key!r}."
+        if not foreign:
+            fix = f"Take a value with the same `choices`, or remove those of {declared.key!r} in `inputs`."
         yield fault(at, "wrong_value", message, fix)
