@@ -95,6 +95,7 @@ FAULTS: dict[str, tuple[tuple[Document, ...], str, str]] = {
         "undeclared_key",
     ),
     "an event that no sender can make": (({**AWAIT, "assurance": "executed"},), "steps[0].assurance", "wrong_value"),
+    "an answer that no person can give": (({**APPROVE, "assurance": "executed"},), "steps[0].assurance", "wrong_value"),
     "an answer that is no choice of the key": (
         ({**APPROVE, "set": [{"key": "speed", "from": "event.choice"}]},),
         "steps[0].set[0].from",

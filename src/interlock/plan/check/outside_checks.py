@@ -45,14 +45,14 @@ def _awaited(
     if "expired" in awaits.fields:
         message = "`event.expired` says whether the time has passed."
         yield fault(f"{step.at}.fields.expired", "wrong_value", message, "Give the field another name.")
+    if awaits.check is None and awaits.assurance == "executed":
+        message = "Only Interlock itself makes events that are `executed`, such as the results of checks."
+        fix = "Demand `signed`, or use a step of `type: check`."
+        yield fault(f"{step.at}.assurance", "wrong_value", message, fix)
     if (awaits.check or awaits.approval) is not None:
         return
     if awaits.event.startswith(RESERVED):
         yield _reserved(f"{step.at}.event", awaits.event)
-    if awaits.assurance == "executed":
-        message = "Only Interlock itself makes events that are `executed`, such as the results of checks."
-        fix = "Demand `signed`, or use a step of `type: check`."
-        yield fault(f"{step.at}.assurance", "wrong_value", message, fix)
     first, fields = forms.setdefault(awaits.event, (step.id, awaits.fields))
     if fields != awaits.fields:
         message = f"The step {first!r} waits for the event {awaits.event!r} with other fields."
