@@ -137,7 +137,7 @@ def script(harness: Harness) -> Iterator[tuple[str, ToolResult]]:
     last = harness.advance(third, "Asked.")
     yield "complete", last
     yield "rehydrate complete", harness.rehydrate(last)
-    forked = harness.advance(harness.rehydrate(first)["fork"]["ackToken"], "Looked again.", context={"goal": "another"})
+    forked = harness.advance(harness.rehydrate(first)["fork"]["ackToken"], "Looked again.", context={"way": "another"})
     yield "fork", forked
     yield "rehydrate where another branch is preferred", harness.rehydrate(second)
     other = harness.start("Old-One", sessionId=harness.session_of(first))
@@ -223,7 +223,7 @@ def make_data_dir(root: Path) -> dict[str, ToolResult]:
         blocked, None, output={"notesMarkdown": "Looked.", "artifacts": [{"kind": "report", "n": 1}]}
     )
     third = harness.advance(second, "Acted.", preferences={"riskPolicy": "balanced"})
-    forked = harness.advance(harness.rehydrate(first)["fork"]["ackToken"], "Looked again.", context={"goal": "another"})
+    forked = harness.advance(harness.rehydrate(first)["fork"]["ackToken"], "Looked again.", context={"way": "another"})
     other = harness.start("Old-One", sessionId=harness.session_of(first))
     rate = harness.start("test.structure", sessionId=harness.session_of(first), context=STRUCTURE_CONTEXT)
     branch = harness.advance(rate, None, output=RATED)

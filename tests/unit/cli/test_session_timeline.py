@@ -25,11 +25,11 @@ def whats(place: Place, *arguments: str) -> list[str]:
 
 @pytest.mark.inv("HIS-1")
 def test_what_happened_is_reported_in_order_when_through_whom_and_with_what(place: Place, harness: Harness) -> None:
-    first = harness.start("team.ship", goal="Ship")
+    first = harness.start("team.ship", goal="Ship", context={"size": 1})
     place.later(1)
     verdict = {"kind": "team.verdict", "ok": True}
     output = {"notesMarkdown": "Built it.\nTwice.", "artifacts": [verdict]}
-    second = harness.advance(first, None, output=output, context={"mode": "fast", "goal": None})
+    second = harness.advance(first, None, output=output, context={"mode": "fast", "size": None})
     place.later(1)
     refused = harness.advance(second, None)
     checkpointed(harness, first, "Half of b.", client="claude-code")
@@ -50,9 +50,9 @@ def test_what_happened_is_reported_in_order_when_through_whom_and_with_what(plac
         f"   21  {times[4]} run {label}: redid step 1, Step a on a new branch; next is step 2, Step b",
     ]
     more = [line.strip() for line in result if line.startswith("         ")]
-    assert "context: goal" in more
+    assert "context: goal, size" in more or "context: size, goal" in more
     assert "notes: Built it. Twice." in more
-    assert "context: -goal, mode" in more or "context: mode, -goal" in more
+    assert "context: -size, mode" in more or "context: mode, -size" in more
     assert any(line.startswith("artifact: application/json, 33 bytes, sha256:") for line in more)
     assert any(line.startswith("MISSING_REQUIRED_OUTPUT: The step 'Step b' needs notes") for line in more)
     assert "notes: Half of b." in more

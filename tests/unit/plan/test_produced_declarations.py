@@ -1,7 +1,7 @@
 """What a step declares that it produces: a fault in a declaration is reported at its place."""
 
 import pytest
-from tests.support.flow import Document, document, step
+from tests.support.flow import Document, declared, document, step
 
 from interlock.define.diagnostics import Diagnostics
 from interlock.define.document import WorkflowDocument
@@ -55,3 +55,20 @@ def test_a_read_that_contradicts_the_declaration_of_a_step_is_a_fault() -> None:
     read = step("b", when={"var": "it", "gt": 1})
     (found,) = diagnostics(step("a", produces=[LIST]), read)
     assert (found.path, found.code) == ("steps[1].when", "wrong_type")
+
+
+@pytest.mark.inv("CTX-6")
+@pytest.mark.parametrize(
+    ("change", "path"),
+    [
+        ({"produces": ["goal"]}, "steps[0].produces[0]"),
+        ({"set": [{"key": "goal", "value": "Another"}]}, "steps[0].set[0].key"),
+        (
+            {"emit": [{"kind": "team.x", "fields": {"to": {"value": "Another"}}, "mirror": {"goal": "to"}}]},
+            "steps[0].emit[0].mirror.goal",
+        ),
+    ],
+)
+def test_a_step_that_changes_the_goal_is_a_fault(change: Document, path: str) -> None:
+    [found] = diagnostics(step("a", **change), inputs=(declared("goal", required=False),))
+    assert (found.path, found.code) == (path, "wrong_value")

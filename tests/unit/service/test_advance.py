@@ -89,7 +89,7 @@ def test_a_replay_is_reported_as_before_whatever_happened_since(harness: Harness
     last = finished(harness, answer)
     assert harness.advance(first, "Did a.") == answer
     fork = harness.rehydrate(first)["fork"]["ackToken"]
-    harness.advance(fork, "Did a otherwise.", context={"goal": "Another"})
+    harness.advance(fork, "Did a otherwise.", context={"x": "Another"})
     harness.start("test.one", sessionId=harness.session_of(first))
     assert harness.advance(first, "Did a.") == answer
     assert finished(harness, answer) == last

@@ -95,17 +95,35 @@ def test_context_that_came_with_a_refused_attempt_need_not_be_sent_again(memory:
     assert prompt(memory.rehydrate(first)).startswith("x=[context key not set")
 
 
-@pytest.mark.inv("CTX-6", "CTX-2")
-def test_the_goal_is_a_key_of_the_context_and_belongs_to_its_branch(memory: Harness) -> None:
+@pytest.mark.inv("CTX-6")
+@pytest.mark.parametrize("goal", ["New", None, 5, ["Old"]])
+def test_no_report_changes_the_goal(memory: Harness, goal: object) -> None:
     first = memory.start("test.show", goal="Old")
-    second = memory.advance(first, context={"goal": "New"})
-    shown = memory.rehydrate(second)
-    assert (shown["run"]["goal"], memory.rehydrate(first)["run"]["goal"]) == ("New", "Old")
-    assert "goal: `New`" in shown.text.partition("\n")[0]
-    third = memory.advance(second, context={"goal": None})
-    assert "goal" not in memory.rehydrate(third)["run"]
-    forked = memory.advance(memory.rehydrate(first)["fork"]["ackToken"])
-    assert memory.rehydrate(forked)["run"]["goal"] == "Old"
+    events = memory.events(memory.session_of(first))
+    refused = memory.advance(first, context={"goal": goal, "x": 1})
+    assert (refused.code, refused["details"]["path"]) == (ErrorCode.VALIDATION_ERROR, "context.goal")
+    assert memory.events(memory.session_of(first)) == events
+    second = memory.advance(first, context={"goal": "Old", "x": 1})
+    assert memory.rehydrate(second)["run"]["goal"] == "Old"
+    assert "goal: `Old`" in memory.rehydrate(second).text.partition("\n")[0]
+    assert memory.advance(memory.rehydrate(first)["fork"]["ackToken"], context={"goal": goal}).is_error
+
+
+@pytest.mark.inv("CTX-6")
+def test_the_corrected_call_of_a_report_with_another_goal_keeps_the_other_keys(memory: Harness) -> None:
+    first = memory.start("test.show", goal="Old")
+    refused = memory.advance(first, context={"goal": "New", "x": 1})
+    assert refused["message"] == "`context.goal` cannot be changed: it is the goal that the run was started with."
+    assert refused["details"]["correctedCall"]["arguments"]["context"] == {"x": 1}
+
+
+@pytest.mark.inv("CTX-6")
+def test_a_run_without_a_goal_is_given_one_by_a_report_and_only_as_text(memory: Harness) -> None:
+    first = memory.start("test.show")
+    assert memory.advance(first, context={"goal": ["x"]}).code == ErrorCode.VALIDATION_ERROR
+    second = memory.advance(first, context={"goal": "Now"})
+    assert memory.rehydrate(second)["run"]["goal"] == "Now"
+    assert memory.start("test.show", context={"goal": 5}).code == ErrorCode.VALIDATION_ERROR
 
 
 @pytest.mark.inv("CTX-5")

@@ -122,6 +122,7 @@ def _of_step(step: doc.AgentStep, report: _Report) -> Iterator[Diagnostic]:
     yield from _check_unique(fragments, f"{step.at}.promptFragments[{{}}].id", report)
     for number, key in enumerate(step.produces):
         yield from _reserved(key, f"{step.at}.produces[{number}]")
+        yield from _fixed(key, f"{step.at}.produces[{number}]")
     for number, need in enumerate(step.needs_user):
         if need.reason == "needs_user_choice" and need.choice_kind is None:
             message = "The choice has no `choiceKind`: only choices that an agent must not assume are put to the user."
@@ -129,9 +130,20 @@ def _of_step(step: doc.AgentStep, report: _Report) -> Iterator[Diagnostic]:
             yield fault(f"{step.at}.needsUser[{number}]", "missing_key", message, fix)
     for number, action in enumerate(step.sets):
         yield from _reserved(action.key, f"{step.at}.set[{number}].key")
+        yield from _fixed(action.key, f"{step.at}.set[{number}].key")
+    for number, action in enumerate(step.emits):
+        for key in action.mirror:
+            yield from _fixed(key, f"{step.at}.emit[{number}].mirror.{key}")
 
 
 def _reserved(key: str, at: str) -> Iterator[Diagnostic]:
     if key in RESERVED_KEYS:
         message = f"The context key {key!r} is reserved: it can never be sent."
         yield fault(at, "wrong_value", message, "Give the key another name.")
+
+
+def _fixed(key: str, at: str) -> Iterator[Diagnostic]:
+    """Yield why no step writes this key: what a run is for does not change while it runs (CTX-6)."""
+    if key == "goal":
+        message = "`goal` is the goal that the run was started with; no step changes it."
+        yield fault(at, "wrong_value", message, "Write the value into another key.")

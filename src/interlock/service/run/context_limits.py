@@ -57,6 +57,11 @@ def context_refusal(base: Mapping[str, Json], delta: Mapping[str, Json]) -> Refu
     return None
 
 
+def fixed_keys(workflow: CompiledWorkflow, base: Mapping[str, Json]) -> frozenset[str]:
+    """Return the keys that reports on a branch with this context cannot change freely: the goal, and what steps set."""
+    return frozenset((*workflow.set_by, *({"goal"} & base.keys())))
+
+
 def set_key_refusal(
     workflow: CompiledWorkflow,
     state: Running | Complete,
@@ -64,7 +69,7 @@ def set_key_refusal(
     delta: Mapping[str, Json],
     blockers: BlockerReport | None,
 ) -> Refusal | None:
-    """Return why a report may not change a key that a step sets; None if it changes none (CTX-11).
+    """Return why a report may not change the goal, or a key that a step sets; None if it changes none (CTX-6, CTX-11).
 
     It may if the pending step produces the key, or if the last attempt was refused because the key is missing.
     """
@@ -75,12 +80,16 @@ def set_key_refusal(
     pointers = [one.pointer for one in blockers.blockers] if blockers is not None else []
     asked = {pointer.key.partition(".")[0] for pointer in pointers if isinstance(pointer, ContextKeyPointer)}
     free = {*task.produces, *asked}
-    wrong = [key for key in delta if key in workflow.set_by and key not in free and delta[key] != base.get(key)]
+    fixed = fixed_keys(workflow, base) - free
+    wrong = [key for key in delta if key in fixed and delta[key] != base.get(key)]
     if not wrong:
         return None
     key = wrong[0]
-    steps = ", ".join(f"`{step_id}`" for step_id in workflow.set_by[key])
-    message = f"`context.{key}` cannot be sent here: the workflow sets it itself when a step is done ({steps})."
+    if key in workflow.set_by:
+        steps = ", ".join(f"`{step_id}`" for step_id in workflow.set_by[key])
+        message = f"`context.{key}` cannot be sent here: the workflow sets it itself when a step is done ({steps})."
+    else:
+        message = f"`context.{key}` cannot be changed: it is the goal that the run was started with."
     rest: dict[str, Json] = {name: value for name, value in delta.items() if name not in wrong}
     return Refusal(
         code=ErrorCode.VALIDATION_ERROR,
@@ -115,6 +124,8 @@ def _value_refusal(key: str, value: Json) -> Refusal | None:
         return _refusal(f"context.{key}", f"`context.{key}` holds a number of 2^53 or beyond.", "Send it as text.")
     if _holds_reserved(value):
         return _refusal(f"context.{key}", f"`context.{key}` holds a reserved key.", "Rename it.")
+    if key == "goal" and value is not None and not isinstance(value, str):
+        return _refusal("context.goal", "`context.goal` is no text.", "Send the goal as text, or leave it out.")
     if key == "goal" and isinstance(value, str) and utf8_bytes(value) > GOAL_BYTES_MAX:
         return Refusal(
             code=ErrorCode.VALIDATION_ERROR,

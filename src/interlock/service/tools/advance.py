@@ -57,7 +57,7 @@ from interlock.service.run.attempts import (
     whole_notes,
 )
 from interlock.service.run.context import RunContext
-from interlock.service.run.context_limits import context_refusal, set_key_refusal
+from interlock.service.run.context_limits import context_refusal, fixed_keys, set_key_refusal
 from interlock.service.run.observations import new_observations, observed_of
 from interlock.service.run.proofs import tree_now, tree_record
 from interlock.service.run.rests_on import rests_on
@@ -231,8 +231,8 @@ def _context_refusal(target: Target, request: Request) -> Refusal | None:
     run_context, node = target.run_context, target.node
     context, workflow = run_context.session.context(node.node), run_context.workflow
     refusal = context_refusal(context, request.context)
-    # Most reports send no key that a step sets: then the snapshot is read once, under the lock.
-    if refusal is not None or workflow.set_by.keys().isdisjoint(request.context):
+    # Most reports send no such key: then the snapshot is read once, under the lock.
+    if refusal is not None or fixed_keys(workflow, context).isdisjoint(request.context):
         return refusal
     state, blockers = run_context.snapshot(node).state, refusal_of(run_context.session, node)
     return set_key_refusal(workflow, state, context, request.context, blockers)
