@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from jsonschema import Draft202012Validator
 from pydantic import TypeAdapter
 from tests.agents.agent import Agent, Task
 
@@ -121,6 +122,26 @@ def test_an_example_compiles_without_a_word(example: Example) -> None:
     assert isinstance(found, Pinnable), found
     expected = ["legacy_id"] if example.kind == "workrail" else []
     assert [one.code for one in found.warnings] == expected
+
+
+@of_kind("workflow", "part", "step", "values", "pattern")
+def test_the_published_schema_accepts_each_example(example: Example) -> None:
+    published = json.loads((ROOT / "tool-schemas" / "workflow-document.json").read_text(encoding="utf-8"))
+    schema = Draft202012Validator(published)
+    assert [one.message for one in schema.iter_errors(native_document(example))] == []
+
+
+def native_document(example: Example) -> dict[str, Json]:
+    """Return the file of an example; of computed values and patterns, one whose step sets them."""
+    if example.kind in PLAYED:
+        return document(example)
+    if example.kind == "pattern":
+        sets = example.value()["set"]
+    else:
+        cases = cast("list[dict[str, Json]]", example.value(under="cases")["cases"])
+        sets = cast("Json", [{"key": "k", "compute": case["compute"]} for case in cases])
+    step: dict[str, Json] = {"id": "a", "title": "A", "prompt": "Look.", "set": sets}
+    return {"id": "docs.example", "name": "Example", "steps": [step]}
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import Discriminator, Field, Tag, WithJsonSchema
 
 from interlock.define.parts import ContextPath, DeclaredKey, Part, SafeId
 from interlock.kernel.canonical import Json
@@ -46,8 +46,11 @@ def _operation_or_value(value: object) -> str:
     return "<object>" if isinstance(value, dict) else "<value>"
 
 
+_CONSTANTS = WithJsonSchema({"type": ["string", "number", "boolean", "null", "array"]})
+"""An object is an operation, so the schema of constants has none: both together match each operand once."""
 Operand = Annotated[
-    Annotated["ComputeForm", Tag("<object>")] | Annotated[Json, Tag("<value>")], Discriminator(_operation_or_value)
+    Annotated["ComputeForm", Tag("<object>")] | Annotated[Json, Tag("<value>"), _CONSTANTS],
+    Discriminator(_operation_or_value),
 ]
 Operands = Annotated[tuple[Operand, ...], Field(min_length=2, max_length=50, strict=False)]
 Pair = Annotated[tuple[Operand, ...], Field(min_length=2, max_length=2, strict=False)]
