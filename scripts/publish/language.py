@@ -170,7 +170,7 @@ def _plain(schema: _Schema) -> str:
             return "whole number" + _bounds(schema.get("minimum"), schema.get("maximum"))
         case "number":
             return "number"
-        case [*_]:
+        case list():
             return "constant"
         case kind:
             assert kind == "boolean", "the kinds of the schema are closed"

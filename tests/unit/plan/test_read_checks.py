@@ -121,3 +121,74 @@ def test_how_often_a_loop_runs_does_not_depend_on_its_own_variables(kind: Docume
 def test_the_condition_of_a_loop_may_read_its_own_variables() -> None:
     assert faults(loop("l", step("a"), **{"while": {"var": "iteration", "lt": 3}})) == []
     assert faults(loop("k", loop("l", step("a"), until={"var": "outer", "gt": 3}), iterationVar="outer", **TWICE)) == []
+
+
+MODULES: Document = {
+    "key": "modules",
+    "type": "list",
+    "description": "M.",
+    "items": {
+        "type": "object",
+        "fields": [
+            {"key": "name", "type": "string"},
+            {"key": "state", "type": "string", "choices": ["old", "new"]},
+            {"key": "parts", "type": "object"},
+            {"key": "files", "type": "list", "required": False},
+        ],
+    },
+}
+NAMES: Document = {"key": "names", "type": "list", "description": "N.", "items": {"type": "string"}}
+KEYS = [*DECLARED_KINDS, MODULES, NAMES]
+
+
+def of_each(items: str, *body: Document) -> list[tuple[str, str]]:
+    return faults(loop("l", *body, forEach={"items": items, "itemVar": "it"}), inputs=KEYS)
+
+
+@pytest.mark.inv("DEC-12", "CTX-13")
+@pytest.mark.parametrize(
+    ("items", "path", "message"),
+    [
+        ("modules", "it.missing", "'it.missing' cannot exist: an item has no 'missing'."),
+        ("modules", "it.name.x", "'it.name.x' cannot exist: 'it.name' is a string."),
+        ("modules", "it.name", "'it.name' is a string, but `gt` needs a number."),
+        ("names", "it.name", "'it.name' cannot exist: 'it' is a string."),
+        ("names", "it", "'it' is a string, but `gt` needs a number."),
+    ],
+)
+def test_a_read_that_contradicts_the_declared_items_is_a_fault(items: str, path: str, message: str) -> None:
+    here = "steps[0].body[0]"
+    assert of_each(items, step("a", when={"var": path, "gt": 1})) == [(f"{here}.when", message)]
+    action: Document = {"key": "level", "value": 1, "when": {"var": path, "gt": 1}}
+    assert of_each(items, step("a", set=[action])) == [(f"{here}.set[0].when", message)]
+    if "cannot exist" in message:
+        assert of_each(items, step("a", needs=[path])) == [(f"{here}.needs[0]", message)]
+        action = {"key": "mode", "from": path}
+        assert of_each(items, step("a", set=[action])) == [(f"{here}.set[0].from", message)]
+
+
+@pytest.mark.inv("DEC-12", "CTX-13")
+def test_what_is_set_from_an_item_fits_its_declaration() -> None:
+    [found] = of_each("modules", step("a", set=[{"key": "level", "from": "it.name"}]))
+    assert found == ("steps[0].body[0].set[0].from", "'level' is declared as a number; 'it.name' is a string.")
+    [found] = of_each("modules", step("a", set=[{"key": "level", "compute": {"add": [{"var": "it.name"}, 1]}}]))
+    assert found[1] == "`add` needs a number; operand 1 is a string."
+
+
+def test_a_read_that_fits_the_declared_items_is_no_fault() -> None:
+    reads: list[Document] = [
+        {"var": "it.name", "startsWith": "x"},
+        {"var": "it.parts.any.depth", "gt": 1},
+        {"var": "it.files", "contains": 1},
+    ]
+    inner = loop("m", step("b", needs=["one"]), forEach={"items": "it.files", "itemVar": "one"}, iterationVar="j")
+    assert of_each("modules", *(step(f"a{at}", when=one) for at, one in enumerate(reads)), inner) == []
+    assert of_each("things", step("a", when={"var": "it.any", "gt": 1})) == []
+
+
+def test_a_variable_of_two_loops_may_be_an_item_of_either() -> None:
+    both = [
+        loop(name, step(f"a-{name}", needs=["it.name"]), forEach={"items": items, "itemVar": "it"})
+        for name, items in (("l", "modules"), ("m", "things"))
+    ]
+    assert faults(*both, inputs=KEYS) == []

@@ -10,14 +10,19 @@ from interlock.decide.condition import Compare, iter_comparisons
 from interlock.decide.evaluate import EVIDENCE_ROOTS, describe_kind
 from interlock.decide.value import Given, Operation, Value
 from interlock.define import document as doc
-from interlock.define.diagnostics import Diagnostic, fault
+from interlock.define.diagnostics import Diagnostic, fault, guessed_fix
 from interlock.define.faults import check_path
+from interlock.define.parts import ListItems
 from interlock.kernel.canonical import Json
-from interlock.plan.check.reads import action_comparisons, guards, read_paths
+from interlock.plan.check.reads import action_comparisons, declared_items, guards, read_paths
 
 Kind: TypeAlias = Literal["string", "number", "boolean", "list", "object"]
 Kinds: TypeAlias = Mapping[str, frozenset[Kind] | None]
-"""Declared keys with their possible types; None if the type is not declared."""
+"""Declared keys with their possible types; None if the type is not declared.
+
+The path of a member, such as `item.name`, is in it if the items of a loop's list are declared with their members; then
+the item has no others.
+"""
 
 IN_WORDS: Mapping[Kind, str] = {
     "string": "a string",
@@ -67,9 +72,22 @@ def declared_kinds(document: doc.WorkflowDocument) -> Kinds:
         if isinstance(step, doc.LoopStep):
             declare(step.iteration_var, frozenset(_ORDERED))
             declare(step.index_var, frozenset(_ORDERED))
-            if step.item_var is not None:
-                declare(step.item_var, None)
+    for variable, known in _items_by_variable(document).items():
+        has_members = known is not None and variable not in kinds and all(one.fields for one in known)
+        declare(variable, frozenset(one.type for one in known) if known is not None else None)
+        for member in (member for one in known or () for member in one.fields if has_members):
+            declare(f"{variable}.{member.key}", frozenset((member.type,)))
     return kinds
+
+
+def _items_by_variable(document: doc.WorkflowDocument) -> Mapping[str, list[ListItems] | None]:
+    """Return what each item of a loop is, by its variable; None if one of the loops has a list of unknown items."""
+    items, found = declared_items(document), dict[str, list[ListItems] | None]()
+    for step in doc.walk_steps(document.steps):
+        if isinstance(step, doc.LoopStep) and step.item_var is not None:
+            before, here = found.get(step.item_var, []), items.get(step.items or "")
+            found[step.item_var] = None if before is None or here is None else [*before, here]
+    return found
 
 
 def _kind_of_payload(value: Value) -> Kind | None:
@@ -96,7 +114,7 @@ def unanswerable_reads(document: doc.WorkflowDocument) -> Iterator[Diagnostic]:
                 yield from _check_operator(term, at, kinds)
         for at, path in read_paths(step):
             yield from path_faults(at, path, kinds)
-            if "." not in path and not at.endswith("]"):
+            if not at.endswith("]"):
                 wanted: tuple[Kind, ...] = ("list",) if at.endswith(".items") else _ORDERED
                 yield from _check_type(at, path, f"`{at.rpartition('.')[2]}`", wanted, kinds)
 
@@ -108,10 +126,19 @@ def path_faults(at: str, path: str, kinds: Kinds) -> Iterator[Diagnostic]:
         yield from unusable
         return
     key, _, members = path.partition(".")
-    held = kinds.get(key)
-    if members and held and "object" not in held:
-        message = f"{path!r} cannot exist: {key!r} is {_in_words(held)}."
-        yield fault(at, "wrong_type", message, f"Only objects have members: read {key!r} itself, or another key.")
+    before = key
+    for member in members.split(".") if members else ():
+        held, here = kinds.get(before), f"{before}.{member}"
+        known = [one.rpartition(".")[2] for one in kinds if one.startswith(f"{before}.")]
+        if held and "object" not in held:
+            message = f"{path!r} cannot exist: {before!r} is {_in_words(held)}."
+            yield fault(
+                at, "wrong_type", message, f"Only objects have members: read {before!r} itself, or another key."
+            )
+        elif known and here not in kinds:
+            guess = guessed_fix(member, known, f"Read one of {', '.join(known)}.", before=f"{before}.")
+            yield fault(at, "undeclared_key", f"{path!r} cannot exist: an item has no {member!r}.", *guess)
+        before = here
 
 
 def _check_comparison(term: Compare, at: str, kinds: Kinds) -> Iterator[Diagnostic]:
@@ -125,7 +152,7 @@ def _check_comparison(term: Compare, at: str, kinds: Kinds) -> Iterator[Diagnost
 
 
 def _check_operator(term: Compare, at: str, kinds: Kinds) -> Iterator[Diagnostic]:
-    if "." in term.var or term.op not in _WANTED:
+    if term.op not in _WANTED:
         return
     spelled, wanted = _WANTED[term.op]
     if term.op == "contains" and not isinstance(term.value, str):

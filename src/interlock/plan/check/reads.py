@@ -1,12 +1,12 @@
 """What the steps of a document read from the context: in conditions, and by paths outside of conditions."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from interlock.decide.condition import Compare, iter_comparisons
 from interlock.decide.criteria import iter_rule_conditions
 from interlock.decide.value import iter_reads
 from interlock.define import document as doc
-from interlock.define.parts import EmitAction, SetAction
+from interlock.define.parts import EmitAction, ListItems, SetAction
 
 
 def declared_keys(document: doc.WorkflowDocument, steps: Iterable[doc.Step]) -> tuple[set[str], set[str]]:
@@ -17,6 +17,16 @@ def declared_keys(document: doc.WorkflowDocument, steps: Iterable[doc.Step]) -> 
             firm |= {action.key for action in step.sets}
             produced |= set(step.produces)
     return firm, produced
+
+
+def declared_items(document: doc.WorkflowDocument) -> Mapping[str, ListItems]:
+    """Return what the items of each declared list are, by its key; a loop's variable of the same name hides the key."""
+    steps = list(doc.walk_steps(document.steps))
+    produced = (key for step in steps if isinstance(step, doc.AgentStep) for key in step.declares)
+    hidden = {name for step in steps if isinstance(step, doc.LoopStep) for name in loop_variables(step)}
+    return {
+        one.key: one.items for one in (*document.inputs, *produced) if one.items is not None and one.key not in hidden
+    }
 
 
 def loop_variables(loop: doc.LoopStep) -> set[str]:

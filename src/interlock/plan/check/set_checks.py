@@ -17,16 +17,16 @@ from interlock.define.declared import (
     type_mismatch,
 )
 from interlock.define.diagnostics import Diagnostic, fault, suggest_name, warning
-from interlock.define.parts import Assessment, AwaitEvent, ContextInput, EmitAction, EmitField, SetAction
+from interlock.define.parts import Assessment, AwaitEvent, ContextInput, EmitAction, EmitField, ListItems, SetAction
 from interlock.kernel.budgets import EVENT_FIELDS_BYTES_MAX, WORDS_BYTES_MAX
 from interlock.kernel.budgets.workflow import (
     SUGGESTED_STEP_BYTES_MAX,
 )
 from interlock.kernel.canonical import Json, canonical_bytes
-from interlock.kernel.frozen import frozen
+from interlock.kernel.frozen import frozen, replace
 from interlock.kernel.text import one_line, utf8_bytes
 from interlock.plan.builtins.packs import PACKS
-from interlock.plan.check.reads import set_reads
+from interlock.plan.check.reads import declared_items, set_reads
 from interlock.plan.records import ASSESSMENT_CONTRACT
 
 _ASSESSMENT_PARTS = 3
@@ -37,6 +37,7 @@ def check_sets(document: doc.WorkflowDocument) -> Iterator[Diagnostic]:
     """Yield the faults in the keys that steps set, and in their values."""
     return _Sets(
         declared={one.key: one for one in document.inputs},
+        items=declared_items(document),
         ratings={assessment.id: assessment for assessment in document.assessments},
     ).of_steps(document.steps)
 
@@ -51,6 +52,7 @@ class _Source:
     type: str | None = None
     choices: tuple[Json, ...] = ()
     is_sent: bool = False
+    members: "Mapping[str, _Source]" = field(default_factory=dict[str, "_Source"])
 
 
 _UNKNOWN = _Source()
@@ -68,6 +70,7 @@ class _Sets:
     """One check. `variables` are those of the loops around, each with what is known of it and its loop."""
 
     declared: Mapping[str, ContextInput]
+    items: Mapping[str, ListItems]
     ratings: Mapping[str, Assessment]
     variables: Mapping[str, tuple[str, _Source]] = field(default_factory=dict[str, tuple[str, _Source]])
 
@@ -87,8 +90,8 @@ class _Sets:
         number = (loop.id, _Source(type="number"))
         own = {loop.iteration_var: number, loop.index_var: number}
         if loop.item_var is not None:
-            own[loop.item_var] = (loop.id, _UNKNOWN)
-        return _Sets(declared=self.declared, ratings=self.ratings, variables={**self.variables, **own})
+            own[loop.item_var] = (loop.id, _item(self.items.get(loop.items or "")))
+        return replace(self, variables={**self.variables, **own})
 
     def _of_action(self, step: doc.AgentStep, action: SetAction, at: str) -> Iterator[Diagnostic]:
         if action.key in self.variables:
@@ -199,10 +202,13 @@ class _Sets:
             return _field_of_event(step.awaits, members[0])
         if root == "artifact":
             return _field_of_artifact(step.evidence, members)
+        if root in self.variables:
+            known = self.variables[root][1]
+            for member in members:
+                known = known.members.get(member, _UNKNOWN)
+            return known
         if members or root == EVENT:
             return _UNKNOWN
-        if root in self.variables:
-            return self.variables[root][1]
         declared = self.declared.get(root)
         if declared is None and root == "goal":
             return _Source(type="string")
@@ -225,6 +231,14 @@ def _field_of_event(awaits: AwaitEvent, name: str) -> _Source:
     if awaits.approval is not None and name == "choice":
         choices = (*awaits.approval.choices, *(("expired",) if awaits.timeout_s is not None else ()))
     return _Source(type=awaits.fields.get(name), choices=choices)
+
+
+def _item(items: ListItems | None) -> _Source:
+    """Return what the declaration of a list says of an item."""
+    if items is None:
+        return _UNKNOWN
+    members = {one.key: _Source(type=one.type, choices=one.choices) for one in items.fields}
+    return _Source(type=items.type, choices=items.choices, members=members)
 
 
 _TYPES: Mapping[object, str] = {

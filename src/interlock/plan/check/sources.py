@@ -74,7 +74,8 @@ def _undeclared(key: str, at: str, kinds: Kinds) -> Diagnostic:
         fix = "Read it in the step of `type: await` that waits for the event, and set a declared key to it."
         return fault(at, "undeclared_key", "The step waits for no event.", fix)
     otherwise = "Declare it in `inputs`, or in `produces` of this step or an earlier one."
-    guess = guessed_fix(key, [*kinds, "artifact", "assessments"], otherwise)
+    known = [one for one in kinds if "." not in one]
+    guess = guessed_fix(key, [*known, "artifact", "assessments"], otherwise)
     return fault(at, "undeclared_key", f"The key {key!r} is not declared.", *guess)
 
 
