@@ -182,3 +182,28 @@ def test_a_verdict_that_its_confidence_contradicts_is_asked_for_again_not_the_co
     asked = {one["path"].rpartition(".")[2]: one.get("choices") for one in answer["nextCall"]["fill"]}
     assert asked["confidence"] == ["low"]
     assert "approved" not in asked["verdict"]
+
+
+@pytest.mark.inv("EVID-13")
+def test_an_artifact_that_may_be_left_out_is_asked_for_once_it_was_refused() -> None:
+    """Until then, and if something else was refused, the call asks for none."""
+    review = _WORKFLOW["steps"][0]
+    contract = {"contractRef": "wr.contracts.review_verdict", "required": False}
+    step = {**review, "outputContract": contract, "notes": "required"}
+    harness = Harness.in_memory({**_WORKFLOW, "steps": [step, *_WORKFLOW["steps"][1:]]})
+    first = harness.start("test.review")
+    assert _artifact_fields(first) == set()
+    blocked = harness.advance(first, None, output={"artifacts": [_CLEAN]})
+    assert _artifact_fields(blocked) == set()
+    sent = {**_CLEAN, "findings": [_MINOR]}
+    reported = {"notesMarkdown": "Found one long name.", "artifacts": [sent]}
+    refused = harness.advance(blocked, None, output=reported)
+    assert len(refused["blockers"]) == 1
+    for answer in (refused, harness.rehydrate(refused)):
+        assert _artifact_fields(answer) == set(sent)
+    assert harness.advance(refused, None, output={"artifacts": [sent | {"verdict": "minor"}]})["kind"] == "ok"
+
+
+def _artifact_fields(answer: ToolResult) -> set[str]:
+    paths = (one["path"] for one in answer["nextCall"]["fill"])
+    return {path.rpartition(".")[2] for path in paths if "artifacts" in path}

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from interlock.engine.judge.evidence import artifact_fault, artifact_outlines, is_rated, schema_errors
+from interlock.engine.judge.evidence import artifact_fault, artifact_outlines, is_rated, refuses_artifact, schema_errors
 from interlock.engine.judge.own_words import text_in_two_fields
 from interlock.engine.judge.schema_words import is_lack, missing_names, reasons_of
 from interlock.engine.judge.shape import properties_of
@@ -44,13 +44,14 @@ def _lacking(artifact: Mapping[str, Json], schema: Mapping[str, Json]) -> Iterat
 
 
 def amended_outlines(
-    workflow: CompiledWorkflow, node: PlanNode, sent: Sequence[Mapping[str, Json]], blockers: Sequence[Blocker]
+    workflow: CompiledWorkflow, node: PlanNode, sent: tuple[Mapping[str, Json], ...], blockers: Sequence[Blocker]
 ) -> tuple[Mapping[str, Outline], ...]:
     """Return the artifacts that a step asks for after a refusal; of its contract's, what may stay unchanged.
 
-    The whole artifact may stay, and is not asked for, if it keeps to its contract and no blocker is about it.
+    One that may be left out is asked for if it was sent and not accepted: it is kept until another is sent. The whole
+    artifact may stay, and is not asked for, if it keeps to its contract and no blocker is about it.
     """
-    outlines = artifact_outlines(workflow, node)
+    outlines = artifact_outlines(workflow, node, is_sent=refuses_artifact(workflow, node, sent))
     pack = workflow.packs.get(node.evidence_schema_ref or "")
     if not outlines or pack is None or pack.artifact_schema is None or is_rated(node):
         return outlines

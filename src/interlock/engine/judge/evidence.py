@@ -94,14 +94,26 @@ def judge(
     return Judgement(findings=tuple(findings), trace=tuple(readings), values=values)
 
 
-def artifact_outlines(workflow: CompiledWorkflow, node: PlanNode) -> tuple[dict[str, Outline], ...]:
-    """Return the smallest artifacts that a step asks for, with a blank for each value that the caller supplies."""
+def refuses_artifact(workflow: CompiledWorkflow, node: PlanNode, artifacts: tuple[Mapping[str, Json], ...]) -> bool:
+    """Say whether these artifacts have one of the step's contract that is not accepted, or lack a required one."""
+    findings: list[Violation] = []
+    _contracted(workflow, node, Request(artifacts=artifacts), findings)
+    return bool(findings)
+
+
+def artifact_outlines(
+    workflow: CompiledWorkflow, node: PlanNode, *, is_sent: bool = False
+) -> tuple[dict[str, Outline], ...]:
+    """Return the smallest artifacts that a step asks for, with a blank for each value that the caller supplies.
+
+    An artifact that may be left out is only among them if one was sent (`is_sent`).
+    """
     task = node.task
     assert task is not None, "only a task wants evidence"
     wanted: list[dict[str, Outline]] = []
     ref = node.evidence_schema_ref or ""
     schema = workflow.packs[ref].artifact_schema if ref in workflow.packs else None
-    if schema is not None and task.evidence.artifact_required and not is_rated(node):
+    if schema is not None and (task.evidence.artifact_required or is_sent) and not is_rated(node):
         wanted.append(artifact_outline(schema) | _particulars(workflow, node))
     ratings = workflow.packs[ASSESSMENT_CONTRACT].artifact_schema if task.evidence.assessments else None
     wanted += [_rating_outline(workflow.ratings[name], ratings or {}) for name in task.evidence.assessments]
@@ -158,14 +170,13 @@ def _contracted(
     if pack.artifact_kind is None or pack.artifact_schema is None or is_rated(node):
         return None
     found = [artifact for artifact in request.artifacts if artifact.get("kind") == pack.artifact_kind]
-    outlines = artifact_outlines(workflow, node)
+    outlines = artifact_outlines(workflow, node, is_sent=bool(found))
     if not found:
         if node.task.evidence.artifact_required:
             kinds = tuple(str(artifact.get("kind")) for artifact in request.evidence)
             findings.append(reasons.missing_artifact(ref, pack.artifact_kind, kinds, outlines))
         return None
-    outline = outlines[0] if outlines else artifact_outline(pack.artifact_schema)
-    fault = _ambiguity(found) or artifact_fault(found[0], pack.artifact_schema, outline)
+    fault = _ambiguity(found) or artifact_fault(found[0], pack.artifact_schema, outlines[0])
     if fault is not None:
         findings.append(reasons.invalid_artifact(ref, pack.artifact_kind, fault, outlines))
         return None

@@ -20,7 +20,7 @@ from interlock.kernel.frozen import replace
 from interlock.kernel.text import quoted
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.graph import Graphs
-from interlock.plan.records import PlanNode, Task
+from interlock.plan.records import NOTES_CONTRACT, PlanNode, Task
 from interlock.plan.walk import ExecutionState
 from interlock.record.context import Context
 from interlock.record.outcome import BlockerReport
@@ -62,17 +62,13 @@ def with_kept_evidence(
     Raises:
         ContentDamagedError: What was sent is missing or damaged.
     """
-    if node.kind != "blocked_attempt" or not (view.artifacts or view.claim):
+    step = run_context.workflow.steps[view.step_id]
+    if node.kind != "blocked_attempt" or (step.evidence_schema_ref == NOTES_CONTRACT and view.claim is None):
         return view
     brought = brought_by(reader, node).artifacts
-    if view.artifacts:
-        step = run_context.workflow.steps[view.step_id]
-        view = replace(
-            view,
-            artifacts=amended_outlines(
-                run_context.workflow, step, brought, refused.blockers if refused is not None else ()
-            ),
-        )
+    if step.evidence_schema_ref != NOTES_CONTRACT:
+        blockers = refused.blockers if refused is not None else ()
+        view = replace(view, artifacts=amended_outlines(run_context.workflow, step, brought, blockers))
     return view if view.context or claim_in(brought) is None else replace(view, claim=None)
 
 
