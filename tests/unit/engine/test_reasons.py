@@ -69,3 +69,5 @@ def test_a_missing_key_is_one_gap_whatever_kind_of_value_each_condition_wants() 
     needed = reasons.missing_key("Act", "mode")
     assert needed.gap_id(origin) == a_string.gap_id(origin) == a_value.gap_id(origin) != of_another.gap_id(origin)
     assert len(gaps_of([a_string, a_value, of_another], origin)) == 2
+    [gap] = gaps_of([a_string, a_value, a_string], origin)
+    assert gap.summary == f"{a_string.message} {a_value.message}", "each decision that lacks the key is disclosed"

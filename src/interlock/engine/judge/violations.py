@@ -15,7 +15,7 @@ from interlock.kernel.budgets import (
     GAPS_MAX,
 )
 from interlock.kernel.canonical import JsonScalar
-from interlock.kernel.frozen import frozen
+from interlock.kernel.frozen import frozen, replace
 from interlock.kernel.ids import AttemptId, GapId, RunId, derived_id
 from interlock.kernel.text import truncated
 from interlock.record.outcome import Blocker, BlockerCode, BlockerPointer
@@ -120,8 +120,14 @@ def blockers_of(findings: Iterable[Violation]) -> tuple[Blocker, ...]:
 
 
 def gaps_of(findings: Iterable[Violation], origin: AttemptId | RunId) -> tuple[GapRecorded, ...]:
-    """Return the gaps of violations, each once, ordered by id. If there are too many, the last one counts the rest."""
-    gaps = {gap.gap_id: gap for gap in (finding.gap(origin) for finding in findings)}
+    """Return the gaps of violations, each once, ordered by id. If there are too many, the last one counts the rest.
+
+    The summary of a gap has the messages of all its violations, as far as it has room: each decision that lacks a key.
+    """
+    alike: dict[GapId, list[Violation]] = {}
+    for finding in findings:
+        alike.setdefault(finding.gap_id(origin), []).append(finding)
+    gaps = {gap_id: _joined(found).gap(origin) for gap_id, found in alike.items()}
     ordered = [gaps[gap_id] for gap_id in sorted(gaps)]
     if len(ordered) <= GAPS_MAX:
         return tuple(ordered)
@@ -129,3 +135,7 @@ def gaps_of(findings: Iterable[Violation], origin: AttemptId | RunId) -> tuple[G
     last = ordered[GAPS_MAX - 1]
     words = truncated(f"{rest} gaps like this one: {last.summary}", GAP_SUMMARY_BYTES_MAX)
     return (*ordered[: GAPS_MAX - 1], last.model_copy(update={"summary": words}))
+
+
+def _joined(alike: list[Violation]) -> Violation:
+    return replace(alike[-1], message=" ".join(dict.fromkeys(one.message for one in alike)))
