@@ -32,6 +32,8 @@ UNCOUNTED = frozenset({RECEIPT, TREE})
 """The kinds that no step waits for: they take no place of events, and have limits of their own."""
 EXPIRED = "wr.expired"
 """The kind of the event that a step waited for longer than its timeout. Its id is that of the node."""
+UNANSWERED_CHOICE = "expired"
+"""The choice that a step reads of an answer that did not come in time."""
 
 
 def _check_size(fields: dict[str, str | int | float | bool]) -> dict[str, str | int | float | bool]:

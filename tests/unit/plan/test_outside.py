@@ -95,6 +95,16 @@ FAULTS: dict[str, tuple[tuple[Document, ...], str, str]] = {
         "undeclared_key",
     ),
     "an event that no sender can make": (({**AWAIT, "assurance": "executed"},), "steps[0].assurance", "wrong_value"),
+    "a question with one answer twice": (
+        ({**APPROVE, "choices": ["yes", "yes"]},),
+        "steps[0].choices[1]",
+        "duplicate_id",
+    ),
+    "a question with the answer of nobody": (
+        ({**APPROVE, "choices": ["yes", "expired"]},),
+        "steps[0].choices[1]",
+        "wrong_value",
+    ),
     "an answer that no person can give": (({**APPROVE, "assurance": "executed"},), "steps[0].assurance", "wrong_value"),
     "an answer that is no choice of the key": (
         ({**APPROVE, "set": [{"key": "speed", "from": "event.choice"}]},),

@@ -7,6 +7,7 @@ from interlock.define.diagnostics import Diagnostic, fault, warning
 from interlock.define.parts import Assessment, ContextInput, FunctionDefinition, ItemField, ListItems, ProducedKey
 from interlock.plan.check.kinds import IN_WORDS, kind_of_value
 from interlock.record.context import RESERVED_KEYS
+from interlock.record.world import UNANSWERED_CHOICE
 
 
 def check_declarations(document: doc.WorkflowDocument) -> Iterator[Diagnostic]:
@@ -120,6 +121,12 @@ def _of_step(step: doc.AgentStep, report: _Report) -> Iterator[Diagnostic]:
     # The fragments of delegated work come last; their ids are ours.
     fragments = (one.fragment_id for one in step.fragments if not one.fragment_id.startswith("delegate"))
     yield from _check_unique(fragments, f"{step.at}.promptFragments[{{}}].id", report)
+    choices = step.awaits.approval.choices if step.awaits is not None and step.awaits.approval is not None else ()
+    yield from _check_unique(choices, f"{step.at}.choices[{{}}]", fault)
+    if UNANSWERED_CHOICE in choices:
+        message = f"{UNANSWERED_CHOICE!r} is what the step reads after the deadline; no person chooses it."
+        at = f"{step.at}.choices[{choices.index(UNANSWERED_CHOICE)}]"
+        yield fault(at, "wrong_value", message, "Give the choice another name.")
     for number, key in enumerate(step.produces):
         yield from _reserved(key, f"{step.at}.produces[{number}]")
         yield from _fixed(key, f"{step.at}.produces[{number}]")

@@ -28,6 +28,7 @@ from interlock.kernel.text import one_line, utf8_bytes
 from interlock.plan.builtins.packs import PACKS
 from interlock.plan.check.reads import declared_items, set_reads
 from interlock.plan.records import ASSESSMENT_CONTRACT
+from interlock.record.world import UNANSWERED_CHOICE
 
 _ASSESSMENT_PARTS = 3
 """`assessments.<id>.<dimension>`."""
@@ -229,7 +230,7 @@ def _field_of_event(awaits: AwaitEvent, name: str) -> _Source:
         return _Source(type="boolean")
     choices: tuple[Json, ...] = ()
     if awaits.approval is not None and name == "choice":
-        choices = (*awaits.approval.choices, *(("expired",) if awaits.timeout_s is not None else ()))
+        choices = (*awaits.approval.choices, *((UNANSWERED_CHOICE,) if awaits.timeout_s is not None else ()))
     return _Source(type=awaits.fields.get(name), choices=choices)
 
 

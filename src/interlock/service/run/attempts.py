@@ -24,7 +24,7 @@ from interlock.plan.records import Task
 from interlock.record.content import WHOLE_NOTES_CONTENT_TYPE
 from interlock.record.events import Actor
 from interlock.record.payloads import ArtifactPayload, GapRecorded, NotesPayload, WorkRecorded
-from interlock.record.world import EXPIRED, Signed
+from interlock.record.world import EXPIRED, UNANSWERED_CHOICE, Signed
 from interlock.service.run.context import RunContext
 from interlock.service.run.proofs import proof_context
 from interlock.service.run.verdicts import failed_verdict
@@ -35,7 +35,12 @@ from interlock.views.outside import Demand, has_unknown_key
 from interlock.views.recap import notes_of_attempt
 from interlock.views.session import Node, Session
 
-UNANSWERED: Mapping[str, str | int | float | bool] = {"approved": False, "choice": "expired", "note": "", "shown": ""}
+UNANSWERED: Mapping[str, str | int | float | bool] = {
+    "approved": False,
+    "choice": UNANSWERED_CHOICE,
+    "note": "",
+    "shown": "",
+}
 """What a step reads of an answer that did not come in time."""
 
 
