@@ -91,7 +91,8 @@ class SetActionForm(Part):
     """A context key that is set when the step is done: to a constant, to the value at a path, or to a computed value.
 
     A path begins with a context key, with `artifact` (the step's artifact), or with `assessments` (levels by
-    assessment and dimension). All paths, also those in `when` and `compute`, read what was there before the step.
+    assessment and dimension). All paths, also those in `when` and `compute`, read the context from before
+    the step, with the changes of its report.
     """
 
     key: DeclaredKey = Field(description="the context key, one of `inputs`")

@@ -284,7 +284,7 @@ def _results(value: Value) -> Iterator[Given | Read | Operation]:
 
 
 def _check_together(step: doc.AgentStep) -> Iterator[Diagnostic]:
-    """Yield actions of one step that depend on each other: all read the context from before the step (EFF-2)."""
+    """Yield actions of one step that depend on each other: none reads what another one sets (EFF-2)."""
     setting: dict[str, SetAction] = {}
     for number, action in enumerate(step.sets):
         if setting.setdefault(action.key, action) is not action:
