@@ -48,7 +48,7 @@ from interlock.engine.judge.separation import check_separation
 from interlock.engine.judge.violations import Violation, blockers_of, gaps_of
 from interlock.engine.request import PreferenceDelta
 from interlock.engine.step_pass import EvaluatedStep, StepInputs, run_step_pass
-from interlock.engine.template import rendered_line, with_loop_variables
+from interlock.engine.template import ValueRoom, rendered_line, with_loop_variables
 from interlock.engine.walk.capture import DecisionCapture, Gate, StepPass
 from interlock.engine.walk.evaluating import Evaluating
 from interlock.engine.walk.flow import (
@@ -286,7 +286,7 @@ def _expired(attempt: Attempt, node: PlanNode, seen: Context) -> tuple[Violation
 def _unmet(step_id: str, awaits: AwaitEvent, fields: Mapping[str, Json], seen: Context) -> Violation:
     """Return the violation of an event that is not as its step needs it."""
     if awaits.approval is not None:
-        return reasons.not_approved(step_id, rendered_line(awaits.approval.question, seen), fields)
+        return reasons.not_approved(step_id, rendered_line(awaits.approval.question, seen, ValueRoom()), fields)
     return reasons.check_failed(step_id, str(awaits.check), fields)
 
 

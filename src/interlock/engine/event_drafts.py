@@ -6,7 +6,7 @@ from interlock.engine.gates import Answered
 from interlock.engine.judge.attempt import Attempt
 from interlock.engine.judge.violations import Violation
 from interlock.engine.request import CONFIRMATION_KIND, REPLY_CONTENT_TYPE, PreferenceDelta, Request, StoredArtifact
-from interlock.engine.template import rendered_line
+from interlock.engine.template import ValueRoom, rendered_line
 from interlock.engine.walk.capture import DecisionCapture, StepPass
 from interlock.kernel.budgets import (
     RESOLVED_GAPS_MAX,
@@ -118,7 +118,7 @@ def needs_person_events(
             "fields": {
                 "step": step.node_id,
                 "title": rendered_line(step.title, context),
-                "question": rendered_line(awaits.approval.question, context),
+                "question": rendered_line(awaits.approval.question, context, ValueRoom()),
                 "choices": ", ".join(awaits.approval.choices),
             },
         }

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import cast
 
 from interlock.kernel.budgets import HEADER_TITLE_BYTES_MAX, TITLES_KEPT_MAX
-from interlock.kernel.budgets.workflow import INSERTED_BYTES_MAX
+from interlock.kernel.budgets.workflow import INSERTED_BYTES_MAX, TITLE_VALUES_BYTES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.text import (
     TRUNCATION_MARKER,
@@ -56,12 +56,12 @@ def rendered(template: str, context: Mapping[str, Json], room: ValueRoom | None 
 
     A value of several lines becomes a quote on lines of its own. Values beyond `room` are cut (PLAN-24).
     """
-    return _rendered(template, context, room, _inserted)
+    return _rendered(template, context, room or ValueRoom(), _inserted)
 
 
 def rendered_line(template: str, context: Mapping[str, Json], room: ValueRoom | None = None) -> str:
-    """Return a title or a question as `rendered` does, with each value on one line."""
-    return _rendered(template, context, room, flat)
+    """Return a title or a question as `rendered` does, with each value on one line; without `room`, that of a title."""
+    return _rendered(template, context, room or ValueRoom(TITLE_VALUES_BYTES_MAX), flat)
 
 
 @lru_cache(maxsize=TITLES_KEPT_MAX)
@@ -75,11 +75,10 @@ def unfilled_line(template: str) -> str:
     return _HOLE.sub("…", template)
 
 
-def _rendered(template: str, context: Mapping[str, Json], room: ValueRoom | None, shown: Callable[[str], str]) -> str:
+def _rendered(template: str, context: Mapping[str, Json], room: ValueRoom, shown: Callable[[str], str]) -> str:
     if not has_placeholders(template):
         return template
-    values = room or ValueRoom()
-    return _HOLE.sub(lambda hole: _filled(hole.group(1), context, values, shown), template)
+    return _HOLE.sub(lambda hole: _filled(hole.group(1), context, room, shown), template)
 
 
 def _filled(path: str, context: Mapping[str, Json], room: ValueRoom, shown: Callable[[str], str]) -> str:

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.engine.template import rendered, rendered_line
-from interlock.kernel.budgets.workflow import INSERTED_BYTES_MAX
+from interlock.engine.template import ValueRoom, rendered, rendered_line
+from interlock.kernel.budgets.workflow import INSERTED_BYTES_MAX, TITLE_VALUES_BYTES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.text import TRUNCATION_MARKER
 from interlock.testing.harness import Harness
@@ -117,8 +117,9 @@ def test_a_title_with_long_values_stays_one_line() -> None:
     line = rendered_line("{{big}} and {{big}}", {"big": ["y" * 200_000]})
     assert "\n" not in line
     assert line.startswith('["yy')
-    assert line.endswith("y [TRUNCATED]")
-    assert len(line) < INSERTED_BYTES_MAX + 100
+    assert line.endswith("y [TRUNCATED] and [TRUNCATED]")
+    assert len(line) < TITLE_VALUES_BYTES_MAX + 100
+    assert len(rendered_line("{{big}}", {"big": "y" * 5_000}, ValueRoom())) == 5_000, "a question to a person is whole"
 
 
 @pytest.mark.inv("PLAN-24")

@@ -144,6 +144,8 @@ CHECK_BUSY_TRIES_MAX = 30
 """How often the result of a check is tried to be recorded while another process holds its session."""
 SCRIPT_LINE_BYTES_MAX = 256
 """How much of a script the system reads to find its interpreter."""
+TITLE_VALUES_BYTES_MAX = 1_000
+"""Context values that the placeholders of one title insert. A title is one line, and lists show those of all steps."""
 INSERTED_BYTES_MAX = CONTEXT_BYTES_MAX
 """Context values that the placeholders of one prompt insert: once all of a context. A prompt of 32 KiB has room for
 thousands of placeholders, and each of them may insert a long value (PLAN-24)."""

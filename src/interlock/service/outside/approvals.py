@@ -7,7 +7,7 @@ from interlock.define.parts import ApprovalAsk
 from interlock.engine.gates import ApprovalContext, Question, QuestionItem, Reply
 from interlock.engine.judge.confirmation import claim_in
 from interlock.engine.request import Request
-from interlock.engine.template import rendered_line, with_loop_variables
+from interlock.engine.template import ValueRoom, rendered_line, with_loop_variables
 from interlock.kernel.budgets import APPROVAL_MARK_CHARS, APPROVAL_NOTE_BYTES_MAX
 from interlock.kernel.canonical import Json, digest_of
 from interlock.kernel.frozen import frozen
@@ -85,7 +85,7 @@ def open_approval(reader: SessionReader, run_context: RunContext, node: Node) ->
         ask=awaits.approval,
         node=head,
         title=run_context.title(node),
-        question=rendered_line(awaits.approval.question, seen),
+        question=rendered_line(awaits.approval.question, seen, ValueRoom()),
         shown=tuple(_shown(reader, run_context, head, path) for path in awaits.approval.show),
         assurance=awaits.assurance,
         expires_ms=int(expires.timestamp() * 1000) if expires is not None else None,

@@ -14,7 +14,7 @@ from interlock.engine.judge.amended import amended_outlines
 from interlock.engine.judge.confirmation import CLAIM, claim_in
 from interlock.engine.judge.evidence import artifact_outlines
 from interlock.engine.outside import EVENT_KIND
-from interlock.engine.template import rendered_line, with_loop_variables
+from interlock.engine.template import ValueRoom, rendered_line, with_loop_variables
 from interlock.kernel.blanks import Blank
 from interlock.kernel.frozen import replace
 from interlock.kernel.text import quoted
@@ -155,7 +155,7 @@ def _waiting(run_context: RunContext, node: Node, task: Task, seen: Context) -> 
         how = _check_words(run_context, node, awaits.check, is_done=is_done)
         return WaitingOut(for_="check", event=awaits.check, since=since, how=how)
     if awaits.approval is not None:
-        question = rendered_line(awaits.approval.question, seen)
+        question = rendered_line(awaits.approval.question, seen, ValueRoom())
         said = "" if is_done else _last_answer(run_context, node)
         how = _approval_words(awaits, question, said, run_context.session.label(node.run))
         return WaitingOut(for_="approval", event=question, since=since, how=how)
