@@ -1,7 +1,7 @@
 """A plan indexed for walking: the graph of every scope, the edges of every node, the loops around it."""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import field
 
 from interlock.decide.condition import Compare, Condition
@@ -100,17 +100,29 @@ class Graphs:
         """Return the other steps that need not wait for a step, in plan order.
 
         No path leads from one of the two steps to the other, and a node that takes all its edges leads to each of them
-        by another edge. The branches of a choice are not parallel.
+        by another edge. The branches of a choice are not parallel. A step in a loop is parallel to what its loop is
+        parallel to.
         """
         if node_id not in self.parallels:
             self.parallels[node_id] = self._find_parallel(node_id)
         return self.parallels[node_id]
 
     def _find_parallel(self, node_id: str) -> tuple[str, ...]:
+        beside = {other for one in (*self.loops_around(node_id), node_id) for other in self._beside(one)}
+        if not beside:
+            return ()
+        return tuple(
+            other
+            for other, node in self.nodes.items()
+            if node.task is not None and not beside.isdisjoint((*self.loops_around(other), other))
+        )
+
+    def _beside(self, node_id: str) -> Iterator[str]:
+        """Yield the nodes of the same scope that need not wait for a node."""
         scope = self.scope_of[node_id]
         forks = self._forks_in(scope)
         if not forks:
-            return ()
+            return
         members, reach = self.members[scope], self._reach_in(scope)
         here = 1 << self.position_of[node_id]
         beside = 0
@@ -121,13 +133,9 @@ class Graphs:
                 for way in ways:
                     beside |= way if toward > 1 or not way & here else 0
         beside &= ~reach[node_id]
-        if not beside:
-            return ()
-        return tuple(
-            node.node_id
-            for at, node in enumerate(members)
-            if beside >> at & 1 and node.task is not None and not reach[node.node_id] & here
-        )
+        for at, node in enumerate(members):
+            if beside >> at & 1 and not reach[node.node_id] & here:
+                yield node.node_id
 
     def _forks_in(self, scope: str | None) -> tuple[str, ...]:
         """Return the nodes of a scope that take more than one edge: without one, no two steps are parallel."""

@@ -6,7 +6,7 @@ takes only the edge that was chosen; every other completed node takes all its ed
 """
 
 from bisect import insort
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain, filterfalse, islice
 
 from interlock.kernel.frozen import frozen
@@ -21,6 +21,11 @@ class OpenNode:
 
     node: PlanNode
     is_dead: bool
+
+
+def _prefix(stack: Sequence[LoopFrame]) -> str:
+    path = "/".join(f"{frame.loop_id}@{frame.iteration}" for frame in stack)
+    return f"{path}::" if path else ""
 
 
 class ExecutionState:
@@ -42,8 +47,7 @@ class ExecutionState:
     @property
     def prefix(self) -> str:
         """The common prefix of the keys of the nodes in scope."""
-        path = "/".join(f"{frame.loop_id}@{frame.iteration}" for frame in self.stack)
-        return f"{path}::" if path else ""
+        return _prefix(self.stack)
 
     def key(self, name: str) -> str:
         """Return the key of a node or edge in scope."""
@@ -82,10 +86,21 @@ class ExecutionState:
         marked.mark(prefix + node_id)
         self._resolved_to[prefix] = self.graphs.position_of[node_id] + 1
 
-    def open_parallel_to(self, node_id: str) -> tuple[str, ...]:
-        """Return the unresolved steps in scope that need not wait for a step, as `Graphs.parallel_to` orders them."""
-        others = ((other, self.key(other)) for other in self.graphs.parallel_to(node_id))
-        return tuple(other for other, key in others if key not in self.completed and key not in self.skipped)
+    def open_parallel_to(self, node_id: str) -> dict[str, str]:
+        """Return the unresolved steps that need not wait for a step, each with its key, as `Graphs.parallel_to` orders.
+
+        A loop that has not begun has no pass, so its steps are not among them.
+        """
+        prefixes: dict[str | None, str] = {None: ""}
+        for depth, frame in enumerate(self.stack, start=1):
+            prefixes[frame.loop_id] = _prefix(self.stack[:depth])
+        found: dict[str, str] = {}
+        for other in self.graphs.parallel_to(node_id):
+            prefix = prefixes.get(self.graphs.scope_of[other])
+            key = f"{prefix}{other}"
+            if prefix is not None and key not in self.completed and key not in self.skipped:
+                found[other] = key
+        return found
 
     def take(self, edge: PlanEdge) -> None:
         """Mark the edge that a decision chose."""

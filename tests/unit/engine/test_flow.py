@@ -222,6 +222,38 @@ def test_a_step_knows_which_others_need_not_wait_for_it(name: str, others: tuple
     assert workflow.graphs.parallel_to(name) == others
 
 
+@pytest.mark.inv("WALK-5")
+@pytest.mark.parametrize(
+    ("name", "others"),
+    [("a", ("b", "c", "d")), ("b", ("a", "d")), ("c", ("a", "d")), ("d", ("a", "b", "c")), ("e", ())],
+)
+def test_a_step_in_a_loop_is_parallel_to_what_its_loop_is_parallel_to(name: str, others: tuple[str, ...]) -> None:
+    counted = loop("l", B, C, **{"for": {"count": 2}})
+    workflow = compiled(parallel("p", [A], [counted], [D]), step("e"))
+    assert workflow.graphs.parallel_to(name) == others
+
+
+@pytest.mark.inv("WALK-5")
+def test_a_pending_step_names_the_open_steps_outside_of_its_loop_and_none_of_a_loop_that_has_not_begun() -> None:
+    counted = loop("l", parallel("q", [B], [C]), **{"for": {"count": 2}})
+    walker = Walker(compiled(parallel("p", [A], [counted], [D]), step("e")))
+    found: list[tuple[str, list[str]]] = []
+    while walker.at is not None:
+        marks = ExecutionState(walker.workflow.graphs, walker.state)
+        name = str(walker.at).rpartition(":")[2]
+        found.append((name, [*marks.open_parallel_to(name).values()]))
+        walker.done()
+    assert found == [
+        ("a", ["d"]),
+        ("b", ["l@0::c", "d"]),
+        ("c", ["d"]),
+        ("b", ["l@1::c", "d"]),
+        ("c", ["d"]),
+        ("d", []),
+        ("e", []),
+    ]
+
+
 # Loops that count.
 
 

@@ -49,7 +49,10 @@ def _parallel_words(
     left, room = list[str](), PARALLEL_PROMPTS_BYTES_MAX
     for other in others:
         # Only the first step of the group carries a prompt: the next ones come when that work may be done already.
-        if workflow.graphs.parallel_to(other)[0] != node.node_id:
+        # A step of another loop or pass has other variables, so its prompt comes with it.
+        graphs = workflow.graphs
+        group = [one for one in graphs.parallel_to(other) if graphs.scope_of[one] == graphs.scope_of[other]]
+        if group[:1] != [node.node_id]:
             continue
         step = workflow.steps[other]
         prompt = "\n\n".join(_sections(workflow, step, seen, never_stops=never_stops))

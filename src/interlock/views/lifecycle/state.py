@@ -90,7 +90,7 @@ def resume_point(
     parallel: tuple[str, ...] = ()
     if isinstance(state, Running):
         marks = ExecutionState(workflow.graphs, state)
-        parallel = tuple(map(marks.key, marks.open_parallel_to(state.pending.step.step_id)))
+        parallel = tuple(marks.open_parallel_to(state.pending.step.step_id).values())
     return ResumePoint(
         tip=tip.node,
         last_completed=done,
