@@ -200,3 +200,19 @@ def test_the_values_of_all_actions_count_together() -> None:
     assert not isinstance(parsed, WorkflowDocument)
     assert {one.code for one in parsed} == {"too_many"}
     assert str(CONDITION_TERMS_MAX) in parsed[0].message
+
+
+@pytest.mark.inv("EFF-1")
+@pytest.mark.parametrize(
+    ("value", "found"),
+    [
+        ({"divide": [1, 0]}, "a division by zero"),
+        ({"divide": [var("level"), {"subtract": [2, 2]}]}, "a division by zero"),
+        ({"multiply": [9007199254740991, 9007199254740991]}, "an integer of 2^53 or beyond"),
+        ({"add": [var("level"), {"if": [IS_HIGH, {"divide": [1, 0]}, 1]}]}, "a division by zero"),
+    ],
+)
+def test_a_computation_that_fails_in_every_run_is_a_fault(value: Document, found: str) -> None:
+    [one] = diagnostics({"key": "level", "compute": value})
+    assert (one.path, one.code) == ("steps[0].set[0].compute", "wrong_value")
+    assert one.message == f"This always fails: found {found}."

@@ -29,6 +29,7 @@ def diagnostics(*steps: Document, inputs: tuple[Document, ...] = ()) -> Diagnost
         ({"items": {"type": "string", "fields": [X]}}, ".items.fields", "wrong_type"),
         ({"items": {"type": "object", "fields": [X, X]}}, ".items.fields[1].key", "duplicate_id"),
         ({"items": {"type": "object", "fields": [X | {"choices": [1]}]}}, ".items.fields[0].choices[0]", "wrong_type"),
+        ({"choices": [["a"]], "items": {"type": "string", "choices": ["b"]}}, ".choices[0]", "wrong_value"),
         ({"key": "constructor"}, "", "wrong_value"),
         ({"key": "goal"}, ".type", "wrong_type"),
     ],

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 
 from interlock.define import document as doc
+from interlock.define.declared import TypeMismatch, conform_value
 from interlock.define.diagnostics import Diagnostic, fault, warning
 from interlock.define.parts import Assessment, ContextInput, FunctionDefinition, ItemField, ListItems, ProducedKey
 from interlock.plan.check.kinds import IN_WORDS, kind_of_value
@@ -101,6 +102,10 @@ def _of_key(declared: ProducedKey, at: str) -> Iterator[Diagnostic]:
     if declared.type != "list":
         yield fault(f"{at}.items", "wrong_type", f"{declared.key!r} has items, but is no list.", "Write `type: list`.")
     yield from _choices(declared.items, f"{at}.items")
+    for place, choice in enumerate(declared.choices):
+        if isinstance(choice, list) and isinstance(conform_value(declared, choice), TypeMismatch):
+            message = f"The choice {choice!r} does not fit `items`, so it can never be sent."
+            yield fault(f"{at}.choices[{place}]", "wrong_value", message, "Correct the choice or the `items`.")
     if declared.items.fields and declared.items.type != "object":
         yield fault(f"{at}.items.fields", "wrong_type", "Only objects have fields.", "Write `type: object`.")
     yield from _check_unique((one.key for one in declared.items.fields), f"{at}.items.fields[{{}}].key", fault)

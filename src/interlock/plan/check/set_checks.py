@@ -5,8 +5,20 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 from typing import cast
 
-from interlock.decide.evaluate import EVENT, EVIDENCE_ROOTS
-from interlock.decide.value import INTENT_FIELD, Choose, Given, Operation, Read, Value, describe_unsendable
+from interlock.decide.evaluate import EVENT, EVIDENCE_ROOTS, ConditionInputs
+from interlock.decide.value import (
+    INTENT_FIELD,
+    CalculationError,
+    Choose,
+    Given,
+    Operation,
+    Read,
+    Value,
+    calculate,
+    describe_unsendable,
+    inputs_of_value,
+    iter_parts,
+)
 from interlock.define import document as doc
 from interlock.define.declared import (
     TypeMismatch,
@@ -155,7 +167,12 @@ class _Sets:
         return fault(at, "wrong_value", message, fix)
 
     def _operands(self, step: doc.AgentStep, value: Value, at: str) -> Iterator[Diagnostic]:
-        """Yield each operand that can only have the wrong type: the pass would be aborted every time."""
+        """Yield why a value can never be computed: the pass would be aborted every time."""
+        found = list(self._operand_types(step, value, at))
+        yield from found or _check_constants(value, at)
+
+    def _operand_types(self, step: doc.AgentStep, value: Value, at: str) -> Iterator[Diagnostic]:
+        """Yield each operand that can only have the wrong type."""
         parts = (value.then, value.otherwise) if isinstance(value, Choose) else ()
         if isinstance(value, Operation):
             parts = value.of
@@ -167,7 +184,7 @@ class _Sets:
                     message = f"`{value.op}` needs {words}; operand {number + 1} is {describe_type(known)}."
                     yield fault(at, "wrong_type", message, f"Give it {words}. No operation converts a value.")
         for part in parts:
-            yield from self._operands(step, part, at)
+            yield from self._operand_types(step, part, at)
 
     def _undeclared(self, step: doc.AgentStep, action: SetAction, source: _Source, at: str) -> Diagnostic:
         entry = {
@@ -281,6 +298,23 @@ def _results(value: Value) -> Iterator[Given | Read | Operation]:
         yield from _results(value.otherwise)
     else:
         yield value
+
+
+def _check_constants(value: Value, at: str) -> Iterator[Diagnostic]:
+    """Yield each operation that fails whatever a run has: its operands are constants, or it divides by a constant 0."""
+    failed = dict[str, None]()
+    for part in iter_parts(value):
+        if not isinstance(part, Operation):
+            continue
+        of = part.of if part.op != "divide" else (Given(op="constant", value=1), part.of[1])
+        for operation in (part, part.model_copy(update={"of": of})):
+            try:
+                if not inputs_of_value(operation):
+                    calculate(operation, ConditionInputs(context={}))
+            except CalculationError as error:
+                failed[error.found] = None
+    for found in failed:
+        yield fault(at, "wrong_value", f"This always fails: found {found}.", "Write other operands.")
 
 
 def _check_together(step: doc.AgentStep) -> Iterator[Diagnostic]:
