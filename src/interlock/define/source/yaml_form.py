@@ -1,4 +1,4 @@
-"""Parses YAML restricted to what JSON can represent: no aliases, no tags, no duplicate keys, YAML 1.2 core scalars."""
+"""Parses YAML restricted to what JSON can represent: no aliases, no tags, no duplicate keys, decimal numbers."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -278,7 +278,7 @@ def _read_key(event: yaml.Event, members: dict[str, object]) -> str:
 
 
 def _parse_plain(text: str) -> object:
-    """Return the value of a scalar without quotes. Only constants and numbers of YAML 1.2 are not text."""
+    """Return the value of a scalar without quotes. Only the constants of YAML 1.2 and decimal numbers are not text."""
     if text in _NAMED_SCALARS:
         return _NAMED_SCALARS[text]
     if text[0] not in _NUMBER_START:
