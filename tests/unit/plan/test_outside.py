@@ -215,6 +215,11 @@ FAULTS: dict[str, tuple[tuple[Document, ...], str, str]] = {
         "steps[0].show[0]",
         "undeclared_key",
     ),
+    "a question that shows a later step": (
+        ({**APPROVE, "show": ["notes.b"]}, step("b")),
+        "steps[0].show[0]",
+        "unknown_step",
+    ),
     "a question with one answer": (
         ({**APPROVE, "choices": ["yes"]},),
         "steps[0].choices",
@@ -249,6 +254,11 @@ def test_every_form_of_an_event_and_an_intent_is_taken() -> None:
 def test_a_key_with_the_choices_of_a_question_takes_the_answer() -> None:
     asks = {**APPROVE, "choices": ["fast", "slow"], "set": [{"key": "speed", "from": "event.choice"}]}
     assert diagnostics(asks) == ()
+
+
+def test_a_question_in_a_loop_shows_a_step_of_an_earlier_pass() -> None:
+    asks = {**APPROVE, "show": ["notes.b", "notes.a"]}
+    assert diagnostics(step("a"), loop("l", asks, step("b"), **{"for": {"count": 2}})) == ()
 
 
 def test_the_fix_of_a_field_that_may_be_any_string_can_be_applied() -> None:

@@ -66,6 +66,15 @@ def test_a_person_approves_by_command_and_the_run_continues() -> None:
     assert unsound(harness.store) == []
 
 
+@pytest.mark.inv("APPR-7")
+def test_a_key_that_is_not_set_is_shown_as_such() -> None:
+    harness = Harness.in_memory(asking(show=["choice"]))
+    at_the_question(harness)
+    plans = harness.ports.read.plans
+    [item] = inbox_of(harness.store, plans, Summaries().listing(harness.store, plans), (), harness.ports.checks)
+    assert "> (not set)" in item.text
+
+
 def mark_in(harness: Harness) -> str:
     """Return the mark that the inbox prints with the commands for the only question."""
     plans = harness.ports.read.plans

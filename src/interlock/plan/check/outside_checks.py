@@ -102,8 +102,9 @@ def _mirrored(
 def _shown(
     step: doc.AgentStep, show: tuple[str, ...], document: doc.WorkflowDocument, declared: Mapping[str, ContextInput]
 ) -> Iterator[Diagnostic]:
-    """Check that what a person is shown exists: parts of other steps, or declared keys."""
-    steps = [one.id for one in doc.walk_steps(document.steps) if one.id != step.id]
+    """Check that what a person is shown exists: parts of steps that may be done before, or declared keys."""
+    steps = list(_before(step, document))
+    later = {one.id for one in doc.walk_steps(document.steps)} - {*steps, step.id}
     keys = {*declared, "goal", *(key for one in doc.walk_steps(document.steps) for key in _produced(one))}
     for number, path in enumerate(show):
         root, _, name = path.partition(".")
@@ -113,9 +114,24 @@ def _shown(
         # A step of a routine is not known before the routine is unfolded.
         if wanted in known or (is_part and "--" in wanted):
             continue
+        if is_part and wanted in later:
+            message = f"The step {wanted!r} comes later, so {path!r} is never there to show."
+            yield fault(f"{step.at}.show[{number}]", "unknown_step", message, "Name a step that comes before it.")
+            continue
         otherwise = "Name `notes.<step>`, `artifact.<step>`, `check.<step>` or a key."
         guess = guessed_fix(wanted, known, otherwise, before=f"{root}." if is_part else "")
         yield fault(f"{step.at}.show[{number}]", "undeclared_key", f"There is no {path!r} to show.", *guess)
+
+
+def _before(step: doc.Step, document: doc.WorkflowDocument) -> Iterator[str]:
+    """Yield the ids of steps that may be done before a step: earlier ones, and those of an earlier pass of a loop."""
+    for one in doc.walk_steps(document.steps):
+        if one is step:
+            return
+        yield one.id
+        inside = list(doc.walk_steps(one.body)) if isinstance(one, doc.LoopStep) else []
+        if any(inner is step for inner in inside):
+            yield from (inner.id for inner in inside if inner is not step)
 
 
 def _produced(step: doc.Step) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 import json
 from datetime import timedelta
 
+from interlock.decide.evaluate import ABSENT, value_at
 from interlock.define.parts import ApprovalAsk
 from interlock.engine.gates import ApprovalContext, Question, QuestionItem, Reply
 from interlock.engine.judge.confirmation import claim_in
@@ -96,9 +97,9 @@ def _shown(reader: SessionReader, run_context: RunContext, node: Node, path: str
     """Return what a path of `show` refers to, in full: a heading of Interlock, and text of others."""
     part, _, step_id = path.partition(".")
     if part not in ("notes", "artifact", "check") or not step_id:
-        value: Json = run_context.session.context(node.node).get(part)
-        for member in path.split(".")[1:]:
-            value = value.get(member) if isinstance(value, dict) else None
+        value = value_at(run_context.session.context(node.node), path)
+        if value is ABSENT:
+            return path, "(not set)"
         return path, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
     made = _report_of(run_context, node, step_id)
     if made is None:
