@@ -65,7 +65,8 @@ class Position:
     """Where a run is: its ids, its pending step, what is missing, and what was said about it.
 
     `wanted` is the call that reports the step, as the server outlines it. `unchanged` says that a report was
-    understood but not recorded, because a person or an event is missing.
+    understood but not recorded, because a person or an event is missing. `has_gaps` says that the run is complete
+    with gaps.
     """
 
     session: str
@@ -83,11 +84,7 @@ class Position:
     recap: str | None = None
     goal: str | None = None
     unchanged: bool = False
-
-    @property
-    def has_gaps(self) -> bool:
-        """Whether the run is complete with gaps."""
-        return any(one.get("code") == "COMPLETE_WITH_GAPS" for one in self.warnings)
+    has_gaps: bool = False
 
 
 @frozen
@@ -209,7 +206,8 @@ class WorkflowClient:
         redirect = _object(answer.get("nextCall")).get("arguments")
         if position.step is not None and position.tokens.ack is None and isinstance(redirect, dict):
             raise TurnError(Fault(code="ESCALATION_REQUIRED", message=_STUCK, details={"run": position.run}))
-        return position
+        # Only the answer with which a run completes warns of its gaps: the list of runs has its status.
+        return replace(position, has_gaps=named[0].get("status") == "complete_with_gaps")
 
     async def look(self, position: Position) -> Position:
         """Return where the run is now. Writes nothing.
@@ -380,6 +378,7 @@ def _parse_position(answer: Mapping[str, Json], before: Position | None) -> Posi
     offered = _object(_object(answer.get("nextCall")).get("arguments")).get("ackToken")
     ack, checkpoint = answer.get("ackToken", None if "fork" in answer else offered), answer.get("checkpointToken")
     waiting, ended, call = answer.get("waiting"), answer.get("ended"), answer.get("nextCall")
+    warnings = tuple(_object(one) for one in _list(answer.get("warnings")))
     is_unchanged = before is not None and isinstance(ack, str) and ack == before.tokens.ack
     return Position(
         session=str(run.get("sessionId") or (before.session if before is not None else "")),
@@ -395,12 +394,13 @@ def _parse_position(answer: Mapping[str, Json], before: Position | None) -> Posi
         is_complete=answer.get("isComplete") is True,
         ended=ended if isinstance(ended, dict) else None,
         blockers=tuple(_object(one) for one in _list(answer.get("blockers"))),
-        warnings=tuple(_object(one) for one in _list(answer.get("warnings"))),
+        warnings=warnings,
         waiting=waiting if isinstance(waiting, dict) else None,
         wanted=call if isinstance(call, dict) else None,
         recap=cast("str", answer["recap"]) if isinstance(answer.get("recap"), str) else None,
         goal=cast("str", run["goal"]) if isinstance(run.get("goal"), str) else None,
         unchanged=is_unchanged,
+        has_gaps=any(one.get("code") == "COMPLETE_WITH_GAPS" for one in warnings),
     )
 
 
