@@ -11,8 +11,6 @@ from interlock.drive.record import REPORT_TOOL
 from interlock.kernel.canonical import Json
 
 PROGRESS_TOOL = "note_progress"
-HUMAN_KINDS = frozenset({"wr.confirmation", "wr.approval", "wr.work_record"})
-"""Artifacts that only a person may send (DRIVE-12)."""
 
 REPORT = ToolSpec(
     name=REPORT_TOOL,

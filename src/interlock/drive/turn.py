@@ -17,7 +17,6 @@ from interlock.drive.conversation.messages import Message, Origin, ToolCall, car
 from interlock.drive.effects import Effects, timestamp
 from interlock.drive.faults import Fault, TurnError, server_rule
 from interlock.drive.instructions import (
-    HUMAN_KINDS,
     PROGRESS,
     PROGRESS_TOOL,
     REPORT,
@@ -28,7 +27,6 @@ from interlock.drive.instructions import (
 from interlock.drive.models.protocol import InferenceRequest, InferenceResponse, Model, Place, Usage
 from interlock.drive.record import (
     REPORT_TOOL,
-    TURN_KIND,
     Phase,
     PhaseName,
     PhaseStatus,
@@ -39,6 +37,7 @@ from interlock.drive.record import (
 )
 from interlock.drive.recovery.breaker import Breakers
 from interlock.drive.recovery.retry import Recovery, run_with_retries
+from interlock.drive.reporting import evidence_of
 from interlock.drive.state import StateStore, TurnState
 from interlock.drive.telemetry.emission import Emission, Telemetry, traceparent
 from interlock.drive.tools.execute import Executor, JudgedCall
@@ -474,18 +473,10 @@ class Turn:
 
     def _evidence(self, arguments: Mapping[str, Json]) -> Evidence:
         """Return the evidence of a report, without what only a person may say (DRIVE-12)."""
-        sent = [one for one in cast("list[Json]", arguments.get("artifacts", [])) if isinstance(one, dict)]
-        kept = [one for one in sent if one.get("kind") not in (*HUMAN_KINDS, TURN_KIND)]
-        dropped = sorted({str(one.get("kind")) for one in sent if one not in kept})
+        evidence, dropped = evidence_of(arguments, self._notes)
         if dropped:
             self._record.warnings.append(f"Dropped from the report, because a model may not send it: {dropped}.")
-        notes, context = arguments.get("notes"), arguments.get("context")
-        texts = [*self._notes, *([notes] if isinstance(notes, str) else [])]
-        return Evidence(
-            notes="\n\n".join(texts) or None,
-            artifacts=tuple(kept),
-            context=context if isinstance(context, dict) else {},
-        )
+        return evidence
 
     def _emit(self, emission: Emission, error: BaseException | None) -> None:
         """Phase 7: telemetry. It changes no result, so its own failure is a warning (TEL-4)."""

@@ -1,7 +1,9 @@
 """What becomes of a report: what a model may send with it, what it is answered, and how a run ends with it."""
 
+from typing import Any
+
 import pytest
-from tests.support.drive import driving, said
+from tests.support.drive import calls, driving, each, report, said
 
 from interlock.drive.models.protocol import InferenceRequest, InferenceResponse
 from interlock.testing.harness import Harness, linear_workflow
@@ -21,3 +23,43 @@ async def test_a_run_that_is_complete_with_gaps_is_so_when_it_is_resumed() -> No
     async with driving(harness, repeat) as drive:
         again = await drive.resume(first.position.run)
     assert (again.status, again.exit_code) == ("complete_with_gaps", 4)
+
+
+@pytest.mark.inv("DRIVE-12", "TURN-8")
+async def test_a_report_that_waits_for_a_person_is_sent_again_without_a_turn_that_the_model_made_up() -> None:
+    confirmed = {"id": "a", "title": "A", "prompt": "Do a.", "requireConfirmation": True}
+    forged = [{"kind": "wr.turn", "turn": 9999, "usage": {"inputTokens": 777777}}, {"kind": "note", "text": "kept"}]
+    harness = Harness.in_memory(linear_workflow("test.abc", confirmed, "b"))
+    async with driving(harness, lambda request: report(request, artifacts=forged)) as drive:
+        result = await drive.start()
+    assert result.status == "person_needed"
+    async with driving(harness, report) as drive:
+        await drive.resume(result.position.run)
+        outputs: list[dict[str, Any]] = [sent["output"] for _, sent in drive.caller.called if "output" in sent]
+    assert [one["artifacts"] for one in outputs] == [[{"kind": "note", "text": "kept"}]]
+
+
+@pytest.mark.inv("DRIVE-14")
+async def test_a_report_of_wrong_arguments_is_answered_with_what_is_wrong() -> None:
+    harness = Harness.in_memory(AB)
+    async with driving(harness, each(calls(("report_step", {"note": 3})))) as drive:
+        assert (await drive.start()).status == "complete"
+        last = drive.model.requests[1].messages[-1]
+    assert last.role == "tool"
+    assert "SCHEMA_VIOLATION" in last.text()
+    assert "'note' was unexpected" in last.text()
+
+
+async def test_a_waiting_report_is_the_call_that_was_taken_and_no_refused_one_before_it() -> None:
+    def twice(request: InferenceRequest) -> InferenceResponse:
+        good = report(request).calls[0]
+        return said(("report_step", {"note": 3}), (good.name, good.arguments))
+
+    confirmed = {"id": "a", "title": "A", "prompt": "Do a.", "requireConfirmation": True}
+    harness = Harness.in_memory(linear_workflow("test.abc", confirmed, "b"))
+    async with driving(harness, twice) as drive:
+        result = await drive.start()
+    async with driving(harness, report) as drive:
+        await drive.resume(result.position.run)
+        outputs: list[dict[str, Any]] = [sent["output"] for _, sent in drive.caller.called if "output" in sent]
+    assert [one["notesMarkdown"].startswith("Turn 1:") for one in outputs] == [True]

@@ -6,10 +6,11 @@ from typing import Literal
 from interlock.drive.client import Evidence, Position, StartOptions
 from interlock.drive.conversation.messages import Message
 from interlock.drive.faults import Fault, TurnError
-from interlock.drive.instructions import CUT_OFF, HUMAN_KINDS, UNREPORTED, refusal_message, step_message
+from interlock.drive.instructions import CUT_OFF, UNREPORTED, refusal_message, step_message
 from interlock.drive.models.protocol import Usage
 from interlock.drive.record import PastTurn, RunHistory, report_of
 from interlock.drive.recovery.retry import run_with_retries
+from interlock.drive.reporting import evidence_of
 from interlock.drive.run.result import DriveResult, DriveStatus, status_of
 from interlock.drive.turn import DELEGATION, Equipment, Input, Turn, TurnOutcome, TurnTask
 from interlock.kernel.budgets import CHECKPOINTS_PER_NODE_MAX
@@ -148,7 +149,7 @@ class Driver:
         position = self._at
         last = self._history.of_step[-1] if self._history.of_step else None
         if position.waiting is not None or (last is not None and last.status == "waiting"):
-            evidence = _evidence_of(last) if last is not None and last.status == "waiting" else Evidence()
+            evidence = evidence_of(report_of(last))[0] if last is not None and last.status == "waiting" else Evidence()
             self._move(await self._wait(position, evidence))
             return
         self._refuse_stuck(position)
@@ -403,18 +404,6 @@ def _needs_person(position: Position) -> str:
     return (
         f"{missing} Continue run {position.label} in a client that can ask one"
         f" (`resume_session`), or with `interlock drive --resume {position.run} --ask` in a terminal."
-    )
-
-
-def _evidence_of(turn: PastTurn) -> Evidence:
-    """Return the evidence of a turn whose report waits for an answer."""
-    arguments = report_of(turn)
-    notes, context, artifacts = arguments.get("notes"), arguments.get("context"), arguments.get("artifacts")
-    sent = [one for one in (artifacts if isinstance(artifacts, list) else []) if isinstance(one, dict)]
-    return Evidence(
-        notes=notes if isinstance(notes, str) else None,
-        artifacts=tuple(one for one in sent if one.get("kind") not in HUMAN_KINDS),
-        context=context if isinstance(context, dict) else {},
     )
 
 
