@@ -189,7 +189,12 @@ class PastTurn:
     @property
     def report(self) -> ToolCall | None:
         """The call with which the turn reported its step, if it did."""
-        return next((one for one in self.calls if one.name == REPORT_TOOL), None)
+        return next((one for one in self.calls if self.is_report(one)), None)
+
+    def is_report(self, call: ToolCall) -> bool:
+        """Say whether a call reported the step: the driver refuses one of wrong arguments, and a second one."""
+        refused = _object(self.results.get(call.call_id)).get("status") == "error"
+        return call.name == REPORT_TOOL and not refused
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
@@ -254,7 +259,7 @@ def _messages_of(turn: PastTurn, answer: str) -> Sequence[Message]:
     results = [
         Message(
             role="tool",
-            content=answer if call.name == REPORT_TOOL else result_text(turn.results.get(call.call_id)),
+            content=answer if turn.is_report(call) else result_text(turn.results.get(call.call_id)),
             origin=Origin(source="api", original_format="tool_result", normalized_at=turn.started_at),
             call_id=call.call_id,
             tool_name=call.name,
