@@ -173,8 +173,9 @@ def test_what_a_child_process_of_a_driven_model_sends_is_claimed_whatever_it_hid
         ["drive", "test.abc", "--agent", "AGENT", "--context", "novalue"],
         ["drive", "test.abc", "--agent", "AGENT", "--ask"],
         ["drive", "test.abc", "--agent", "AGENT"],
+        ["drive", "test.abc", "--agent", "AGENT", "--model", "cmd:'unbalanced"],
     ],
-    ids=["nothing", "both", "no profile", "no turns", "no value", "no terminal", "no model"],
+    ids=["nothing", "both", "no profile", "no turns", "no value", "no terminal", "no model", "open quote"],
 )
 def test_a_wrong_command_line_is_refused_with_2_and_nothing_is_written(root: Path, arguments: list[str]) -> None:
     named = [agent(root) if one == "AGENT" else one for one in arguments]
@@ -191,20 +192,25 @@ def test_a_workflow_or_run_that_does_not_exist_is_refused_with_1(root: Path) -> 
         assert "Traceback" not in done.stderr
 
 
-def test_tools_that_write_are_refused_where_the_log_is(root: Path) -> None:
+def test_a_delegation_to_an_agent_that_cannot_be_read_is_refused_with_2_before_the_run_begins(root: Path) -> None:
+    rule = {"type": "handoff", "target_agent": "nobody.json", "steps": ["b"]}
+    done = run(root, "drive", "test.abc", "--agent", agent(root, delegation=[rule]), "--model", script(root, STEPS))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "nobody.json cannot be read" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (root / "data").exists()
+
+
+@pytest.mark.parametrize("is_delegated", [False, True])
+def test_tools_that_write_are_refused_where_the_log_is(root: Path, *, is_delegated: bool) -> None:
     stated = agent(root, tools=[{"name": "write_file", "permission": "allow"}])
-    arguments = [
-        "drive",
-        "test.abc",
-        "--agent",
-        stated,
-        "--model",
-        script(root, STEPS),
-        "--data-dir",
-        str(root / "space" / "d"),
-    ]
+    if is_delegated:
+        Path(stated).rename(root / "writer.json")
+        stated = agent(root, delegation=[{"type": "handoff", "target_agent": "writer.json", "steps": ["b"]}])
+    model = script(root, STEPS)
+    places = ["--data-dir", str(root / "space" / "d"), "--workspace", str(root / "space")]
     done = subprocess.run(
-        [sys.executable, "-m", "interlock", *arguments, "--workspace", str(root / "space")],
+        [sys.executable, "-m", "interlock", "drive", "test.abc", "--agent", stated, "--model", model, *places],
         env=surroundings(root),
         capture_output=True,
         text=True,

@@ -4,6 +4,7 @@ import argparse
 import os
 import shlex
 import sys
+from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack
 from functools import partial
 from pathlib import Path
@@ -44,10 +45,10 @@ class _Order:
     workspace: Path
     start: StartOptions | None
     resume: str | None
-    agents: Path
-    model_name: str | None
     settled: Settled | None
     is_asking: bool
+    members: Mapping[str, tuple[Profile, Model]]
+    """The agents to which the profile delegates, by the files that it names."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -113,11 +114,16 @@ def _order(options: argparse.Namespace) -> _Order:
     with checked_settings():
         settings = settings_from(os.environ, place_arguments(options), Config())
     data_dir, workspace = chosen_data_dir(options), settings.workspace or Path.cwd()
-    _check_apart(profile, data_dir, workspace)
-    try:
-        model = make_model(options.model or profile.llm.model, profile, read_object)
-    except TurnError as error:
-        raise StopError(error.fault.message, "Try --model script:FILE without a provider.", exit_code=2) from error
+
+    def opened(one: Profile) -> tuple[Profile, Model]:
+        _check_apart(one, data_dir, workspace)
+        try:
+            return one, make_model(options.model or one.llm.model, one, read_object)
+        except TurnError as error:
+            raise StopError(error.fault.message, "Try --model script:FILE without a provider.", exit_code=2) from error
+
+    _, model = opened(profile)
+    beside, targets = Path(options.agent).parent, dict.fromkeys(rule.target_agent for rule in profile.delegation)
     return _Order(
         profile=profile,
         model=model,
@@ -125,10 +131,9 @@ def _order(options: argparse.Namespace) -> _Order:
         workspace=workspace,
         start=None if options.workflow is None else _start(options, profile),
         resume=options.resume,
-        agents=Path(options.agent).parent,
-        model_name=options.model,
         settled=None if options.lost_calls is None else options.lost_calls.replace("-", "_"),
         is_asking=options.ask,
+        members={target: opened(read_agent(str(beside / target)).profile) for target in targets},
     )
 
 
@@ -196,8 +201,7 @@ async def _drive_connected(order: _Order, *, is_json: bool) -> DriveResult:
 
         async def open_member(target: str) -> Equipment:
             if target not in opened:
-                profile = read_agent(str(order.agents / target)).profile
-                model = make_model(order.model_name or profile.llm.model, profile, read_object)
+                profile, model = order.members[target]
                 opened[target] = await open_agent(profile, model, profile.identity.id)
             return opened[target]
 
