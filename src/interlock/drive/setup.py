@@ -26,8 +26,10 @@ from interlock.drive.tools.execute import Ask, Executor
 from interlock.drive.tools.toolbox import FunctionTool, Toolbox
 from interlock.drive.tools.workspace import Workspace
 from interlock.drive.turn import Equipment
+from interlock.kernel.budgets import ECHO_BYTES_MAX
 from interlock.kernel.descent import DESCENDANT
 from interlock.kernel.frozen import frozen
+from interlock.kernel.text import one_line
 from interlock.version import VERSION
 
 CLIENT_NAME = "interlock-drive"
@@ -82,13 +84,17 @@ def make_model(name: str, profile: Profile, read_script: Callable[[str], object]
     """Return the model of a name: `script:FILE`, `cmd:COMMAND`, or a model of a provider.
 
     Raises:
-        TurnError: The name is empty, or what a provider's model needs is not installed.
+        TurnError: The name is empty, its command has an open quote, or what a provider's model needs is not installed.
     """
     kind, _, rest = name.partition(":")
     if kind == "script" and rest:
         return ScriptModel(read_script(rest), name)
     if kind == "cmd" and rest.strip():
-        return CommandModel(shlex.split(rest))
+        try:
+            return CommandModel(shlex.split(rest))
+        except ValueError as error:
+            message = f"The command of the model {one_line(name, ECHO_BYTES_MAX)!r} cannot be read: {error}."
+            raise TurnError(Fault(code="VALIDATION_ERROR", message=message)) from error
     if not name:
         message = "No model: name one with --model or as `llm.model` in the profile."
         raise TurnError(Fault(code="VALIDATION_ERROR", message=message))

@@ -8,6 +8,7 @@ import pytest
 from tests.unit.drive.test_vendor import REQUEST
 
 from interlock.drive.faults import TurnError
+from interlock.drive.models.answers import parse_answer
 from interlock.drive.models.command import CommandModel
 
 LONG = replace(REQUEST, system_prompt="x" * 1_000_000)
@@ -28,3 +29,18 @@ def test_a_command_receives_the_whole_request() -> None:
     )
     with pytest.raises(TurnError, match=f"ended with 1: {len(REQUEST.messages)}"):
         anyio.run(model.infer, LONG)
+
+
+@pytest.mark.parametrize("count", [10**20, 10**400])
+def test_more_tokens_than_any_request_has_are_a_malformed_answer(count: int) -> None:
+    with pytest.raises(TurnError, match="`usage` has more than") as raised:
+        parse_answer({"content": "x", "usage": {"inputTokens": count}}, "m")
+    assert raised.value.fault.code == "LLM_ERROR"
+
+
+def test_a_pause_of_any_length_is_a_number_of_the_error() -> None:
+    with pytest.raises(TurnError) as raised:
+        parse_answer({"error": {"code": "RATE_LIMITED", "message": "x", "retryAfterMs": 10**400}}, "m")
+    after = raised.value.fault.retry_after_ms
+    assert after is not None
+    assert after / 1000 > 0

@@ -6,6 +6,8 @@ from typing import cast, get_args
 from interlock.drive.conversation.messages import ToolCall, carried, carried_text, members_of
 from interlock.drive.faults import Fault, TurnCode, TurnError
 from interlock.drive.models.protocol import FinishReason, InferenceResponse, Usage
+from interlock.kernel.budgets.drive import TOKENS_PER_ANSWER_MAX
+from interlock.kernel.canonical import SAFE_INTEGER_MAX
 
 _FORM = (
     'Answer with a JSON object: {"content": text or null, "toolCalls": [{"name", "arguments"}], "usage":'
@@ -54,6 +56,8 @@ def _parse_usage(usage: object) -> Usage:
     members = members_of(usage)
     counts = (members.get("inputTokens", 0), members.get("outputTokens", 0))
     sent, received = (one if isinstance(one, int) and one >= 0 else 0 for one in counts)
+    if max(sent, received) > TOKENS_PER_ANSWER_MAX:
+        raise _malformed(f"`usage` has more than {TOKENS_PER_ANSWER_MAX} tokens")
     return Usage(input_tokens=sent, output_tokens=received)
 
 
@@ -67,7 +71,7 @@ def _parse_error(error: object) -> Fault:
         code=cast("TurnCode", code),
         message=carried_text(str(members.get("message", "The model reported an error."))),
         recoverable=members.get("recoverable") is not False,
-        retry_after_ms=after if isinstance(after, int) and after >= 0 else None,
+        retry_after_ms=min(after, SAFE_INTEGER_MAX) if isinstance(after, int) and after >= 0 else None,
     )
 
 
