@@ -2,6 +2,7 @@
 
 import os
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from tests.support.drive import calls, driving, each, profile
 
 from interlock.drive.faults import TurnError
+from interlock.drive.tools import workspace
 from interlock.drive.tools.builtin import BUILTINS
 from interlock.drive.tools.workspace import Workspace
 from interlock.kernel.descent import DESCENDANT
@@ -67,14 +69,14 @@ async def test_no_path_leads_out_of_the_workspace_by_a_link_either(space: Path, 
 @given(st.lists(st.sampled_from(["..", ".", "dir", "a.txt", "x", "link.txt", "", "/", "~"]), max_size=6))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_located_path_is_always_in_the_workspace(space: Path, parts: list[str]) -> None:
-    workspace = Workspace(space)
+    confined = Workspace(space)
     path = "/".join(parts)
-    real = Path(os.path.realpath(workspace.root / path))
-    if real == workspace.root or workspace.root in real.parents:
-        assert workspace.locate(path) == real
+    real = Path(os.path.realpath(confined.root / path))
+    if real == confined.root or confined.root in real.parents:
+        assert confined.locate(path) == real
     else:
         with pytest.raises(TurnError, match="leads out"):
-            workspace.locate(path)
+            confined.locate(path)
 
 
 @pytest.mark.asyncio
@@ -136,3 +138,52 @@ async def test_a_tool_that_is_not_named_is_not_offered(space: Path) -> None:
     async with driving(Harness.in_memory(ONE), each(calls(("read_file", {"path": "a.txt"}))), workspace=space) as drive:
         await drive.start()
         assert drive.caller.records()[0]["tools"][0]["result"]["error"]["code"] == "turn.VALIDATION_ERROR"
+
+
+@pytest.mark.asyncio
+async def test_a_write_to_what_is_no_file_is_refused_and_does_not_hang(space: Path) -> None:
+    reader = os.open(space / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        (read,) = await results(space, ("write_file", {"path": "pipe", "content": "x"}))
+    finally:
+        os.close(reader)
+    (unread,) = await results(space, ("write_file", {"path": "pipe", "content": "x"}))
+    assert [one["error"]["code"] for one in (read, unread)] == ["turn.TOOL_ERROR"] * 2
+
+
+@pytest.mark.asyncio
+async def test_a_shorter_text_replaces_the_whole_of_a_file(space: Path) -> None:
+    await results(space, ("write_file", {"path": "a.txt", "content": "1"}))
+    assert (space / "a.txt").read_text() == "1"
+
+
+@pytest.mark.asyncio
+async def test_a_search_ends_at_its_time_limit(space: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(100):
+        (space / f"{number}.txt").write_text("text")
+
+    read: list[str] = []
+
+    def slowly(_workspace: Workspace, path: str) -> str:
+        read.append(path)
+        time.sleep(0.02)
+        return "text"
+
+    monkeypatch.setattr(Workspace, "read", slowly)
+    tools = [{"name": "search_files", "timeout_ms": 100, "retry": {"max_retries": 0}}]
+    (found,) = await results(space, ("search_files", {"text": "text"}), tools=tools)
+    assert found["status"] == "timeout"
+    assert len(read) < 50
+
+
+@pytest.mark.asyncio
+async def test_a_search_says_that_there_are_more_files_and_how_many_were_not_read(
+    space: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (space / "b.txt").write_text("two")
+    whole = await results(space, ("list_files", {}), ("search_files", {"text": "two"}))
+    assert [one["output"]["isCut"] for one in whole] == [False, False]
+    assert whole[1]["output"]["unreadFiles"] == 1, "the pipe"
+    monkeypatch.setattr(workspace, "TOOL_FILES_MAX", 1)
+    cut = await results(space, ("list_files", {}), ("search_files", {"text": "two"}))
+    assert [one["output"]["isCut"] for one in cut] == [True, True]

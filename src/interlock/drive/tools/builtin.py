@@ -1,13 +1,16 @@
 """The built-in tools of a driver without a coding client: files of the workspace, commands, the agent's own state."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import cast
+
+from anyio import from_thread, to_thread
 
 from interlock.drive.faults import Fault, TurnError
 from interlock.drive.tools.commands import run_command
 from interlock.drive.tools.tool import READS, Invoke, ToolContext, ToolHints
+from interlock.drive.tools.workspace import Listing, Workspace
 from interlock.kernel.budgets.drive import SEARCH_MATCHES_MAX, TOOL_OUTPUT_CHARS_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.frozen import frozen
@@ -35,45 +38,63 @@ class BuiltinTool:
         }
 
 
-async def _read_file(arguments: Mapping[str, Json], context: ToolContext) -> object:
-    lines = context.workspace.read(_text(arguments, "path")).splitlines()
+def _in_thread(work: Callable[[Mapping[str, Json], Workspace], Json]) -> Invoke:
+    """Return a tool that reads or writes files without holding up the driver, so that its time limit ends it."""
+
+    async def invoke(arguments: Mapping[str, Json], context: ToolContext) -> object:
+        return await to_thread.run_sync(work, arguments, context.workspace)
+
+    return invoke
+
+
+def _read_file(arguments: Mapping[str, Json], workspace: Workspace) -> Json:
+    lines = workspace.read(_text(arguments, "path")).splitlines()
     first, count = _number(arguments, "firstLine", 1), _number(arguments, "lines", len(lines))
     shown = "\n".join(lines[max(first - 1, 0) : max(first - 1, 0) + max(count, 0)])
     return {"text": shown[:TOOL_OUTPUT_CHARS_MAX], "lines": len(lines), "isCut": len(shown) > TOOL_OUTPUT_CHARS_MAX}
 
 
-async def _list_files(arguments: Mapping[str, Json], context: ToolContext) -> object:
-    found = context.workspace.files(_text(arguments, "path", "."), _text(arguments, "pattern", "*"))
-    return {"files": list(found)}
+def _list_files(arguments: Mapping[str, Json], workspace: Workspace) -> Json:
+    found = _files(arguments, workspace)
+    return {"files": list(found.paths), "isCut": found.is_cut}
 
 
-async def _search_files(arguments: Mapping[str, Json], context: ToolContext) -> object:
-    wanted = _text(arguments, "text")
+def _search_files(arguments: Mapping[str, Json], workspace: Workspace) -> Json:
+    wanted, found = _text(arguments, "text"), _files(arguments, workspace)
     matches: list[Json] = []
-    for path in context.workspace.files(_text(arguments, "path", "."), _text(arguments, "pattern", "*")):
+    unread = 0
+    for path in found.paths:
+        from_thread.check_cancelled()
         try:
-            lines = context.workspace.read(path).splitlines()
+            lines = workspace.read(path).splitlines()
         except TurnError:
+            unread += 1
             continue
         for number, line in enumerate(lines, start=1):
-            if wanted in line:
-                matches.append({"path": path, "line": number, "text": line[:TOOL_OUTPUT_CHARS_MAX]})
+            if wanted not in line:
+                continue
             if len(matches) == SEARCH_MATCHES_MAX:
-                return {"matches": matches, "isCut": True}
-    return {"matches": matches, "isCut": False}
+                return {"matches": matches, "isCut": True, "unreadFiles": unread}
+            matches.append({"path": path, "line": number, "text": line[:TOOL_OUTPUT_CHARS_MAX]})
+    return {"matches": matches, "isCut": found.is_cut, "unreadFiles": unread}
 
 
-async def _write_file(arguments: Mapping[str, Json], context: ToolContext) -> object:
-    return {"bytes": context.workspace.write(_text(arguments, "path"), _text(arguments, "content"))}
+def _files(arguments: Mapping[str, Json], workspace: Workspace) -> Listing:
+    path, pattern = _text(arguments, "path", "."), _text(arguments, "pattern", "*")
+    return workspace.files(path, pattern, from_thread.check_cancelled)
 
 
-async def _patch_file(arguments: Mapping[str, Json], context: ToolContext) -> object:
+def _write_file(arguments: Mapping[str, Json], workspace: Workspace) -> Json:
+    return {"bytes": workspace.write(_text(arguments, "path"), _text(arguments, "content"))}
+
+
+def _patch_file(arguments: Mapping[str, Json], workspace: Workspace) -> Json:
     path, old, new = (_text(arguments, name) for name in ("path", "old", "new"))
-    text = context.workspace.read(path)
+    text = workspace.read(path)
     if text.count(old) != 1:
         message = f"`old` occurs {text.count(old)} times in {path!r}; it must occur once. Send more lines around it."
         raise TurnError(Fault(code="TOOL_ERROR", message=message))
-    return {"bytes": context.workspace.write(path, text.replace(old, new))}
+    return {"bytes": workspace.write(path, text.replace(old, new))}
 
 
 async def _state_get(arguments: Mapping[str, Json], context: ToolContext) -> object:
@@ -129,31 +150,31 @@ BUILTINS: Mapping[str, BuiltinTool] = MappingProxyType(
             properties={**_PATH, "firstLine": {"type": "integer"}, "lines": {"type": "integer"}},
             required=("path",),
             hints=READS,
-            invoke=_read_file,
+            invoke=_in_thread(_read_file),
         ),
         "list_files": BuiltinTool(
-            description="List files.", properties=_WHERE, required=(), hints=READS, invoke=_list_files
+            description="List files.", properties=_WHERE, required=(), hints=READS, invoke=_in_thread(_list_files)
         ),
         "search_files": BuiltinTool(
-            description="Find the lines that contain a text.",
+            description="Find the lines that contain a text. Files that are no text or too large are not read.",
             properties={**_WHERE, "text": _string("The text.")},
             required=("text",),
             hints=READS,
-            invoke=_search_files,
+            invoke=_in_thread(_search_files),
         ),
         "write_file": BuiltinTool(
             description="Write a whole file.",
             properties={**_PATH, "content": _string("The whole content.")},
             required=("path", "content"),
             hints=_WRITES,
-            invoke=_write_file,
+            invoke=_in_thread(_write_file),
         ),
         "patch_file": BuiltinTool(
             description="Replace a text that occurs once in a file.",
             properties={**_PATH, "old": _string("The text to replace."), "new": _string("What replaces it.")},
             required=("path", "old", "new"),
             hints=ToolHints(),
-            invoke=_patch_file,
+            invoke=_in_thread(_patch_file),
         ),
         RUN_COMMAND: BuiltinTool(
             description="Run a command in the workspace, without a shell.",

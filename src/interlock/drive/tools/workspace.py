@@ -5,16 +5,19 @@ This confines the tools that take a path. It does not confine a command: a shell
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 from interlock.drive.faults import Fault, TurnError
 from interlock.kernel.budgets import ECHO_BYTES_MAX
 from interlock.kernel.budgets.drive import TOOL_FILE_BYTES_MAX, TOOL_FILES_MAX
+from interlock.kernel.frozen import frozen
 from interlock.kernel.text import one_line
 
 _READ = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
-_WRITE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+_WRITE = (
+    os.O_WRONLY | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+)
 _NEW_FILE_MODE = 0o666
 
 
@@ -61,7 +64,7 @@ class Workspace:
         """Write a file, with the directories above it, and return its size in bytes.
 
         Raises:
-            TurnError: It leads out of the workspace, or cannot be written.
+            TurnError: It leads out of the workspace, is no regular file, or cannot be written.
         """
         real, data = self.locate(path), content.encode("utf-8", "replace")
         try:
@@ -70,27 +73,44 @@ class Workspace:
         except OSError as error:
             raise _failed(path, error.strerror or "it cannot be written") from error
         with os.fdopen(handle, "wb") as stream:
+            if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+                raise _failed(path, "it is no regular file")
+            stream.truncate(0)
             stream.write(data)
         return len(data)
 
-    def files(self, path: str, pattern: str) -> Iterator[str]:
-        """Yield the files below a directory whose relative path matches a glob, sorted; links are not followed.
+    def files(self, path: str, pattern: str, go_on: Callable[[], None]) -> "Listing":
+        """Return the files below a directory whose relative path matches a glob, sorted; links are not followed.
+
+        Args:
+            path: The directory.
+            pattern: The glob.
+            go_on: Called for each file; it may raise to end the search.
 
         Raises:
             TurnError: It leads out of the workspace.
         """
-        start, count = self.locate(path), 0
+        start, matching = self.locate(path), list[str]()
         for directory, folders, names in os.walk(start):
             folders[:] = sorted(name for name in folders if name != ".git")
             for name in sorted(names):
+                go_on()
                 found = Path(directory) / name
                 relative = found.relative_to(self.root)
                 if found.is_symlink() or not relative.match(pattern):
                     continue
-                count += 1
-                if count > TOOL_FILES_MAX:
-                    return
-                yield relative.as_posix()
+                if len(matching) == TOOL_FILES_MAX:
+                    return Listing(paths=tuple(matching), is_cut=True)
+                matching.append(relative.as_posix())
+        return Listing(paths=tuple(matching), is_cut=False)
+
+
+@frozen
+class Listing:
+    """Files of the workspace. `is_cut` says that there are more."""
+
+    paths: tuple[str, ...]
+    is_cut: bool
 
 
 def _policy(message: str) -> TurnError:
