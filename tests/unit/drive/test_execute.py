@@ -204,6 +204,41 @@ async def test_what_is_not_available_or_has_no_valid_schema_is_left_out_with_a_w
         assert any(f"'{name}'" in warning for warning in result.warnings), name
 
 
+ENDLESS = """
+import json, sys
+for line in sys.stdin:
+    asked = json.loads(line)
+    if asked.get("method") == "initialize":
+        version = asked["params"]["protocolVersion"]
+        server = {"name": "x", "version": "1"}
+        result = {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": server}
+    elif asked.get("method") == "tools/list":
+        result = {"tools": [], "nextCursor": "more"}
+    else:
+        error = {"code": -32601, "message": "no such method"}
+        if "id" in asked:
+            print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "error": error}), flush=True)
+        continue
+    print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result}), flush=True)
+"""
+
+
+@pytest.mark.asyncio
+@pytest.mark.inv("TOOL-2")
+@pytest.mark.parametrize("program", ["import time; time.sleep(60)", ENDLESS], ids=["silent", "endless list"])
+async def test_a_tool_server_that_does_not_answer_in_time_is_left_out(
+    program: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mcp.client.session.DISCOVER_TIMEOUT_SECONDS", 0.3)
+    command = [sys.executable, "-c", program]
+    entry = {"name": "s", "type": "mcp", "command": command, "timeout_ms": 300, "capabilities": ["x"]}
+    with anyio.fail_after(30):
+        async with driving(Harness.in_memory(ONE), report, profile(tools=[entry])) as drive:
+            result = await drive.start()
+    assert result.status == "complete"
+    assert any("The MCP server 's' cannot be reached" in warning for warning in result.warnings)
+
+
 @pytest.mark.asyncio
 async def test_a_tool_that_changes_something_needs_permission_and_nobody_can_be_asked_in_a_job() -> None:
     functions = {"wipe": tool(failing(0), ToolHints())}

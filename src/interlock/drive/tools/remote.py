@@ -1,10 +1,12 @@
 """Tools of MCP servers, discovered by `tools/list`, and tools behind an HTTP address (TOOL-1, TOOL-2)."""
 
 import json
+import math
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from typing import cast
 
+import anyio
 import httpx2
 from mcp import Client, StdioServerParameters, types
 
@@ -19,12 +21,17 @@ from interlock.kernel.descent import DESCENDANT
 async def connect_tools(entry: ToolEntry, exits: AsyncExitStack, warnings: list[str]) -> list[ResolvedTool]:
     """Connect to an MCP server and return those of its tools that the entry names.
 
+    Connecting, and listing all tools, may each take as long as a call.
+
     Raises:
         TurnError: The server cannot be reached.
     """
+    seconds = entry.timeout_ms / 1000
     try:
-        client = await exits.enter_async_context(Client(_address(entry)))
-        listed = await _list_tools(client)
+        # A connection outlives a time limit around it, so the client has its own.
+        client = await exits.enter_async_context(Client(_address(entry), read_timeout_seconds=seconds))
+        with anyio.fail_after(seconds):
+            listed = await _list_tools(client)
     except Exception as error:  # a foreign server may fail in any way, and its tools are then left out
         message = f"The MCP server {entry.name!r} cannot be reached: {type(error).__name__}."
         raise TurnError(Fault(code="TOOL_ERROR", message=message)) from error
@@ -93,7 +100,8 @@ def _hints(annotations: types.ToolAnnotations | None) -> ToolHints:
 def _invoke_remote(client: Client, name: str) -> Invoke:
     async def invoke(arguments: Mapping[str, Json], context: ToolContext) -> object:
         meta = cast("types.RequestParamsMeta", {"traceparent": context.trace}) if context.trace is not None else None
-        result = await client.call_tool(name, dict(arguments), meta=meta)
+        # The executor limits the time of a call.
+        result = await client.call_tool(name, dict(arguments), meta=meta, read_timeout_seconds=math.inf)
         texts = [one.text for one in result.content if isinstance(one, types.TextContent)]
         if result.is_error:
             raise TurnError(Fault(code="TOOL_ERROR", message="\n".join(texts) or "The tool failed.", recoverable=True))
