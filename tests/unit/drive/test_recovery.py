@@ -120,3 +120,27 @@ def test_every_code_of_the_server_has_a_meaning_for_a_driver(code: ErrorCode) ->
 
 def test_every_status_has_an_exit_code_of_its_own() -> None:
     assert sorted(EXIT_CODES.values()) == [0, 1, 3, 4, 5, 6]
+
+
+@pytest.mark.asyncio
+@pytest.mark.inv("FAULT-2")
+@pytest.mark.parametrize(
+    ("stated", "after", "waits"),
+    [
+        ({}, 60_000, True),
+        ({}, 3_600_000, False),
+        ({"max_delay_ms": 100}, 60_000, False),
+        ({"max_delay_ms": 10**7}, 3_600_000, True),
+    ],
+)
+async def test_an_error_that_asks_for_a_longer_pause_than_the_agent_waits_ends_the_drive(
+    stated: dict[str, Any], after: int, *, waits: bool
+) -> None:
+    def limited(_: InferenceRequest) -> InferenceResponse:
+        raise TurnError(Fault(code="RATE_LIMITED", message="Slow.", recoverable=True, retry_after_ms=after))
+
+    reliability = {"reliability": {"retry": stated}} if stated else {}
+    async with driving(Harness.in_memory(ABC), each(limited), profile(**reliability)) as drive:
+        result = await drive.start()
+        assert drive.effects.slept == ([after / 1000] if waits else [])
+    assert result.status == ("complete" if waits else "failed")

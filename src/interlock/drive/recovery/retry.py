@@ -7,6 +7,7 @@ from tenacity import AsyncRetrying, RetryCallState
 
 from interlock.drive.agent.profile import ErrorHandler, Reliability, Retry
 from interlock.drive.faults import DEFAULTS, Fault, RecoveryStrategy, TurnCode, TurnError
+from interlock.kernel.budgets.drive import RETRY_AFTER_MS_MAX
 from interlock.kernel.frozen import frozen
 
 Result = TypeVar("Result")
@@ -44,8 +45,17 @@ class Recovery:
         """Return the pause before a retry, counted from 1: what the error asks for, else a growing one."""
         if fault.retry_after_ms is not None:
             return fault.retry_after_ms / 1000
-        rule = own or self.reliability.retry or Retry()
+        rule = self._rule(own)
         return min(rule.initial_delay_ms * rule.backoff_multiplier ** (retry_number - 1), rule.max_delay_ms) / 1000
+
+    def waits_for(self, fault: Fault, own: Retry | None) -> bool:
+        """Say whether the pause that an error asks for, if any, is no longer than the agent waits."""
+        rule = self._rule(own)
+        longest = rule.max_delay_ms if "max_delay_ms" in rule.model_fields_set else RETRY_AFTER_MS_MAX
+        return fault.retry_after_ms is None or fault.retry_after_ms <= longest
+
+    def _rule(self, own: Retry | None) -> Retry:
+        return own or self.reliability.retry or Retry()
 
 
 @frozen
@@ -70,8 +80,10 @@ async def run_with_retries(
         error = state.outcome.exception() if state.outcome is not None else None
         if not isinstance(error, TurnError):
             return False
-        errors.append(error.fault)
-        return error.fault.recoverable and state.attempt_number <= recovery.retries(error.fault.code, own)
+        fault = error.fault
+        errors.append(fault)
+        is_left = state.attempt_number <= recovery.retries(fault.code, own)
+        return fault.recoverable and is_left and recovery.waits_for(fault, own)
 
     def wait(state: RetryCallState) -> float:
         return recovery.delay_seconds(errors[-1], state.attempt_number, own)

@@ -25,6 +25,8 @@ RETRY_DELAY_MS = 500
 """The pause before the first retry, if the error names none."""
 RETRY_DELAY_MS_MAX = 30_000
 """The longest pause before a retry."""
+RETRY_AFTER_MS_MAX = 120_000
+"""The longest pause that an error may ask for, if the profile states no `max_delay_ms`: quotas are for a minute."""
 RETRY_MULTIPLIER = 2.0
 """By how much each pause is longer than the one before."""
 BREAKER_FAILURES = 5
