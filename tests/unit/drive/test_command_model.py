@@ -2,6 +2,7 @@
 
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import anyio
 import pytest
@@ -44,3 +45,31 @@ def test_a_pause_of_any_length_is_a_number_of_the_error() -> None:
     after = raised.value.fault.retry_after_ms
     assert after is not None
     assert after / 1000 > 0
+
+
+def test_an_answer_that_is_too_long_ends_the_command_before_it_fills_the_memory() -> None:
+    flood = (
+        "import sys, time\nfor _ in range(50): sys.stdout.write('x' * 1_000_000); sys.stdout.flush()\ntime.sleep(60)"
+    )
+
+    async def ask() -> None:
+        with anyio.fail_after(30):
+            await CommandModel([sys.executable, "-c", flood]).infer(REQUEST)
+
+    with pytest.raises(TurnError, match="more than 4000000 bytes"):
+        anyio.run(ask)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has no process groups")
+def test_a_process_that_a_model_left_behind_holds_up_nobody_and_ends_with_it(tmp_path: Path) -> None:
+    mark = tmp_path / "late.txt"
+    late = f"import time, pathlib; time.sleep(1); pathlib.Path({str(mark)!r}).touch(); time.sleep(60)"
+    leaving = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {late!r}]); print('{{}}')"
+
+    async def ask() -> None:
+        with anyio.fail_after(30):
+            await CommandModel([sys.executable, "-c", leaving]).infer(REQUEST)
+        await anyio.sleep(1.5)
+
+    anyio.run(ask)
+    assert not mark.exists()

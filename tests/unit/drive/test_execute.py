@@ -1,5 +1,6 @@
 """Calls of tools: judged before they are made, in order, retried, timed out, stopped by their breaker, filtered."""
 
+import contextlib
 import json
 import os
 import subprocess
@@ -8,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.abc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -202,6 +204,31 @@ async def test_what_is_not_available_or_has_no_valid_schema_is_left_out_with_a_w
     assert offered == {"report_step", "note_progress", "good"}
     for name in ("grpc_tool", "pods", "missing", "nobody", "bad", "denied"):
         assert any(f"'{name}'" in warning for warning in result.warnings), name
+
+
+@pytest.mark.asyncio
+async def test_an_answer_of_an_address_that_is_too_long_is_an_error_of_the_tool() -> None:
+    sent = 0
+
+    async def answer(stream: anyio.abc.SocketStream) -> None:
+        nonlocal sent
+        async with stream:
+            await stream.receive()
+            await stream.send(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n")
+            with contextlib.suppress(anyio.BrokenResourceError):
+                while sent < 50_000_000:
+                    await stream.send(b" " * 100_000)
+                    sent += 100_000
+
+    found: dict[str, Any] = {}
+    async with await anyio.create_tcp_listener(local_host="127.0.0.1") as listener, anyio.create_task_group() as tasks:
+        port = listener.extra_attributes[anyio.abc.SocketAttribute.local_port]()
+        entry = {"name": "h", "type": "http", "url": f"http://127.0.0.1:{port}/", "permission": "allow"}
+        tasks.start_soon(listener.serve, answer)
+        (found,) = await made(calls(("h", {})), {}, tools=[entry])
+        tasks.cancel_scope.cancel()
+    assert "more than 4000000 bytes" in found["result"]["error"]["message"]
+    assert sent < 50_000_000
 
 
 ENDLESS = """

@@ -2,18 +2,15 @@
 
 import json
 import os
-import subprocess
 from collections.abc import Sequence
 from tempfile import TemporaryFile
 
-import anyio
-
+from interlock.drive import child
 from interlock.drive.faults import Fault, TurnError
 from interlock.drive.models.answers import parse_answer
 from interlock.drive.models.protocol import InferenceRequest, InferenceResponse
 from interlock.kernel.budgets import ECHO_BYTES_MAX
 from interlock.kernel.budgets.drive import MODEL_ANSWER_BYTES_MAX
-from interlock.kernel.descent import DESCENDANT
 from interlock.kernel.text import one_line
 
 
@@ -31,30 +28,34 @@ class CommandModel:
     async def infer(self, request: InferenceRequest) -> InferenceResponse:
         """See `Model.infer`. A cancelled request ends the command."""
         sent = json.dumps(request.to_json(), ensure_ascii=True).encode("ascii")
+        answered, said = bytearray(), b""
+
+        def keep(chunk: bytes) -> None:
+            answered.extend(chunk)
+            if len(answered) > MODEL_ANSWER_BYTES_MAX:
+                message = f"The model's answer has more than {MODEL_ANSWER_BYTES_MAX} bytes."
+                raise TurnError(Fault(code="LLM_ERROR", message=message))
+
+        def keep_beginning(chunk: bytes) -> None:
+            nonlocal said
+            said = (said + chunk)[: 4 * ECHO_BYTES_MAX]
+
         try:
             # A file and no pipe: a command may end before it has read all of it.
             with TemporaryFile() as request_file:
                 request_file.write(sent)
                 request_file.seek(0)
-                done = await anyio.run_process(
-                    self._argv,
-                    stdin=request_file,
-                    check=False,
-                    stderr=subprocess.PIPE,
-                    env={**os.environ, DESCENDANT: "1"},
-                )
+                command = child.Command(argv=self._argv, environment=os.environ, message=request_file)
+                code = await child.run_command(command, keep, keep_beginning)
         except OSError as error:
             message = f"The command of the model cannot be started: {error.strerror}."
             raise TurnError(Fault(code="LLM_ERROR", message=message)) from error
-        if done.returncode != 0:
-            said = one_line(done.stderr.decode("utf-8", "replace"), ECHO_BYTES_MAX)
-            message = f"The command of the model ended with {done.returncode}: {said}"
+        if code != 0:
+            shown = one_line(said.decode("utf-8", "replace"), ECHO_BYTES_MAX)
+            message = f"The command of the model ended with {code}: {shown}"
             raise TurnError(Fault(code="LLM_ERROR", message=message, recoverable=True))
-        if len(done.stdout) > MODEL_ANSWER_BYTES_MAX:
-            message = f"The model's answer has {len(done.stdout)} bytes; {MODEL_ANSWER_BYTES_MAX} are allowed."
-            raise TurnError(Fault(code="LLM_ERROR", message=message))
         try:
-            answer: object = json.loads(done.stdout)
+            answer: object = json.loads(answered)
         except (ValueError, RecursionError) as error:
             message = "The command of the model printed no JSON."
             raise TurnError(Fault(code="LLM_ERROR", message=message, recoverable=True)) from error

@@ -14,6 +14,7 @@ from interlock.drive.agent.profile import ToolEntry
 from interlock.drive.faults import Fault, TurnError
 from interlock.drive.tools.builtin import SAFE_NAME
 from interlock.drive.tools.tool import Invoke, ResolvedTool, ToolContext, ToolHints
+from interlock.kernel.budgets.drive import TOOL_ANSWER_BYTES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.descent import DESCENDANT
 
@@ -110,21 +111,39 @@ def _invoke_remote(client: Client, name: str) -> Invoke:
     return invoke
 
 
+async def _read_body(name: str, response: httpx2.Response) -> bytearray:
+    """Return the body of an answer.
+
+    Raises:
+        TurnError: It is larger than what a tool may answer.
+    """
+    body = bytearray()
+    async for chunk in response.aiter_bytes():
+        body += chunk
+        if len(body) > TOOL_ANSWER_BYTES_MAX:
+            message = f"The tool {name!r} answered with more than {TOOL_ANSWER_BYTES_MAX} bytes."
+            raise TurnError(Fault(code="TOOL_ERROR", message=message))
+    return body
+
+
 def http_tool(entry: ToolEntry, index: int) -> ResolvedTool:
     """Return a tool that posts its arguments to an address and reads JSON."""
     address = entry.url or ""
 
     async def invoke(arguments: Mapping[str, Json], _context: ToolContext) -> object:
         try:
-            async with httpx2.AsyncClient(timeout=None) as http:
-                response = await http.post(address, json=dict(arguments))
+            async with (
+                httpx2.AsyncClient(timeout=None) as http,
+                http.stream("POST", address, json=dict(arguments)) as response,
+            ):
+                body = await _read_body(entry.name, response)
         except httpx2.HTTPError as error:
             message = f"The tool {entry.name!r} cannot be reached: {type(error).__name__}."
             raise TurnError(Fault(code="TOOL_ERROR", message=message, recoverable=True)) from error
         if response.is_error:
             message = f"The tool {entry.name!r} answered with the status {response.status_code}."
             raise TurnError(Fault(code="TOOL_ERROR", message=message, recoverable=response.is_server_error))
-        return cast("object", json.loads(response.content))
+        return cast("object", json.loads(bytes(body)))
 
     hints = ToolHints()
     return ResolvedTool(

@@ -53,6 +53,8 @@ TOOL_ARGUMENTS_BYTES_MAX = 256 * KIB
 """The arguments of one call: a whole file is written with them."""
 TOOL_OUTPUT_CHARS_MAX = 16 * KIB
 """The output of one call, as it is shown and kept: about as many tokens as a conversation may have."""
+TOOL_ANSWER_BYTES_MAX = 4_000_000
+"""The answer of a tool behind an address, as long as that of a model; what is shown of it is shorter."""
 TOOL_FILE_BYTES_MAX = 1_000_000
 """A file that a built-in tool reads."""
 TOOL_FILES_MAX = 2_000
