@@ -8,6 +8,7 @@ from tests.support.drive import Answer, FakeModel, calls, each, profile, report,
 
 from interlock.drive.agent.profile import Profile
 from interlock.drive.client import StartOptions
+from interlock.drive.effects import Effects
 from interlock.drive.faults import Fault, TurnError
 from interlock.drive.models.protocol import InferenceRequest, InferenceResponse
 from interlock.testing.harness import Harness, linear_workflow
@@ -167,3 +168,48 @@ async def test_a_delegation_that_takes_too_long_is_cancelled_and_failed() -> Non
     assert result.status == "person_needed"
     assert result.fault is not None
     assert "300 ms" in result.fault.message
+
+
+LIMITS: list[tuple[dict[str, Any], str]] = [
+    ({"constraints": {"max_turns": 2}}, "MAX_TURNS_EXCEEDED"),
+    ({"constraints": {"max_tokens": 20}}, "MAX_TOKENS_EXCEEDED"),
+    ({"budget": {"max_cost": 0.00002, "input_price": 1, "output_price": 1}}, "QUOTA_EXCEEDED"),
+]
+
+
+@pytest.mark.inv("DRIVE-8")
+@pytest.mark.parametrize("kind", ["handoff", "supervisor"])
+@pytest.mark.parametrize(("limit", "code"), LIMITS)
+async def test_the_limits_of_the_lead_hold_for_what_it_delegates(kind: str, limit: dict[str, Any], code: str) -> None:
+    rule = {"target_agent": "other", "type": kind, "steps": ["b", "c"], "workflow": "test.child"}
+    led = profile(identity={"id": "lead"}, delegation=[rule], **limit)
+    prices = {"budget": {"input_price": 1, "output_price": 1}}
+    harness = Harness.in_memory(ABC, linear_workflow("test.child", "one", "two", "three"))
+    async with team(harness, (led, report), {"other": (other(**prices), report)}) as (crew, _, models):
+        result = await crew.start(BEGIN)
+        assert sum(len(one.requests) for one in models.values()) == 2
+    assert (result.status, result.exit_code) == ("budget_used_up", 5)
+    assert result.fault is not None
+    assert result.fault.code == code
+
+
+@pytest.mark.inv("DRIVE-8")
+async def test_the_seconds_of_a_drive_are_counted_from_its_beginning_whoever_works() -> None:
+    led = profile(
+        identity={"id": "lead"},
+        delegation=[{"target_agent": "other", "type": "handoff", "steps": ["b", "c"]}],
+        budget={"max_seconds": 10},
+    )
+    clocks: list[Effects] = []
+
+    async def slowly(request: InferenceRequest) -> InferenceResponse:
+        await clocks[0].sleep(6)
+        return report(request)
+
+    members: dict[str, tuple[Profile, Answer]] = {"other": (other(), slowly)}
+    async with team(Harness.in_memory(ABC), (led, slowly), members) as (crew, _, _models):
+        clocks.append(crew.lead.effects)
+        result = await crew.start(BEGIN)
+    assert result.status == "budget_used_up"
+    assert result.fault is not None
+    assert "12.0 s" in result.fault.message

@@ -254,3 +254,24 @@ class Profile(Part):
     observability: Observability = Observability()
     autonomy: Autonomy = "full_auto_stop_on_user_deps"
     max_wait_seconds: Annotated[float, Field(ge=0, strict=False)] = DRIVE_WAIT_SECONDS
+
+    def limited_by(self, lead: "Profile") -> "Profile":
+        """Return the profile with the limits of the agent that leads its run, where they are lower."""
+        own, other = (self.constraints, self.budget), (lead.constraints, lead.budget)
+        constraints = own[0].model_copy(
+            update={
+                "max_turns": min(own[0].max_turns, other[0].max_turns),
+                "max_tokens": _lower(own[0].max_tokens, other[0].max_tokens),
+            }
+        )
+        budget = own[1].model_copy(
+            update={
+                "max_seconds": _lower(own[1].max_seconds, other[1].max_seconds),
+                "max_cost": _lower(own[1].max_cost, other[1].max_cost),
+            }
+        )
+        return self.model_copy(update={"constraints": constraints, "budget": budget})
+
+
+def _lower(one: float | None, other: float | None) -> float | None:
+    return min((limit for limit in (one, other) if limit is not None), default=None)

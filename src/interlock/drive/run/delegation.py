@@ -13,7 +13,8 @@ import anyio
 from interlock.drive.agent.profile import Delegation
 from interlock.drive.client import Draft, Evidence, PendingStep, Position, StartOptions, Tokens, WorkflowClient
 from interlock.drive.faults import Fault, TurnError
-from interlock.drive.run.driver import Driver, Progress, Scope, Settled
+from interlock.drive.models.protocol import Usage
+from interlock.drive.run.driver import Driver, Progress, Scope, Settled, any_step
 from interlock.drive.run.result import DriveResult
 from interlock.drive.tools.toolbox import Toolbox
 from interlock.drive.turn import Equipment
@@ -35,6 +36,10 @@ class Team:
     open_member: OpenMember
     on_progress: Callable[[Progress], None] | None = None
     _done: set[str] = field(default_factory=set[str])
+    _began: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._began = self.lead.effects.monotonic()
 
     async def start(self, options: StartOptions) -> DriveResult:
         """Begin a run and drive it with all agents.
@@ -53,13 +58,16 @@ class Team:
         position = await self.client.find(run)
         rule = self._rule(position)
         if rule is not None and settled is not None and rule.type == "handoff":
-            return await self._go_on(
-                await self._hand_over(rule, position, await self.open_member(rule.target_agent), settled)
-            )
+            return await self._go_on(await self._hand_over(rule, position, await self._member(rule), settled))
         return await self._go_on(await self._driver(Scope(may_work=self._is_own)).resume(run, settled))
 
     def _driver(self, scope: Scope) -> Driver:
-        return Driver(self.lead, on_progress=self.on_progress, scope=scope)
+        return Driver(self.lead, on_progress=self.on_progress, scope=replace(scope, began=self._began))
+
+    async def _member(self, rule: Delegation) -> Equipment:
+        """Return the equipment of another agent, to which the limits of the lead apply, too (DRIVE-8)."""
+        member = await self.open_member(rule.target_agent)
+        return replace(member, profile=member.profile.limited_by(self.lead.profile))
 
     def _is_own(self, step_id: str) -> bool:
         """Say whether the lead works on a step itself. A step whose supervised run is over is its own again."""
@@ -91,7 +99,7 @@ class Team:
             TurnError: `DELEGATION_FAILED`, which needs a person.
         """
         # Its connection outlives the time limit, so it is opened outside of it.
-        member = await self.open_member(rule.target_agent)
+        member = await self._member(rule)
         tries = DELEGATION_TRIES if rule.on_failure == "retry" else 1
         reason = ""
         for _ in range(tries):
@@ -130,10 +138,13 @@ class Team:
         scope = await self._scope(rule, position, lambda step_id: step_id in rule.steps)
         return await Driver(member, on_progress=self.on_progress, scope=scope).resume(position.run, settled)
 
-    async def _scope(self, rule: Delegation, position: Position, may_work: Callable[[str], bool]) -> Scope:
-        """Return what the other agent receives (DELEG-2)."""
+    async def _scope(
+        self, rule: Delegation, position: Position, may_work: Callable[[str], bool], *, is_apart: bool = False
+    ) -> Scope:
+        """Return what the other agent receives (DELEG-2). `is_apart`: its driver does not read the turns of the run."""
         passed, own = rule.context_propagation, self.lead.profile.identity.id
-        turns = [turn for turn in (await self.client.history(position)).turns if turn.agent == own]
+        history = await self.client.history(position)
+        turns = [turn for turn in history.turns if turn.agent == own]
         delegated_by = turns[-1].artifact.get("trace") if turns else None
         passed_on: dict[str, Json] = {}
         if passed.include_session_id:
@@ -146,6 +157,9 @@ class Team:
             include_history=passed.include_history,
             include_state=passed.include_state,
             delegated_by=delegated_by if isinstance(delegated_by, dict) else None,
+            began=self._began,
+            turns_before=history.number if is_apart else 0,
+            used_before=history.usage if is_apart else Usage(),
         )
 
     async def _work_in_parallel(self, rule: Delegation, position: Position, member: Equipment) -> DriveResult:
@@ -160,7 +174,7 @@ class Team:
                 for step_id, draft in drafts.items():
                     at = await self._at_step(position, step_id)
                     worker = replace(member, client=draft, toolbox=toolbox, summaries={})
-                    driver = Driver(worker, scope=await self._scope(rule, position, lambda _: True))
+                    driver = Driver(worker, scope=await self._scope(rule, position, any_step, is_apart=True))
                     tasks.start_soon(driver.continue_at, at)
         # One step is pending at a time: a draft is reported when its own step is.
         while position.step is not None and position.step.step_id in drafts:
@@ -209,7 +223,7 @@ class Team:
             message = f"The delegation to {rule.target_agent!r} has no `workflow`."
             raise TurnError(Fault(code="DELEGATION_FAILED", message=message))
         goal = f"Delegated by the step {step.step_id} of run {position.label}."
-        scope = await self._scope(rule, position, lambda _: True)
+        scope = await self._scope(rule, position, any_step, is_apart=True)
         driver = Driver(member, on_progress=self.on_progress, scope=scope)
         # A drive that was killed finds the run that it began.
         known = await self.client.run_named(position.session, workflow, goal)

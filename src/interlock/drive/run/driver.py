@@ -1,6 +1,7 @@
 """Drives a run to its end, one turn at a time. It changes nothing but by the tools of the server."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import field
 from typing import Literal
 
 from interlock.drive.client import Evidence, Position, StartOptions
@@ -40,7 +41,8 @@ class Progress:
     tools: tuple[str, ...] = ()
 
 
-def _any_step(_: str) -> bool:
+def any_step(_: str) -> bool:
+    """Say that an agent works on every step."""
     return True
 
 
@@ -50,14 +52,18 @@ class Scope:
 
     `may_work` says which steps are the agent's. `brief` is an input of its first turn. Without `include_history`, the
     conversation holds its own turns alone; without `include_state`, its state begins empty. `delegated_by` is the
-    trace of the turn after which it was delegated.
+    trace of the turn after which it was delegated. `began` is when the whole drive began, on the clock of the driver.
+    `turns_before` and `used_before` are those of the run, for a driver that does not read its history.
     """
 
-    may_work: Callable[[str], bool] = _any_step
+    may_work: Callable[[str], bool] = any_step
     brief: str | None = None
     include_history: bool = True
     include_state: bool = True
     delegated_by: Mapping[str, Json] | None = None
+    began: float | None = None
+    turns_before: int = 0
+    used_before: Usage = field(default_factory=Usage)
 
 
 class _WaitingError(TurnError):
@@ -78,7 +84,7 @@ class Driver:
         self._scope = scope or Scope()
         self._brief = self._scope.brief
         self._on_progress = on_progress
-        self._began = equipment.effects.monotonic()
+        self._began = equipment.effects.monotonic() if self._scope.began is None else self._scope.began
         self._history = RunHistory()
         self._previous: Mapping[str, Json] | None = None
         self._answer: str | None = None
@@ -200,11 +206,12 @@ class Driver:
         Raises:
             TurnError: One of the codes of budgets.
         """
-        profile, usage = self._with.profile, self._usage
+        profile, usage = self._with.profile, self._spent
+        turns = self._scope.turns_before + self._history.number
         seconds = self._with.effects.monotonic() - self._began
         chain = profile.turn_chain
-        if self._history.number >= profile.constraints.max_turns:
-            message = f"The run has had {self._history.number} turns; {profile.constraints.max_turns} are allowed."
+        if turns >= profile.constraints.max_turns:
+            message = f"The run has had {turns} turns; {profile.constraints.max_turns} are allowed."
             raise TurnError(Fault(code="MAX_TURNS_EXCEEDED", message=message))
         if self._chain_turns >= (chain.max_tool_turns if chain.continue_on_tool_use else 1):
             message = f"The model called tools in {self._chain_turns} turns in a row without reporting the step."
@@ -247,7 +254,7 @@ class Driver:
             number=history.number + 1,
             number_of_step=len(history.of_step) + 1,
             chain_id=self._chain_id,
-            used=self._usage,
+            used=self._spent,
             pinned=_pinned(history),
             delegated_by=self._scope.delegated_by,
             previous=self._previous,
@@ -258,6 +265,11 @@ class Driver:
     def _usage(self) -> Usage:
         """What the run has used, with its failed turns."""
         return self._history.usage + self._unrecorded + self._marked
+
+    @property
+    def _spent(self) -> Usage:
+        """What counts against the limits: with what was used before in the run from which this work was delegated."""
+        return self._scope.used_before + self._usage
 
     def _inputs(self) -> list[Input]:
         """Return the new inputs: the step if it is new, else a reminder if the model called nothing."""
