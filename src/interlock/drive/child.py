@@ -18,7 +18,7 @@ from interlock.kernel.errors import InterlockError
 from interlock.kernel.frozen import frozen
 
 Sink = Callable[[bytes], None]
-"""Receives what a command writes, piece by piece, in order. It may raise an error of ours to end the command."""
+"""Receives what a command writes, piece by piece, in order. It may raise an `InterlockError` to end the command."""
 
 
 @frozen

@@ -79,13 +79,13 @@ class Workspace:
             stream.write(data)
         return len(data)
 
-    def files(self, path: str, pattern: str, go_on: Callable[[], None]) -> "Listing":
+    def files(self, path: str, pattern: str, check: Callable[[], None]) -> "Listing":
         """Return the files below a directory whose relative path matches a glob, sorted; links are not followed.
 
         Args:
             path: The directory.
             pattern: The glob.
-            go_on: Called for each file; it may raise to end the search.
+            check: Called for each file; it may raise to end the search.
 
         Raises:
             TurnError: It leads out of the workspace.
@@ -94,7 +94,7 @@ class Workspace:
         for directory, folders, names in os.walk(start):
             folders[:] = sorted(name for name in folders if name != ".git")
             for name in sorted(names):
-                go_on()
+                check()
                 found = Path(directory) / name
                 relative = found.relative_to(self.root)
                 if found.is_symlink() or not relative.match(pattern):
