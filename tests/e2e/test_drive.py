@@ -3,6 +3,7 @@
 import json
 import os
 import select
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -182,6 +183,23 @@ def test_a_wrong_command_line_is_refused_with_2_and_nothing_is_written(root: Pat
     done = run(root, *named)
     assert (done.returncode, done.stdout) == (2, "")
     assert not (root / "data").exists()
+
+
+def test_the_command_that_continues_a_drive_is_complete_as_it_is_printed(root: Path) -> None:
+    done = run(root, "drive", "test.abc", "--agent", agent(root), "--model", script(root, STEPS), "--max-turns", "1")
+    assert done.returncode == 5, done.stderr
+    (line,) = [line for line in done.stdout.splitlines() if line.startswith("To continue: ")]
+    program, *arguments = shlex.split(line.removeprefix("To continue: "))
+    assert program == "interlock"
+    again = subprocess.run(
+        [sys.executable, "-m", "interlock", *arguments],
+        env=surroundings(root),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE_S,
+    )
+    assert again.returncode == 0, again.stderr
 
 
 def test_a_workflow_or_run_that_does_not_exist_is_refused_with_1(root: Path) -> None:

@@ -74,6 +74,8 @@ async def test_at_the_deadline_the_drive_ends_with_6_and_says_what_it_waits_for(
     result, effects, _ = await drive(WaitingServer(arrives_at=1_000), seconds=20)
     assert (result.status, result.exit_code) == ("waiting", 6)
     assert result.to_json()["waiting"] == WAITING
+    assert result.fault is not None
+    assert result.fault.message == "The step waits for deploy.finished, which did not come."
     assert sum(effects.slept) == 20
     assert max(effects.slept) <= 10
 

@@ -94,6 +94,8 @@ def run(options: argparse.Namespace) -> int:
         place = result.position
         if not place.is_complete and place.ended is None:
             command = f"interlock drive --resume {place.run} --agent {shlex.quote(options.agent)}"
+            if options.model is not None:
+                command += f" --model {shlex.quote(options.model)}"
             say(f"To continue: {printed_command(options, command)}")
     return result.exit_code
 

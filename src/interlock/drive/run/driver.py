@@ -338,7 +338,8 @@ class Driver:
             if position.waiting is None:
                 raise TurnError(Fault(code="ESCALATION_REQUIRED", message=_needs_person(position)))
             if effects.monotonic() >= until:
-                message = f"The step waits for {position.waiting.get('for') or 'something'}, which did not come."
+                wanted = position.waiting.get("event") or position.waiting.get("for") or "something"
+                message = f"The step waits for {wanted}, which did not come."
                 raise _WaitingError(Fault(code="ESCALATION_REQUIRED", message=message))
             await effects.sleep(min(pause, max(until - effects.monotonic(), 0.0)))
             pause = min(2 * pause, WAIT_PAUSE_S_MAX)
@@ -415,7 +416,7 @@ def _needs_person(position: Position) -> str:
     missing = _fixes(position) or f"The step {title!r} needs a person's answer."
     return (
         f"{missing} Continue run {position.label} in a client that can ask one"
-        f" (`resume_session`), or with `interlock drive --resume {position.run} --ask` in a terminal."
+        f" (`resume_session`), or with `interlock drive --resume {position.run} --agent FILE --ask` in a terminal."
     )
 
 
