@@ -175,8 +175,23 @@ def test_what_a_child_process_of_a_driven_model_sends_is_claimed_whatever_it_hid
         ["drive", "test.abc", "--agent", "AGENT", "--ask"],
         ["drive", "test.abc", "--agent", "AGENT"],
         ["drive", "test.abc", "--agent", "AGENT", "--model", "cmd:'unbalanced"],
+        ["drive", "test.abc", "--agent", "AGENT", "--model", "cmd:true", "--lost-calls", "happened"],
+        ["drive", "--resume", "x", "--agent", "AGENT", "--model", "cmd:true", "--goal", "Finish."],
+        ["drive", "--resume", "x", "--agent", "AGENT", "--model", "cmd:true", "--context", "a=b"],
     ],
-    ids=["nothing", "both", "no profile", "no turns", "no value", "no terminal", "no model", "open quote"],
+    ids=[
+        "nothing",
+        "both",
+        "no profile",
+        "no turns",
+        "no value",
+        "no terminal",
+        "no model",
+        "open quote",
+        "calls",
+        "goal",
+        "context",
+    ],
 )
 def test_a_wrong_command_line_is_refused_with_2_and_nothing_is_written(root: Path, arguments: list[str]) -> None:
     named = [agent(root) if one == "AGENT" else one for one in arguments]

@@ -105,6 +105,12 @@ def _order(options: argparse.Namespace) -> _Order:
         raise StopError(
             "Name a workflow or a run.", "Use WORKFLOW to begin a run or --resume RUN, not both.", exit_code=2
         )
+    of_start = {"--goal": options.goal, "--context": options.context}
+    useless = of_start if options.resume is not None else {"--lost-calls": options.lost_calls}
+    stated = [name for name, value in useless.items() if value]
+    if stated:
+        message = f"{stated[0]} does not fit {'--resume' if options.resume is not None else 'the start of a run'}."
+        raise StopError(message, f"Leave {stated[0]} out.", exit_code=2)
     if options.ask and not sys.stdin.isatty():
         raise StopError("--ask needs a terminal.", "Leave --ask out if no person can answer.", exit_code=2)
     profile = read_agent(options.agent).profile
