@@ -5,7 +5,8 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
 from interlock.drive.run.driver import Progress
-from interlock.kernel.text import flat
+from interlock.kernel.budgets import ECHO_BYTES_MAX
+from interlock.kernel.text import flat, one_line
 
 _ERASE = "\r\x1b[K"
 
@@ -35,6 +36,6 @@ def progress_line(progress: Progress) -> str:
     """Return step, turn, tools, tokens, money and time on one line."""
     step, usage = progress.position.step, progress.usage
     place = f"step {step.number}/{step.total} {flat(step.title)}" if step is not None else "complete"
-    tools = f" · {', '.join(map(flat, progress.tools))}" if progress.tools else ""
+    tools = f" · {one_line(', '.join(progress.tools), ECHO_BYTES_MAX)}" if progress.tools else ""
     cost = f" · {usage.cost:.4f}" if usage.cost else ""
     return f"{place} · turn {progress.turn}{tools} · {usage.tokens} tokens{cost} · {progress.seconds:.0f} s"
