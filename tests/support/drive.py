@@ -17,7 +17,7 @@ from interlock.drive.models.protocol import InferenceRequest, InferenceResponse,
 from interlock.drive.run.delegation import Team
 from interlock.drive.run.driver import Driver, Settled
 from interlock.drive.run.result import DriveResult
-from interlock.drive.setup import Surroundings, equip
+from interlock.drive.run.setup import Surroundings, equip
 from interlock.drive.telemetry.emission import Telemetry
 from interlock.drive.tools.execute import Ask
 from interlock.drive.tools.tool import Invoke, ToolHints

@@ -16,7 +16,7 @@ from interlock.kernel.ids import Digest
 
 Ended = Literal["exit", "signal", "timeout", "changed"]
 """How a check ended: by itself, by a signal, because it took too long, or while its protected files were changed."""
-NOT_STARTED = 126
+_NOT_STARTED = 126
 """The exit code of a command whose program exists and does not start."""
 SEARCH_PATH = "/usr/local/bin:/opt/homebrew/bin:/usr/bin:/bin:/usr/sbin:/sbin"
 
@@ -105,7 +105,7 @@ def run_command(placed: PlacedCheck, lock: int) -> CheckResult:
     except ChildStartError as error:
         # It is there, but the system refuses it: a script without a first line `#!`, or made for another processor.
         output.add(f"{error.program!r} cannot be started: {error.why}\n".encode())
-        is_late, code = False, NOT_STARTED
+        is_late, code = False, _NOT_STARTED
     ended: Ended = "timeout" if is_late else "signal" if code < 0 else "exit"
     return CheckResult(
         ended=ended, exit=code, seconds=round(time.monotonic() - began, 3), output=output.text(), digest=output.digest()

@@ -10,7 +10,7 @@ from typing import cast
 import anyio
 
 from interlock.drive.agent.profile import Profile
-from interlock.drive.client import Evidence, Position, RefusedError, RunClient, Tokens
+from interlock.drive.client import Evidence, Position, RefusedError, RunClient, Tokens, evidence_of
 from interlock.drive.conversation.filtering import Filter
 from interlock.drive.conversation.memory import select_window, summary_source
 from interlock.drive.conversation.messages import Message, Origin, ToolCall, carried, carried_text
@@ -37,7 +37,6 @@ from interlock.drive.record import (
 )
 from interlock.drive.recovery.breaker import Breakers
 from interlock.drive.recovery.retry import Recovery, run_with_retries
-from interlock.drive.reporting import evidence_of
 from interlock.drive.state import StateStore, TurnState
 from interlock.drive.telemetry.emission import Emission, Telemetry, traceparent
 from interlock.drive.tools.execute import Executor, JudgedCall

@@ -12,7 +12,7 @@ from tests.support.drive import Answer, FakeEffects, FakeModel, calls, each, pro
 from interlock.define.operations.builders import WorkBlockBuilder
 from interlock.define.operations.flows import Condition, NodeReference
 from interlock.drive.run.block_adapter import AgentAdapter
-from interlock.drive.setup import Surroundings, equip
+from interlock.drive.run.setup import Surroundings, equip
 from interlock.drive.turn import Equipment
 from interlock.operations import InMemoryEventStore
 

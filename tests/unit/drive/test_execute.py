@@ -410,7 +410,7 @@ def test_the_core_path_needs_nothing_of_the_extra_and_a_server_imports_no_driver
         "import sys\n"
         f"for name in {barred!r}: sys.modules[name] = None\n"
         "import interlock.cli.drive.drive, interlock.drive\n"
-        "from interlock.drive.setup import make_model\n"
+        "from interlock.drive.run.setup import make_model\n"
         "from interlock.drive.agent.profile import Profile\n"
         "profile = Profile(role='x')\n"
         "make_model('script:f', profile, lambda _: {})\n"

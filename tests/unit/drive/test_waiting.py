@@ -11,7 +11,7 @@ from tests.support.outside import PERSON
 
 from interlock.drive.client import StartOptions
 from interlock.drive.run.driver import Driver
-from interlock.drive.setup import Surroundings, equip
+from interlock.drive.run.setup import Surroundings, equip
 from interlock.engine.outside import SentEvent
 from interlock.kernel.errors import Refusal
 from interlock.kernel.ids import SessionId

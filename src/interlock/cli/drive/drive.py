@@ -26,7 +26,7 @@ from interlock.drive.models.protocol import Model
 from interlock.drive.run.delegation import Team
 from interlock.drive.run.driver import Settled
 from interlock.drive.run.result import DriveResult
-from interlock.drive.setup import ServerCommand, Surroundings, connect, equip, make_model
+from interlock.drive.run.setup import ServerCommand, Surroundings, connect, equip, make_model
 from interlock.drive.telemetry.opening import open_telemetry
 from interlock.drive.turn import Equipment
 from interlock.kernel.canonical import Json

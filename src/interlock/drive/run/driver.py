@@ -4,14 +4,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import Literal
 
-from interlock.drive.client import Evidence, Position, StartOptions
+from interlock.drive.client import Evidence, Position, StartOptions, evidence_of
 from interlock.drive.conversation.messages import Message
 from interlock.drive.faults import Fault, TurnError
 from interlock.drive.instructions import CUT_OFF, UNREPORTED, refusal_message, step_message
 from interlock.drive.models.protocol import Usage
 from interlock.drive.record import PastTurn, RunHistory, report_of
 from interlock.drive.recovery.retry import run_with_retries
-from interlock.drive.reporting import evidence_of
 from interlock.drive.run.result import DriveResult, DriveStatus, status_of
 from interlock.drive.turn import DELEGATION, Equipment, Input, Turn, TurnOutcome, TurnTask
 from interlock.kernel.budgets import CHECKPOINTS_PER_NODE_MAX
