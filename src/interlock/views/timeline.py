@@ -11,7 +11,7 @@ from interlock.kernel.text import one_line, utf8_bytes
 from interlock.record import events as ev
 from interlock.record import payloads as data
 from interlock.record.outcome import Blocked
-from interlock.record.world import EXPIRED
+from interlock.record.world import APPROVAL, CHECK, EXPIRED, RECEIPT, EventReceived
 from interlock.views.outside import NOT_CONFIGURED, SigningKeys, has_unknown_key
 from interlock.views.session import Node, Session
 
@@ -73,11 +73,22 @@ def _describe(session: Session, key: ev.Event, title_of: TitleOf) -> str:
             return "noticed that the time of a step that waits was over"
         case ev.EventReceivedEvent():
             level = session.describe_level(key.event_index, key.data.assurance)
-            return f"received the event {key.data.event} ({level}, via {key.data.via})"
+            return f"received the event {key.data.event} ({level}, via {key.data.via}){_describe_result(key.data)}"
         case ev.IntentSettledEvent():
             return f"recorded of an intent: {key.data.state}"
         case _:
             return f"recorded {key.kind}"
+
+
+def _describe_result(received: EventReceived) -> str:
+    """Return what an event of Interlock's own says in short: the choice of a person, or how a command ended."""
+    fields = received.fields
+    if received.event == APPROVAL:
+        return f": {one_line(str(fields.get('choice')), TIMELINE_NOTES_BYTES_MAX)}"
+    ended = f"exit code {one_line(str(fields.get('exit')), TIMELINE_NOTES_BYTES_MAX)}"
+    if received.event == CHECK:
+        return f": {'passed' if fields.get('passed') else 'did not pass'}, {ended}"
+    return f": {ended}" if received.event == RECEIPT else ""
 
 
 def _describe_attempt(session: Session, key: ev.AdvanceRecordedEvent, title_of: TitleOf) -> str:
@@ -162,6 +173,8 @@ def _describe_fields(event: ev.EventReceivedEvent | ev.IntentRecordedEvent) -> I
     if isinstance(event, ev.EventReceivedEvent):
         signed = f", signed by {event.data.signed.source}" if event.data.signed is not None else ""
         yield f"id {one_line(event.data.sent_id, TIMELINE_NOTES_BYTES_MAX)}{signed}"
+        if event.data.event == APPROVAL and event.data.fields.get("note"):
+            yield f"note: {one_line(str(event.data.fields['note']), TIMELINE_NOTES_BYTES_MAX)}"
     else:
         yield f"sends {event.data.sends}: {event.data.intent_id}"
     if event.data.fields:

@@ -258,7 +258,7 @@ def test_a_reviewer_of_a_repaired_task_reads_what_failed_what_passed_and_what_wa
     assert "after step 2, `Check it`: `verdict` equals 'failed': holds" in section(report, "Path")
     assert "after step 2, `Check it`: next is step " in section(report, "Path")
     assert "- **Result, as the agent reports it:** step " in report.split("## Verdicts")[0]
-    assert "nobody was asked by Interlock" in section(report, "What this rests on")
+    assert "No answer of a person to Interlock is recorded" in section(report, "What this rests on")
     assert "- **Began on:** branch `fix/login`, commit `a1a1a1" in report
     assert "- **Last seen on:** the same commit: changes that were not committed are not part of this record" in report
     assert "- **Status:** complete\n" in report
@@ -317,7 +317,7 @@ def test_a_report_says_when_an_agent_claims_that_a_person_confirmed(place: Place
     said = "a confirmation that only the agent claims (Interlock asked nobody), confirmed by: Ada"
     said += "; in these words: She read it and said yes"
     assert f"step 1, `Agree`: {said}" in grounds
-    assert "No person's answer is recorded" in grounds
+    assert "No answer of a person" in grounds
     assert "after 31 min, which includes the wait for a person" in section(report, "Steps")
 
 
@@ -374,7 +374,7 @@ def test_a_report_names_the_answer_of_a_person_and_how_well_it_is_known(place: P
     harness.advance(waiting, None)
     grounds = section(place.run("report").out, "What this rests on")
     assert "was answered (observed, via command): approve; the person added: Keep it small." in grounds
-    assert "No person's answer is recorded" not in grounds
+    assert "No answer of a person" not in grounds
 
 
 @pytest.mark.inv("EVD-4")
@@ -383,6 +383,6 @@ def test_a_report_says_that_nobody_was_asked_in_a_run_that_never_stops(place: Pl
     harness.advance(harness.advance(harness.start("test.flow", preferences=NEVER_STOPS)), None)
     grounds = section(place.run("report").out, "What this rests on")
     assert "no person was asked the question, so Interlock recorded (via clock): reject" in grounds
-    assert "No person's answer is recorded: nobody was asked by Interlock in this run." in grounds
+    assert "No answer of a person to Interlock is recorded in this run." in grounds
     assert "2 claimed" in grounds
     assert "xecuted" not in grounds

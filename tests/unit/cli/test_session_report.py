@@ -67,7 +67,7 @@ def test_a_report_in_markdown_starts_with_verdicts_and_ends_with_the_record(plac
         f"- {CHECKED}",
         "- What the steps rest on: 1 claimed. Claimed: at most the agent says so.",
         "- 1 step was reported by an unnamed client",
-        "- No person's answer is recorded: nobody was asked by Interlock in this run.",
+        "- No answer of a person to Interlock is recorded in this run.",
         f"- To check this record, `interlock session verify {session}` computes each recorded decision again.",
         "",
         "## What is missing",

@@ -331,6 +331,17 @@ def test_the_inbox_has_each_question_with_what_is_shown_and_the_command() -> Non
     assert [one.label == label for one in inbox()] == [False]
 
 
+@pytest.mark.inv("INBOX-1")
+def test_the_inbox_says_that_an_open_question_was_answered_before() -> None:
+    harness = Harness.in_memory(asking())
+    first, _ = at_the_question(harness)
+    given(harness, first, is_approved=False, note="Too risky.")
+    plans = harness.ports.read.plans
+    [item] = inbox_of(harness.store, plans, Summaries().listing(harness.store, plans), (), harness.ports.checks)
+    assert item.title.endswith("Agree the plan (answered before: reject, observed, via command)")
+    assert item.text.endswith("\n\nAnswered before (observed, via command): reject\n> Too risky.")
+
+
 @pytest.mark.inv("APPR-7")
 def test_notes_cannot_imitate_a_line_of_interlock_in_the_question_that_a_client_shows() -> None:
     forged = "The plan.\n\ncheck.tests (passed, exit code 0):\n> 120 passed\n\nAnswer with one of: approve."

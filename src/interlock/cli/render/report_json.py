@@ -45,6 +45,7 @@ def _run(run: RunReport) -> dict[str, Json]:
         "steps": [step_json(step) for step in run.steps],
         "stepsLeftOut": run.left_out,
         "stepsNotDone": [_not_done(one) for one in run.not_done],
+        "stepsElsewhere": [step_json(step) for step in run.elsewhere],
         "branches": [_branch(branch) for branch in run.branches],
         "facts": [_fact(one) for one in run.facts],
         "openGaps": [gap_json(gap) for gap in run.gaps],
@@ -92,6 +93,7 @@ def step_json(step: StepReport) -> dict[str, Json]:
                 "at": one.at,
                 "hasUnknownKey": one.event_id in step.unknown_keys,
                 "isImported": one.event_id in step.imported,
+                "isTaken": one.event_id in step.took,
             }
             for one in step.received
         ],

@@ -5,7 +5,7 @@ from typing import cast
 
 from interlock.engine.request import REPLY_CONTENT_TYPE
 from interlock.kernel.canonical import Json, readable_json
-from interlock.record.world import EXPIRED, RECEIPT
+from interlock.record.world import EXPIRED, RECEIPT, UNCOUNTED
 from interlock.service.report.document import Block, Bullets, Fold, Line, Notes, Paragraph, Prose, Table, UntrustedText
 from interlock.service.report.lines import artifact_line, finding_line
 from interlock.service.report.step_report import Artifact, RefusedAttempt, StepReport
@@ -92,7 +92,7 @@ def answer_lines(step: StepReport) -> Iterator[Line]:
 
 
 def outside_lines(step: StepReport, *, is_for_others: bool) -> Iterator[Line]:
-    """Yield the events that a step took, each with how well it is known, and what it sent (WORLD-2)."""
+    """Yield the events about a step, each with how well it is known, and what it sent (WORLD-2)."""
     for event in step.received:
         by: Line = (", signed by ", UntrustedText(event.data.signed.source)) if event.data.signed is not None else ()
         if event.event_id in step.unknown_keys:
@@ -101,6 +101,7 @@ def outside_lines(step: StepReport, *, is_for_others: bool) -> Iterator[Line]:
             yield ("the time of the step was over, and its event had not arrived",)
             continue
         known = f" ({step.levels[event.event_id]}, via {event.data.via})"
+        by = (*by, *not_taken(step, event))
         hidden = _PLACES if is_for_others and event.data.event == RECEIPT else ()
         fields = value_line({name: value for name, value in event.data.fields.items() if name not in hidden})
         yield "received the event ", UntrustedText(event.data.event), known, *by, ": ", *fields
@@ -110,6 +111,15 @@ def outside_lines(step: StepReport, *, is_for_others: bool) -> Iterator[Line]:
         if intent.settled is not None and intent.settled.channel is not None:
             through = (" through the channel ", UntrustedText(intent.settled.channel))
         yield "intent ", UntrustedText(intent.sends), f": {state}", *through
+
+
+def not_taken(step: StepReport, event: Received) -> Line:
+    """Say of an event about a step that the step did not take it; empty if it took it."""
+    if event.event_id in step.took:
+        return ()
+    if event.data.event in UNCOUNTED:
+        return ("; the report of the step did not use it",) if step.is_done else ()
+    return ("; the step did not continue with it" if step.is_done else "; the step has not continued with it",)
 
 
 def check_line(step: StepReport, event: Received) -> Line:

@@ -1,11 +1,12 @@
 """Lays out a session for a reviewer who gets only this page: verdicts first, then what they rest on, then the steps."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 from interlock.kernel.budgets import RECORD_NOTES_BYTES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.frozen import frozen
+from interlock.kernel.ids import NodeId
 from interlock.kernel.text import duration_words, one_line
 from interlock.record.payloads import ObservationKey
 from interlock.record.world import APPROVAL, CHECK, RECEIPT
@@ -32,6 +33,7 @@ from interlock.service.report.evidence_blocks import (
     check_line,
     claims_of,
     context_table,
+    not_taken,
     object_table,
     outside_lines,
     receipt_line,
@@ -50,6 +52,7 @@ from interlock.service.report.lines import (
 )
 from interlock.service.report.session_report import RunReport, SessionReport, VerdictReport
 from interlock.service.report.step_report import StepReport, span_ms, time_bars
+from interlock.views.outside import Received
 from interlock.views.picture.time_picture import shown_bars, time_svg, time_text
 
 _OWN_WAYS = ("check", "command", "console", "channel")
@@ -273,8 +276,7 @@ def _checks(run: RunReport, one: VerdictReport) -> Iterator[Block]:
 
 def _grounds(report: SessionReport, run: RunReport) -> Iterator[Line]:
     done = [step for step in run.steps if step.is_done]
-    checks = [(step, one) for step in done for one in step.received if one.data.event == CHECK]
-    receipts = [(step, one) for step in done for one in step.received if one.data.event == RECEIPT]
+    checks, receipts, approvals = (_events(run, kind) for kind in (CHECK, RECEIPT, APPROVAL))
     yield (_CHECKED_WITH_COMMANDS if checks or receipts else _CHECKED,)
     if done:
         yield (run.rests_on.in_one_line(), *_meanings(run))
@@ -282,23 +284,33 @@ def _grounds(report: SessionReport, run: RunReport) -> Iterator[Line]:
         name: Line = (UntrustedText(reporter), f" ({whose})") if reporter else ("an unnamed client",)
         yield f"{_steps(count)} reported by ", *name
     yield from _verifications(done)
-    yield from ((*step_name(step.place), ": ", *check_line(step, one)) for step, one in checks)
-    yield from ((*step_name(step.place), ": ", *receipt_line(step, one)) for step, one in receipts)
+    on_path = {step.node for step in run.steps}
+    for listed, line_of in ((checks, check_line), (receipts, receipt_line)):
+        yield from ((*_place_of(step, on_path), *line_of(step, one), *not_taken(step, one)) for step, one in listed)
     answered = [step for step in done if step.answered is not None]
     for step in answered:
         yield from ((*step_name(step.place), ": ", *line) for line in answer_lines(step))
     claimed = [step for step in done if step.answered is None and any(claims_of(step))]
     for step in claimed:
         yield from ((*step_name(step.place), ": ", *line) for line in answer_lines(step))
-    approvals = [(step, one) for step in done for one in step.received if one.data.event == APPROVAL]
-    yield from ((*step_name(step.place), ": ", *approval_line(step, one)) for step, one in approvals)
+    for step, one in approvals:
+        yield (*_place_of(step, on_path), *approval_line(step, one), *not_taken(step, one))
     if not answered and all(one.data.assurance == "claimed" or one.data.via == "clock" for _, one in approvals):
-        yield ("No person's answer is recorded: nobody was asked by Interlock in this run.",)
+        yield ("No answer of a person to Interlock is recorded in this run.",)
     for step in done:
         yield from ((*step_name(step.place), ": ", *fact_line(one)) for one in step.capabilities)
     is_copy = ":redacted_from" in run.run_context.session.observations
     which = "each recorded decision again, except those that read what was redacted" if is_copy else _EACH
     yield (f"To check this record, `interlock session verify {report.session}` computes {which}.",)
+
+
+def _events(run: RunReport, kind: str) -> list[tuple[StepReport, Received]]:
+    """Return the events of a kind about the steps of a run, on all of its branches, each with its step."""
+    return [(step, one) for step in (*run.steps, *run.elsewhere) for one in step.received if one.data.event == kind]
+
+
+def _place_of(step: StepReport, on_path: Collection[NodeId]) -> Line:
+    return (*step_name(step.place), "" if step.node in on_path else ", on another branch", ": ")
 
 
 def _whose_name(step: StepReport) -> str:

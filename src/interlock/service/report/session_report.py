@@ -21,7 +21,7 @@ from interlock.service.run.rests_on import rests_on
 from interlock.service.run.summarize import summary_of
 from interlock.service.run.verdicts import verdicts_at
 from interlock.store.ports.reader import SessionReader
-from interlock.views.node_position import PathStep, chain_head, path_to, refusal_of, walk_up
+from interlock.views.node_position import PathStep, chain_head, path_to, refusal_of, tip_below, walk_up
 from interlock.views.outside import SigningKeys
 from interlock.views.picture.chart import Chart
 from interlock.views.picture.run_picture import NodeText, run_chart
@@ -103,6 +103,7 @@ class RunReport:
     """The report of a run. `steps` go from the first to the current one, without the `left_out` earliest steps.
 
     `verdicts` are those of all steps, the latest first; `not_done` are the steps of the plan that are not on the path.
+    `elsewhere` are steps on other branches about which there are events, such as a person's answer or a failed check.
     `facts` are the observed capabilities and the deviations of all its branches, the earliest first.
     `blockers` say why it is blocked; `context` is that at its preferred tip, by key; `ended` says how it ended
     if its last step was not done (END-1); `began_on` is the git position at which it began, `observed` the last one;
@@ -118,6 +119,7 @@ class RunReport:
     left_out: int
     verdicts: tuple[VerdictReport, ...]
     not_done: tuple[StepNotDone, ...]
+    elsewhere: tuple[StepReport, ...]
     branches: tuple[Branch, ...]
     graph: GraphNode
     run_context: RunContext
@@ -223,6 +225,7 @@ class SessionReporter:
             left_out=len(done) - len(shown),
             verdicts=tuple(self._verdicts(run_context, path)),
             not_done=tuple(_not_done(run_context, path[-1].at, pending)),
+            elsewhere=tuple(self._elsewhere(run_context, path)),
             branches=tuple(self._branch(run_context, leaf) for leaf in leaves(graph)),
             graph=graph,
             run_context=run_context,
@@ -242,6 +245,16 @@ class SessionReporter:
         return Branch(
             node=node.node, place=run_context.place(node), is_tip=leaf.is_tip, at=self._steps.time_of(node.node)
         )
+
+    def _elsewhere(self, run_context: RunContext, path: Sequence[PathStep]) -> Iterator[StepReport]:
+        on_path = {one.at.node for one in path}
+        for node in self._steps.nodes_with_events(run_context.run.run):
+            if node not in on_path and node in self._session.nodes:
+                here = self._session.nodes[node]
+                tip = self._session.nodes[tip_below(self._session, here)]
+                step = self.step(run_context, tip, here)
+                if step is not None:
+                    yield step
 
     def _gaps(self, run_context: RunContext) -> tuple[GapReport, ...]:
         return tuple(

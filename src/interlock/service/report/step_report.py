@@ -1,7 +1,7 @@
 """The report of one step: its task, the evidence of its attempts, and what the run recorded about it (EVD-1)."""
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
 from interlock.engine.answer.prompt import prompt_of
@@ -11,7 +11,7 @@ from interlock.engine.request import TURN_CONTENT_TYPE
 from interlock.engine.template import with_loop_variables
 from interlock.kernel.canonical import Json, canonical_bytes
 from interlock.kernel.frozen import frozen
-from interlock.kernel.ids import Digest, EventId, NodeId
+from interlock.kernel.ids import Digest, EventId, NodeId, RunId
 from interlock.record.content import WHOLE_NOTES_CONTENT_TYPE
 from interlock.record.events import DivergenceRecordedEvent, Event, NodeCreatedEvent
 from interlock.record.outcome import Blocker
@@ -23,6 +23,7 @@ from interlock.record.payloads import (
     WorkRecorded,
 )
 from interlock.record.snapshot import Running
+from interlock.record.world import TREE
 from interlock.service.clock import moment_of
 from interlock.service.run.attempts import answered_at, whole_notes
 from interlock.service.run.context import RunContext, StepLabel
@@ -33,7 +34,7 @@ from interlock.views.node_position import PathStep, advance_to, refusal_of
 from interlock.views.outside import Intent, Received, SigningKeys, has_unknown_key
 from interlock.views.picture.time_picture import TimeBar
 from interlock.views.recap import notes_of_attempt, notes_of_checkpoint
-from interlock.views.session import Node
+from interlock.views.session import Node, Session
 
 _USER_ONLY = "USER_ONLY_DEPENDENCY"
 
@@ -92,9 +93,10 @@ class StepReport:
     checkpoint. `answered` is a person's recorded answer, `context` what the step changed, `gaps` what it left open at
     that time. `decisions` say in words how the plan went on after it; `verifies` are the steps that it checks, which
     another client must have reported if `is_by_another`. `left` says how work on it was left before it was done
-    (END-7). `waited_ms` is how long it waited for a person after a refusal. `received` are the events that it took,
-    `levels` how well each of them is known, `imported` those of them that came with a bundle, `unknown_keys` those
-    whose signature is of a key that is not configured here, and `sent` the intents that its report recorded.
+    (END-7). `waited_ms` is how long it waited for a person after a refusal. `received` are the events that are about it
+    or that it `took`, `levels` how well each of them is known, `imported` those of them that came with a bundle,
+    `unknown_keys` those whose signature is of a key that is not configured here, and `sent` the intents that its
+    report recorded.
     """
 
     node: NodeId
@@ -120,6 +122,7 @@ class StepReport:
     left: tuple[WorkRecorded, ...]
     waited_ms: int
     received: tuple[Received, ...]
+    took: frozenset[EventId]
     levels: Mapping[EventId, str]
     imported: frozenset[EventId]
     unknown_keys: frozenset[EventId]
@@ -141,10 +144,15 @@ class StepReader:
         events = [event for plan in history.appended for event in plan]
         self._times = _times(events)
         self._divergences = _divergences(events)
+        self._about = _about(history.session)
 
     def divergences_of(self, node: NodeId) -> tuple[DivergenceRecorded, ...]:
         """Return how the agent deviated in the attempt that made a node."""
         return self._divergences.get(node, ())
+
+    def nodes_with_events(self, run: RunId) -> list[NodeId]:
+        """Return the nodes of a run about which there are events, in the order of their first events."""
+        return [node for node, found in self._about.items() if found[0].run == run]
 
     def time_of(self, node: NodeId) -> str | None:
         """Return the time at which a node was made, if it is recorded."""
@@ -165,7 +173,8 @@ class StepReader:
         held = [notes_of_checkpoint(node) for node in (path_step.at, *path_step.refused)]
         refused = tuple(self._refused(node) for node in path_step.refused)
         done_at = self._times.get(successor.node) if successor is not None else None
-        received = self._received(successor) if successor is not None else ()
+        took = advance_to(self._session, successor).took if successor is not None else ()
+        received = self._received(path_step.at.node, took)
         return StepReport(
             node=path_step.at.node,
             step_id=step_id,
@@ -190,14 +199,18 @@ class StepReader:
             left=tuple(one for node in (path_step.at, *path_step.refused) for one in node.left),
             waited_ms=_waited(refused, done_at),
             received=received,
+            took=frozenset(took),
             levels={one.event_id: self._session.describe_level(one.index, one.data.assurance) for one in received},
             imported=frozenset(one.event_id for one in received if one.index < self._session.imported),
             unknown_keys=frozenset(one.event_id for one in received if has_unknown_key(one.data, self._keys)),
             sent=self._session.outside.of_node(successor.node) if successor is not None else (),
         )
 
-    def _received(self, node: Node) -> tuple[Received, ...]:
-        return tuple(self._session.outside.events[one] for one in advance_to(self._session, node).took)
+    def _received(self, node: NodeId, took: Iterable[EventId]) -> tuple[Received, ...]:
+        """Return the events about a node and those that its step took, in log order."""
+        events = {one.event_id: one for one in self._about.get(node, ())}
+        events |= {one: self._session.outside.events[one] for one in took}
+        return tuple(sorted(events.values(), key=lambda one: one.index))
 
     def _refused(self, node: Node) -> RefusedAttempt:
         refusal = refusal_of(self._session, node)
@@ -343,6 +356,15 @@ def _payloads(node: Node) -> list[tuple[Digest, ArtifactPayload]]:
 def _times(events: Collection[Event]) -> Mapping[NodeId, str]:
     made = (event for event in events if isinstance(event, NodeCreatedEvent))
     return {event.scope.node_id: event.recorded_at for event in made if event.recorded_at is not None}
+
+
+def _about(session: Session) -> Mapping[NodeId, list[Received]]:
+    """Return the events about each node in log order, without the trees that Interlock read for proofs."""
+    found: dict[NodeId, list[Received]] = {}
+    for event in sorted(session.outside.events.values(), key=lambda one: one.index):
+        if event.node is not None and event.data.event != TREE:
+            found.setdefault(event.node, []).append(event)
+    return found
 
 
 def _divergences(events: Collection[Event]) -> Mapping[NodeId, tuple[DivergenceRecorded, ...]]:

@@ -12,7 +12,8 @@ from interlock.kernel.budgets import CELL_BYTES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import SessionId
-from interlock.kernel.text import one_line, quoted
+from interlock.kernel.text import flat, one_line, quoted
+from interlock.record.world import APPROVAL
 from interlock.service.outside.approvals import OpenApproval, open_approval
 from interlock.service.outside.checks import results_at, waiting_check
 from interlock.service.outside.intents import OPEN_STATES, shown_intents
@@ -127,16 +128,37 @@ def _approvals(reader: SessionReader, run_context: RunContext, tip: Node, name: 
     approval = open_approval(reader, run_context, tip)
     if approval is None:
         return
-    view = run_context.view(tip)
+    view, earlier = run_context.view(tip), _earlier_answer(run_context, approval)
     yield InboxItem(
         kind="approval",
-        title=f"Run `{view.label}` ({view.workflow_id}): {approval.title}",
-        text=approval.text(),
+        title=f"Run `{view.label}` ({view.workflow_id}): {approval.title}{earlier.brief}",
+        text="\n\n".join([approval.text(), *earlier.whole]),
         commands=tuple(_answer_commands(name, approval)),
         label=view.label,
         since=approval.node.at,
         session=run_context.session.session,
         about=approval.node.node,
+    )
+
+
+@frozen
+class _EarlierAnswer:
+    """The last answer to a question that is still open; both are empty if nobody has answered it."""
+
+    brief: str = ""
+    whole: tuple[str, ...] = ()
+
+
+def _earlier_answer(run_context: RunContext, approval: OpenApproval) -> _EarlierAnswer:
+    answers = run_context.session.outside.latest(run_context.run.run, APPROVAL)
+    last = next((one for one in answers if one.node == approval.node.node), None)
+    if last is None:
+        return _EarlierAnswer()
+    choice, note = flat(str(last.data.fields.get("choice"))), str(last.data.fields.get("note") or "")
+    known = f"{run_context.session.describe_level(last.index, last.data.assurance)}, via {last.data.via}"
+    whole = f"Answered before ({known}): {choice}"
+    return _EarlierAnswer(
+        brief=f" (answered before: {choice}, {known})", whole=("\n".join([whole, quoted(note)] if note else [whole]),)
     )
 
 

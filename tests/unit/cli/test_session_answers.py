@@ -1,0 +1,94 @@
+"""What views say of answers of people and results of checks with which no step continued."""
+
+import pytest
+from tests.support.approvals import asking, given
+from tests.support.checks import NEEDED, checking, run_now
+from tests.support.history import Place, label_of, redone
+
+from interlock.testing.harness import Harness, ToolResult
+
+NONE = "No answer of a person to Interlock is recorded"
+
+
+@pytest.fixture
+def harness(place: Place) -> Harness:
+    return place.serving(asking(show=["notes.a"]))
+
+
+def rejected(harness: Harness) -> tuple[ToolResult, ToolResult]:
+    """Let a person reject the plan; return the answers of the start and of the waiting step."""
+    first = harness.start("test.flow")
+    waiting = harness.advance(first)
+    given(harness, first, is_approved=False, note="Too risky.")
+    return first, waiting
+
+
+@pytest.mark.inv("EVD-1", "EVD-4")
+def test_a_rejection_is_in_every_view_while_the_step_waits_and_after_it_went_on(place: Place, harness: Harness) -> None:
+    first, waiting = rejected(harness)
+    answered = "was answered (observed, via command): reject; the person added: Too risky.;"
+    report = place.run("report").out
+    assert f"{answered} the step has not continued with it" in report
+    assert NONE not in report
+    pending = place.run("show", "--json").json()["runs"][0]["steps"][-1]
+    assert [(one["fields"]["choice"], one["isTaken"]) for one in pending["received"]] == [("reject", False)]
+    assert "received the event wr.approval (observed, via command); the step has not con" in place.run("show").out
+    given(harness, first)
+    harness.advance(waiting, None)
+    report = place.run("report").out
+    assert f"{answered} the step did not continue with it" in report
+    assert "was answered (observed, via command): approve\n" in report
+
+
+@pytest.mark.inv("EVD-4")
+def test_an_answer_about_a_plan_that_was_redone_is_reported_as_one_on_another_branch(
+    place: Place, harness: Harness
+) -> None:
+    first = harness.start("test.flow")
+    waiting = harness.advance(first)
+    given(harness, first, note="Plan A.")
+    harness.advance(waiting, None)
+    redone(harness, first, "Plan B.")
+    report = place.run("report").out
+    assert "step 2, `Agree the plan`, on another branch: the question to a person was answered (observed, " in report
+    assert NONE not in report
+    [elsewhere] = place.run("show", "--json").json()["runs"][0]["stepsElsewhere"]
+    assert [one["fields"]["note"] for one in elsewhere["received"]] == ["Plan A."]
+
+
+@pytest.mark.inv("EVD-4")
+def test_a_report_names_a_failed_check_before_and_after_one_that_passed(place: Place) -> None:
+    harness = checking(place.root.parent, NEEDED)
+    first = harness.start("test.flow")
+    waiting = harness.advance(first)
+    run_now(harness, first)
+    failed = "it did not pass, exit code 1, "
+    report = place.run("report").out
+    assert "It ran no command" not in report
+    assert failed in report
+    (place.root.parent / "project" / "passes").touch()
+    run_now(harness, first, after=1)
+    harness.advance(waiting)
+    report = place.run("report").out
+    assert failed in report
+    assert "it passed, exit code 0, " in report
+
+
+@pytest.mark.inv("WORLD-2")
+def test_the_timeline_says_what_was_decided(place: Place, harness: Harness) -> None:
+    first, _ = rejected(harness)
+    given(harness, first)
+    lines = place.run("timeline").out
+    assert "(observed, via command): reject\n" in lines
+    assert "         note: Too risky.\n" in lines
+    assert "(observed, via command): approve\n" in lines
+
+
+@pytest.mark.inv("WORLD-2")
+def test_the_timeline_says_how_a_check_ended(place: Place) -> None:
+    harness = checking(place.root.parent, NEEDED)
+    first = harness.start("test.flow")
+    harness.advance(first)
+    run_now(harness, first)
+    ended = "received the event wr.check (executed, via check): did not pass, exit code 1\n"
+    assert f"run {label_of(first)} check: {ended}" in place.run("timeline").out
