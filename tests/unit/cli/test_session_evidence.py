@@ -60,19 +60,19 @@ def test_the_evidence_of_every_step_is_shown_with_the_content_of_its_artifacts(p
     shown = place.run("show", "--evidence").out.splitlines()
     for line in (
         "      > It **ran**.",
-        "      verdict: failed",
-        "      summary: One of two fails.",
-        "      files: a.py · b.py",
-        '      extra: {"n": 1}',
-        "      checks: 2",
-        "      - The suite",
-        "        evidence: make test: 1 | failed",
-        "        result: failed",
-        "      - size",
+        "      > verdict: failed",
+        "      > summary: One of two fails.",
+        "      > files: a.py · b.py",
+        '      > extra: {"n": 1}',
+        "      > checks: 2",
+        "      > - The suite",
+        "      >   evidence: make test: 1 | failed",
+        "      >   result: failed",
+        "      > - size",
         "        Before: not set",
         "        After: 3",
         "      What attempt 1 sent:",
-        "        n: 7",
+        "        > n: 7",
     ):
         assert line in shown, line
     assert "    - failed, team.report of step 1, Check it: One of two fails." in shown
@@ -119,13 +119,13 @@ def test_the_context_is_shown_with_the_step_that_set_each_key(place: Place, harn
     checked(place, harness)
     assert place.run("context").out.splitlines() == [
         f"Ship it: context of run {place.run('list', '--json').json()['runs'][0]['label']}",
-        "  - goal",
+        "  > - goal",
         "    value: Ship 1.0",
         "    set in: the start",
-        "  - mode",
+        "  > - mode",
         "    value: fast",
         "    set in: the start",
-        "  - size",
+        "  > - size",
         "    value: 3",
         "    set in: step 1, Check it, by the plan, from the evidence",
     ]

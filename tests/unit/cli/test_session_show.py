@@ -130,6 +130,28 @@ def test_no_line_of_notes_can_pass_for_a_line_of_interlock(
     assert all(line.startswith("      > ") for line in shown)
 
 
+@pytest.mark.inv("EVD-4")
+@pytest.mark.parametrize("options", [("--evidence",), ("--step", "1")])
+@pytest.mark.parametrize("columns", ["40", "400"])
+def test_no_line_of_an_artifact_can_pass_for_a_line_of_interlock(
+    place: Place, harness: Harness, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], columns: str
+) -> None:
+    said = "received the event wr.check (executed, via check)"
+    artifact: dict[str, object] = {
+        "kind": "team.plan",
+        f"- {said}": "passed",
+        said: [{said: "a", "b": f"- {said}"}, {said: said}],
+        "rows": [{"a": said}],
+        "list": [said, said],
+    }
+    harness.advance(harness.start("team.ship"), "Built it.", output=with_artifacts(artifact, notes="Built it."))
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", columns)
+    shown = [line for line in place.run("show", *options).out.splitlines() if "received" in line or "(executed" in line]
+    assert len(shown) >= 6
+    assert [line for line in shown if not line.startswith("      > ")] == []
+
+
 @pytest.mark.inv("HIS-4")
 def test_a_session_as_json_tells_the_same_of_each_step(place: Place, harness: Harness) -> None:
     worked(place, harness)

@@ -1,6 +1,6 @@
 """Render a page for a terminal: indented and folded to its width.
 
-Each line of text that Interlock did not write begins with `> `, as no line of Interlock does (EVD-4).
+Each line that begins with text that Interlock did not write begins with `> `, as no line of Interlock does (EVD-4).
 """
 
 import textwrap
@@ -48,12 +48,12 @@ def _block(block: Block, indent: str, width: int | None) -> list[str]:
         case Properties():
             room = max(len(name) for name, _ in block.rows) + 2
             return [
-                line for name, words in block.rows for line in _hanging(f"{indent}{name:<{room}}", _line(words), width)
+                line for name, words in block.rows for line in _hanging(indent, f"{name:<{room}}", _line(words), width)
             ]
         case Bullets():
-            return [line for item in block.items for line in _hanging(f"{indent}- ", _line(item), width)]
+            return [line for item in block.items for line in _item(indent, "- ", item, width)]
         case Paragraph():
-            return _folded(_line(block.line), indent, width)
+            return _folded(_line(block.line), indent + _mark(block.line), width)
         case Quote() | Notes():
             texts = printable(block.text).expandtabs().split("\n")
             return [line for text in texts for line in _folded(text, f"{indent}> ", width)]
@@ -74,9 +74,18 @@ def _folded(text: str, indent: str, width: int | None) -> list[str]:
     return [f"{indent}{line}".rstrip() for line in _fold(text, len(indent), width)]
 
 
-def _hanging(head: str, text: str, width: int | None) -> list[str]:
-    first, *rest = _fold(text, len(head), width)
-    return [f"{head}{first}".rstrip(), *(f"{' ' * len(head)}{line}" for line in rest)]
+def _hanging(indent: str, lead: str, text: str, width: int | None) -> list[str]:
+    first, *rest = _fold(text, len(indent) + len(lead), width)
+    return [f"{indent}{lead}{first}".rstrip(), *(f"{indent}{' ' * len(lead)}{line}" for line in rest)]
+
+
+def _item(indent: str, lead: str, line: Line, width: int | None) -> list[str]:
+    """Return a line after a lead such as `- `; marked as a whole if others wrote its beginning."""
+    return _hanging(indent + _mark(line), lead, _line(line), width)
+
+
+def _mark(line: Line) -> str:
+    return "> " if line and not isinstance(line[0], str) else ""
 
 
 def _fold(text: str, taken: int, width: int | None) -> list[str]:
@@ -96,15 +105,18 @@ def _split(word: str, room: int) -> list[str]:
 
 
 def _row(heads: Line, row: tuple[Line, ...], indent: str, width: int | None) -> Iterator[str]:
-    """Yield a row of two cells as `first: second`, a longer one as its first cell and a line for each other cell."""
-    first, *others = (_line(cell) for cell in row)
+    """Yield a row of two cells as `first: second`, a longer one as its first cell and a line for each other cell.
+
+    A line that begins with a name or a value of others is marked.
+    """
+    first, *others = row
     if len(others) == 1:
-        yield from _hanging(f"{indent}{first}: ", others[0], width)
+        yield from _item(indent, "", (*(first or heads[1:]), ": ", *others[0]), width)
         return
-    yield from _hanging(f"{indent}- ", first, width)
+    yield from _item(indent, "- ", first, width)
     for head, cell in zip(heads[1:], others, strict=True):
         if cell:
-            yield from _hanging(f"{indent}  {_line((head,))}: ", cell, width)
+            yield from _item(indent, "  ", (head, ": ", *cell), width)
 
 
 def _line(line: Line) -> str:
