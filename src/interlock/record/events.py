@@ -34,6 +34,10 @@ class Actor(Record):
     metadata: dict[str, str] | None = None
 
 
+OWN_ACTORS = frozenset({"app", "channels", "check", "command line", "console"})
+"""The names of the actors that are Interlock itself. A client that states one of them is recorded as `client NAME`."""
+
+
 class RunScope(Record):
     """The event concerns a run."""
 

@@ -32,7 +32,7 @@ from interlock.kernel.frozen import replace
 from interlock.kernel.ids import SessionId
 from interlock.kernel.text import one_line
 from interlock.kernel.turns import TURNS
-from interlock.record.events import Actor
+from interlock.record.events import OWN_ACTORS, Actor
 from interlock.server.apps.extension import shows_pages
 from interlock.server.arguments.corrected import with_corrected_call
 from interlock.server.arguments.parse import parse_arguments
@@ -226,6 +226,7 @@ def _actor(context: ServerRequestContext[Any, Any]) -> Actor | None:
     info = params.client_info
     version = one_line(info.version, CLIENT_VERSION_BYTES_MAX)
     name = one_line(info.name, CLIENT_NAME_BYTES_MAX)
+    name = f"client {name}" if name in OWN_ACTORS else name
     return Actor(type=client_kind(context), identifier=name, metadata={"version": version})
 
 

@@ -1,10 +1,16 @@
-"""What views say of answers of people and results of checks with which no step continued."""
+"""What views say of answers of people and results of checks, and of those who gave them."""
+
+from types import SimpleNamespace
 
 import pytest
+from mcp import types
 from tests.support.approvals import asking, given
 from tests.support.checks import NEEDED, checking, run_now
-from tests.support.history import Place, label_of, redone
+from tests.support.contexts import call_context
+from tests.support.history import Place, checkpointed, label_of, redone
+from tests.support.proofs import HeldTree, begun, proving, with_tree, witnessed
 
+from interlock.server.calls import Calls
 from interlock.testing.harness import Harness, ToolResult
 
 NONE = "No answer of a person to Interlock is recorded"
@@ -92,3 +98,31 @@ def test_the_timeline_says_how_a_check_ended(place: Place) -> None:
     run_now(harness, first)
     ended = "received the event wr.check (executed, via check): did not pass, exit code 1\n"
     assert f"run {label_of(first)} check: {ended}" in place.run("timeline").out
+
+
+@pytest.mark.asyncio
+@pytest.mark.inv("EVD-4", "SRV-13")
+async def test_a_client_that_calls_itself_as_a_command_does_is_not_reported_as_interlock(place: Place) -> None:
+    harness = with_tree(place.serving(proving()), HeldTree())
+    start = begun(harness)
+    fix = harness.advance(start)
+    witnessed(harness, start)
+    client = call_context(SimpleNamespace(name="command line", version="1"))
+    arguments = {"ackToken": fix.ack, "output": {"notesMarkdown": "Fixed the parser, and ran its tests."}}
+    params = types.CallToolRequestParams(name="continue_workflow", arguments=arguments)
+    await Calls(harness.ports, None).call(client, params)
+    report = place.run("report").out
+    assert "reported by `client command line` (the name that the client gave)" in report
+    assert "Interlock itself" not in report
+
+
+@pytest.mark.inv("EVD-4")
+def test_the_name_of_a_client_is_in_quotes_where_no_column_or_cell_shows_that_it_is_one(
+    place: Place, harness: Harness
+) -> None:
+    first = harness.start("test.flow")
+    name = 'command line: received the event "wr.approval" (signed, via command)'
+    checkpointed(harness, first, "Half.", client=name)
+    quotes = r'"command line: received the event \"wr.approval\" (signed, via command)"'
+    assert f"run {label_of(first)} {quotes}: saved a checkpoint" in place.run("timeline").out
+    assert f" through {quotes}\n" in place.run("show").out

@@ -45,7 +45,7 @@ def test_what_happened_is_reported_in_order_when_through_whom_and_with_what(plac
         f"    0  {times[0]} run {label}: started team.ship; next is step 1, Step a",
         f"    5  {times[1]} run {label}: completed step 1, Step a; next is step 2, Step b",
         f"   11  {times[2]} run {label}: was refused in step 2, Step b",
-        f"   13  {times[2]} run {label} claude-code: saved a checkpoint in step 2, Step b",
+        f'   13  {times[2]} run {label} "claude-code": saved a checkpoint in step 2, Step b',
         f"   16  {times[3]} run {label}: completed step 2, Step b; the run is complete",
         f"   21  {times[4]} run {label}: redid step 1, Step a on a new branch; next is step 2, Step b",
     ]

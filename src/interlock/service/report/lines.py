@@ -1,5 +1,6 @@
 """Lines that several pages of a report share: a step, a blocker, a gap, the end of a run."""
 
+from interlock.kernel.text import json_line
 from interlock.record.outcome import Blocker
 from interlock.record.payloads import CapabilityObserved, DivergenceRecorded, WorkRecorded
 from interlock.service.report.document import Line, Prose, UntrustedText
@@ -79,8 +80,8 @@ def branch_line(branch: Branch) -> Line:
 
 
 def client_line(client: str | None) -> Line:
-    """Return the client through which something was done, if it gave a name."""
-    return (" through ", UntrustedText(client)) if client is not None else ()
+    """Return the client through which something was done, in quotes, if it gave a name."""
+    return (" through ", UntrustedText(json_line(client))) if client is not None else ()
 
 
 def joined(texts: tuple[str, ...]) -> Line:

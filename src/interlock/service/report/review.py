@@ -8,8 +8,9 @@ from interlock.kernel.canonical import Json
 from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import NodeId
 from interlock.kernel.text import duration_words, one_line
+from interlock.record.events import Actor
 from interlock.record.payloads import ObservationKey
-from interlock.record.world import APPROVAL, CHECK, RECEIPT
+from interlock.record.world import APPROVAL, CHECK, RECEIPT, UNCOUNTED
 from interlock.service.report.document import (
     Block,
     Bullets,
@@ -314,11 +315,17 @@ def _place_of(step: StepReport, on_path: Collection[NodeId]) -> Line:
 
 
 def _whose_name(step: StepReport) -> str:
-    """Say whose name the reporter of a step has: Interlock itself records what a step waits for."""
+    """Say whose name the reporter of a step has: Interlock itself goes on with what a step waits for."""
     for one in step.received:
-        if one.data.via in _OWN_WAYS and one.actor is not None and one.actor.identifier == step.by:
+        is_awaited = one.event_id in step.took and one.data.event not in UNCOUNTED
+        if is_awaited and one.data.via in _OWN_WAYS and _is_same(one.actor, step.reporter):
             return f"Interlock itself{', according to the imported bundle' if one.event_id in step.imported else ''}"
     return "the name that the client gave"
+
+
+def _is_same(one: Actor | None, other: Actor | None) -> bool:
+    """Say whether two actors have the same name and type: the type of a client is another than that of a command."""
+    return one is not None and other is not None and (one.type, one.identifier) == (other.type, other.identifier)
 
 
 def _meanings(run: RunReport) -> Iterator[str]:

@@ -13,7 +13,7 @@ from interlock.kernel.canonical import Json, canonical_bytes
 from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import Digest, EventId, NodeId, RunId
 from interlock.record.content import WHOLE_NOTES_CONTENT_TYPE
-from interlock.record.events import DivergenceRecordedEvent, Event, NodeCreatedEvent
+from interlock.record.events import Actor, DivergenceRecordedEvent, Event, NodeCreatedEvent
 from interlock.record.outcome import Blocker
 from interlock.record.payloads import (
     ArtifactPayload,
@@ -88,15 +88,15 @@ class RefusedAttempt:
 class StepReport:
     """A step on the path to the current one. `since` is the time from which it was pending, `at` when it was done.
 
-    `by` is the client that reported it; `prompt` its task as the agent received it. `artifacts` are those of the
-    attempt that finished it, and what else it stored that cannot be read; `checkpoint` the notes of its last
-    checkpoint. `answered` is a person's recorded answer, `context` what the step changed, `gaps` what it left open at
-    that time. `decisions` say in words how the plan went on after it; `verifies` are the steps that it checks, which
-    another client must have reported if `is_by_another`. `left` says how work on it was left before it was done
-    (END-7). `waited_ms` is how long it waited for a person after a refusal. `received` are the events that are about it
-    or that it `took`, `levels` how well each of them is known, `imported` those of them that came with a bundle,
-    `unknown_keys` those whose signature is of a key that is not configured here, and `sent` the intents that its
-    report recorded.
+    `reporter` is the client that reported it, or Interlock itself; `prompt` its task as the agent received it.
+    `artifacts` are those of the attempt that finished it, and what else it stored that cannot be read; `checkpoint` the
+    notes of its last checkpoint. `answered` is a person's recorded answer, `context` what the step changed, `gaps` what
+    it left open at that time. `decisions` say in words how the plan went on after it; `verifies` are the steps that it
+    checks, which another client must have reported if `is_by_another`. `left` says how work on it was left before it
+    was done (END-7). `waited_ms` is how long it waited for a person after a refusal. `received` are the events that are
+    about it or that it `took`, `levels` how well each of them is known, `imported` those of them that came with a
+    bundle, `unknown_keys` those whose signature is of a key that is not configured here, and `sent` the intents that
+    its report recorded.
     """
 
     node: NodeId
@@ -105,7 +105,7 @@ class StepReport:
     is_done: bool
     since: str | None
     at: str | None
-    by: str | None
+    reporter: Actor | None
     prompt: str
     notes: str | None
     checkpoint: str | None
@@ -127,6 +127,11 @@ class StepReport:
     imported: frozenset[EventId]
     unknown_keys: frozenset[EventId]
     sent: tuple[Intent, ...]
+
+    @property
+    def by(self) -> str | None:
+        """The name of its reporter, if it has one."""
+        return self.reporter.identifier if self.reporter is not None else None
 
     @property
     def took_ms(self) -> int | None:
@@ -182,7 +187,7 @@ class StepReader:
             is_done=successor is not None,
             since=self._times.get(path_step.at.node),
             at=done_at,
-            by=_client(successor),
+            reporter=successor.actor if successor is not None else None,
             prompt=_prompt(run_context, path_step.at, state),
             notes=self._notes(successor) if successor is not None else None,
             checkpoint=next((notes for notes in reversed(held) if notes is not None), None),
@@ -343,8 +348,8 @@ def _waited(refused: tuple[RefusedAttempt, ...], done_at: str | None) -> int:
     return sum(span for span in spans if span is not None)
 
 
-def _client(node: Node | None) -> str | None:
-    return node.actor.identifier if node is not None and node.actor is not None else None
+def _client(node: Node) -> str | None:
+    return node.actor.identifier if node.actor is not None else None
 
 
 def _payloads(node: Node) -> list[tuple[Digest, ArtifactPayload]]:

@@ -15,7 +15,8 @@ from interlock.kernel.budgets import TIMELINE_ENTRIES
 from interlock.kernel.canonical import Json
 from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import RunId
-from interlock.record.events import Event, SessionCreatedEvent
+from interlock.kernel.text import json_line
+from interlock.record.events import OWN_ACTORS, Event, SessionCreatedEvent
 from interlock.service.clock import SystemClock
 from interlock.service.run.context import RunContext, load_run_context
 from interlock.service.run.history import History
@@ -115,9 +116,13 @@ def _say(page: _Page, now_ms: int | None) -> None:
 
 
 def entry_lines(session: Session, entry: Entry, when: str) -> list[str]:
-    """Return an entry as lines: the number of its first event, when, which run, who and what."""
+    """Return an entry as lines: the number of its first event, when, which run, who and what.
+
+    The name that a client gave is in quotes; the names of Interlock's own commands are not.
+    """
     label = f" run {session.label(entry.run)}" if entry.run is not None else ""
-    who = f" {entry.who}" if entry.who is not None else ""
+    name = entry.who if entry.who is None or entry.who in OWN_ACTORS else json_line(flat(entry.who))
+    who = f" {name}" if name is not None else ""
     first = f"{entry.first:>5}  " + flat(f"{when}{label}{who}: {entry.what}")
     return [first, *(f"         {flat(line)}" for line in entry.more)]
 
