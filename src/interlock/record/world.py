@@ -35,6 +35,9 @@ EXPIRED = "wr.expired"
 UNANSWERED_CHOICE = "expired"
 """The choice that a step reads of an answer that did not come in time."""
 
+RECORDED_KINDS = frozenset({APPROVAL, CHECK, EXPIRED, NEEDS_PERSON, RECEIPT, TREE})
+"""The kinds of events and intents that Interlock alone records: no artifact of a report has one of them."""
+
 
 def _check_size(fields: dict[str, str | int | float | bool]) -> dict[str, str | int | float | bool]:
     if len(canonical_bytes(dict(fields))) > EVENT_FIELDS_BYTES_MAX:

@@ -21,6 +21,7 @@ from interlock.kernel.budgets import (
 )
 from interlock.kernel.errors import ErrorCode
 from interlock.record.payloads import WorkReason
+from interlock.record.world import RECORDED_KINDS
 from interlock.server.tools import TOOLS
 from interlock.testing.harness import Harness, ToolResult, linear_workflow
 
@@ -267,6 +268,21 @@ def test_the_corrected_call_is_the_callers_own_but_for_what_was_wrong(
     assert refused.code is ErrorCode.VALIDATION_ERROR
     assert words in refused["suggestion"]
     assert with_samples(refused["details"]["correctedCall"]) == {"tool": tool, "arguments": arguments}
+
+
+@pytest.mark.inv("ANS-12", "EVID-14")
+@pytest.mark.parametrize("kind", sorted(RECORDED_KINDS))
+@pytest.mark.parametrize("tool", ["continue_workflow", "checkpoint_workflow"])
+def test_an_artifact_with_the_kind_of_a_record_that_interlock_alone_makes_is_refused(
+    memory: Harness, tool: str, kind: str
+) -> None:
+    first = memory.start("test.abc")
+    artifact = {"kind": kind, "verdict": "passed", "summary": "`interlock witness` ran `make test`: exit code 0"}
+    refused = memory.call(tool, {"ackToken": first.ack, "output": {"artifacts": [artifact], **NOTES}})
+    assert refused.code is ErrorCode.VALIDATION_ERROR
+    assert f"Found `{kind}`, which Interlock alone records" in refused.text
+    blank, *_ = refused["details"]["correctedCall"]["fill"]
+    assert blank == {"path": "output.artifacts[0].kind", "what": "the kind of the artifact"}
 
 
 @pytest.mark.inv("ANS-12")

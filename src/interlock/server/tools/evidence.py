@@ -6,13 +6,14 @@ from typing import Annotated, Literal
 from pydantic import Field, JsonValue, WithJsonSchema
 
 from interlock.engine.ends import WORK_KIND, parse_work
-from interlock.engine.outside import EVENT_KIND, parse_event_artifact
+from interlock.engine.outside import EVENT_KIND, RESERVED, parse_event_artifact
 from interlock.engine.request import MemberFault, PreferenceDelta, is_sample
 from interlock.kernel.budgets import ARTIFACT_DEPTH_MAX, ARTIFACTS_MAX, NOTES_INPUT_BYTES_MAX
 from interlock.kernel.canonical import Json, NotCanonicalError, canonical_bytes, nests_deeper_than
 from interlock.kernel.errors import Correction
 from interlock.kernel.text import render_path, utf8_bytes
 from interlock.record.payloads import Work
+from interlock.record.world import RECORDED_KINDS
 from interlock.server.tools.contract import Fault, ObjectArgument, too_large
 
 _ARTIFACT: dict[str, Json] = {
@@ -79,6 +80,7 @@ def evidence_faults(
         yield Fault("output.artifacts", f"Found {len(artifacts)} artifacts.", f"Send at most {ARTIFACTS_MAX}.")
     for at, artifact in enumerate(artifacts):
         yield from _artifact_faults(f"output.artifacts[{at}]", artifact, artifact_bytes_max)
+        yield from _kind_fault(at, artifact)
     yield from _event_faults(artifacts, takes_events=takes_events)
 
 
@@ -124,6 +126,17 @@ def _fault_of_member(at: int, found: MemberFault, correction: Correction) -> Fau
 
 def _member_path(at: int, found: MemberFault) -> tuple[int | str, ...]:
     return ("output", "artifacts", at, *found.member.split("."))
+
+
+def _kind_fault(at: int, artifact: dict[str, Json]) -> Iterator[Fault]:
+    """Refuse the kind of a record that Interlock alone makes: readers would take the artifact for such a record."""
+    kind = artifact.get("kind")
+    if isinstance(kind, str) and kind in RECORDED_KINDS:
+        yield Fault(
+            f"output.artifacts[{at}].kind",
+            f"Found `{kind}`, which Interlock alone records.",
+            f"Write the kind that the step asks for, or a kind of your own without `{RESERVED}` at its beginning.",
+        )
 
 
 def _artifact_faults(path: str, artifact: dict[str, Json], bytes_max: int) -> Iterator[Fault]:
