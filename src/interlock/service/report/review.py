@@ -408,7 +408,7 @@ def _step_facts(step: StepReport) -> Iterator[str | UntrustedText]:
         yield f", after {duration_words(step.took_ms)}"
     if step.waited_ms:
         yield f", of which {duration_words(step.waited_ms)} waiting for a person"
-    elif step.answered is not None or any(claims_of(step)):
+    elif step.answered is not None:
         # Until a person answers, a question leaves nothing in the log.
         yield ", which includes the wait for a person"
     if step.by is not None:
