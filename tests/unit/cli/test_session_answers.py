@@ -100,6 +100,28 @@ def test_the_timeline_says_how_a_check_ended(place: Place) -> None:
     assert f"run {label_of(first)} check: {ended}" in place.run("timeline").out
 
 
+@pytest.mark.inv("WORLD-2")
+def test_a_search_names_the_step_that_was_answered_and_how_well_the_answer_is_known(
+    place: Place, harness: Harness
+) -> None:
+    first, _ = rejected(harness)
+    [found] = place.run("search", "risky", "--json").json()["passages"]
+    assert (found["step"]["title"], found["where"], found["level"]) == (
+        "Agree the plan",
+        "event wr.approval",
+        "observed",
+    )
+    said = f"run {label_of(first)}, step 2, Agree the plan: event wr.approval (observed)\n"
+    assert said in place.run("search", "risky").out
+
+
+@pytest.mark.inv("EVD-4")
+def test_a_search_names_the_step_whose_report_was_refused(place: Place, harness: Harness) -> None:
+    harness.advance(harness.start("test.flow"), None)
+    [found] = place.run("search", "needs notes", "--json").json()["passages"]
+    assert (found["step"]["number"], found["where"]) == (1, "refusal")
+
+
 @pytest.mark.asyncio
 @pytest.mark.inv("EVD-4", "SRV-13")
 async def test_a_client_that_calls_itself_as_a_command_does_is_not_reported_as_interlock(place: Place) -> None:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from interlock.service.report.search.passage_search import Scanned
     from interlock.service.report.search.passages import Passage
     from interlock.service.run.context import StepLabel
+    from interlock.views.session import Session
 
 _APPROXIMATE = {
     Closeness.SLIPS: "Nothing has these words; these passages have them if one letter is wrong.",
@@ -38,6 +39,7 @@ class _Hit:
     passage: "Passage"
     label: str | None
     step: "StepLabel | None"
+    level: str | None
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -83,7 +85,12 @@ def _located(store: StoreReader, hit: Hit) -> _Hit:
     assert session is not None, "a session with a passage has a log"
     step = step_of(session, Plans(store), hit.passage)
     label = session.label(hit.passage.run) if hit.passage.run is not None else None
-    return _Hit(session=hit.session, passage=hit.passage, label=label, step=step)
+    return _Hit(session=hit.session, passage=hit.passage, label=label, step=step, level=_level(session, hit.passage))
+
+
+def _level(session: "Session", passage: "Passage") -> str | None:
+    """Return how well the event of a passage is known; None if it holds none."""
+    return session.describe_level(passage.index, passage.assurance) if passage.assurance is not None else None
 
 
 def _say(shown: list[_Hit], result: SearchResult, limit: int) -> None:
@@ -92,7 +99,8 @@ def _say(shown: list[_Hit], result: SearchResult, limit: int) -> None:
     for hit in shown:
         run = f" run {hit.label}" if hit.label is not None else ""
         step = f", {place_words(hit.step)}" if hit.step is not None else ""
-        say(flat(f"{hit.session}{run}{step}: {hit.passage.where}"))
+        known = f" ({hit.level})" if hit.level is not None else ""
+        say(flat(f"{hit.session}{run}{step}: {hit.passage.where}{known}"))
         say(f"  {one_line(hit.passage.text, PASSAGE_BYTES_MAX)}")
     if not shown:
         say("Nothing that was recorded matches.")
@@ -123,6 +131,7 @@ def _json(hit: _Hit) -> dict[str, Json]:
         "node": passage.node,
         "event": passage.index,
         "where": passage.where,
+        "level": hit.level,
         "step": {"number": step.number, "title": step.title} if step is not None else None,
         "text": passage.text,
     }

@@ -13,6 +13,7 @@ from interlock.record import payloads as data
 from interlock.record.content import WHOLE_NOTES_CONTENT_TYPE
 from interlock.record.errors import MalformedRecordError
 from interlock.record.outcome import Blocked
+from interlock.record.world import Assurance
 from interlock.service.report.search.stored_records import digests_of_artifacts, named_artifacts
 from interlock.service.run.plans import Plans
 from interlock.store.ports.errors import ContentDamagedError
@@ -23,15 +24,25 @@ if TYPE_CHECKING:
     from interlock.service.run.context import StepLabel
 
 
+_OF_PENDING = (ev.AdvanceRecordedEvent, ev.EventReceivedEvent, ev.WorkRecordedEvent)
+"""Records about the step that is pending at their node. All others are about the step that led to their node."""
+
+
 @frozen
 class Passage:
-    """A recorded text and its place. `where` names the kind of record; `node` is None if it is about a whole run."""
+    """A recorded text and its place. `where` names the kind of record; `node` is None if it is about a whole run.
+
+    The step of a node is that which led to it, unless the record is about the step that `is_pending` there. `assurance`
+    is that of an event from outside, as it was recorded.
+    """
 
     index: int
     run: RunId | None
     node: NodeId | None
     where: str
     text: str
+    is_pending: bool = False
+    assurance: Assurance | None = None
 
 
 def passages(reader: SessionReader, session: SessionId) -> Iterator[Passage]:
@@ -49,7 +60,15 @@ def passages(reader: SessionReader, session: SessionId) -> Iterator[Passage]:
             if isinstance(event, ev.ContextSetEvent):
                 node = event.data.node_id
             for where, text in _texts(reader, event):
-                yield Passage(index=event.event_index, run=run, node=node, where=where, text=text)
+                yield Passage(
+                    index=event.event_index,
+                    run=run,
+                    node=node,
+                    where=where,
+                    text=text,
+                    is_pending=isinstance(event, _OF_PENDING),
+                    assurance=event.data.assurance if isinstance(event, ev.EventReceivedEvent) else None,
+                )
 
 
 def passages_in_records(reader: SessionReader, session: SessionId, may_match: Callable[[bytes], bool]) -> Iterator[str]:
@@ -70,16 +89,17 @@ def passages_in_records(reader: SessionReader, session: SessionId, may_match: Ca
 
 
 def step_of(session: Session, plans: Plans, passage: Passage) -> "StepLabel | None":
-    """Return the step that recorded a passage; None if it is not about a step, or its plan cannot be read."""
+    """Return the step that a passage is about; None if it is about none, or the plan cannot be read."""
     from interlock.service.run.context import load_run_context  # noqa: PLC0415 — a search that finds nothing needs none
 
     if passage.node is None:
         return None
     node = session.nodes[passage.node]
-    if node.parent is None:
+    about = passage.node if passage.is_pending else node.parent
+    if about is None:
         return None  # the start recorded it
     try:
-        return load_run_context(session, session.runs[node.run], plans).place(session.nodes[node.parent])
+        return load_run_context(session, session.runs[node.run], plans).place(session.nodes[about])
     except ContentDamagedError:
         return None
 
