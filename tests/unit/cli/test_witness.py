@@ -5,6 +5,7 @@ import os
 import pty
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from tests.support.proofs import begun, proving
 
 from interlock.channels.kept_output import KeptOutput
 from interlock.cli.main import main
+from interlock.cli.outside.pass_through import start_command
 from interlock.kernel.canonical import digest_of_bytes
 from interlock.testing.harness import Harness, ToolResult
 
@@ -124,6 +126,15 @@ def test_in_a_terminal_the_command_has_one_of_the_same_size_and_its_keys(root: P
     [receipt] = receipts(harness, start)
     assert receipt["fields"]["output"].splitlines() == ["31 97", "both", "got hello"]
     os.close(near)
+
+
+@pytest.mark.inv("PROOF-1")
+def test_the_time_of_a_command_does_not_contain_what_this_process_does_after_its_end() -> None:
+    command = start_command(["true"])
+    command.start()
+    time.sleep(1)
+    assert command.wait() == 0
+    assert command.seconds < 0.5
 
 
 @pytest.mark.inv("PROOF-1", "CHECK-1")

@@ -44,20 +44,23 @@ class RunningCommand:
     began: float
     kept: KeptOutput = field(default_factory=lambda: KeptOutput(RECEIPT_OUTPUT_BYTES_MAX))
     seconds: float = 0.0
-    _pump: threading.Thread | None = None
+    _threads: tuple[threading.Thread, ...] = ()
 
     def start(self) -> None:
-        """Pass its output on, in another thread, until it has ended."""
-        self._pump = threading.Thread(target=self._pass_on, daemon=True)
-        self._pump.start()
+        """Pass its output on and note when it ends, in other threads, whatever this one does meanwhile."""
+        self._threads = tuple(threading.Thread(target=one, daemon=True) for one in (self._pass_on, self._note_end))
+        for thread in self._threads:
+            thread.start()
 
     def wait(self) -> int:
         """Return its exit code, negative after a signal, when it has ended and its output was passed on."""
-        code = self.process.wait()
+        for thread in self._threads:
+            thread.join()
+        return self.process.wait()
+
+    def _note_end(self) -> None:
+        self.process.wait()
         self.seconds = round(time.monotonic() - self.began, 3)
-        assert self._pump is not None, "it was started"
-        self._pump.join()
-        return code
 
     def _pass_on(self) -> None:
         with selectors.DefaultSelector() as selector:
