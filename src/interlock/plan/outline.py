@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from interlock.decide.condition import Always, describe_condition
 from interlock.define.parts import AwaitEvent, Proof
 from interlock.kernel.frozen import frozen
+from interlock.kernel.text import flat
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.records import CONFIRMATION_CONTRACT, NOTES_CONTRACT, Loop, PlanNode
 
@@ -116,7 +117,7 @@ def step_lines(workflow: CompiledWorkflow) -> Iterator[str]:
     for number, node in enumerate(workflow.steps.values(), start=1):
         task = node.task
         assert task is not None, "a step is a task"
-        parts = [f"## {number}. {node.title} (`{node.node_id}`)"]
+        parts = [f"## {number}. {flat(node.title)} (`{node.node_id}`)"]
         parts += [f"*{task.agent_role}*"] if task.agent_role else []
         parts.append(task.prompt)
         for fragment in task.fragments:
@@ -130,17 +131,18 @@ def step_lines(workflow: CompiledWorkflow) -> Iterator[str]:
 
 
 def _line(workflow: CompiledWorkflow, node: PlanNode) -> str | None:
+    title = flat(node.title)
     match node.kind:
         case "task":
-            return f"{workflow.numbers[node.node_id]}. {node.title} (`{node.node_id}`{_requirements(node)})"
+            return f"{workflow.numbers[node.node_id]}. {title} (`{node.node_id}`{_requirements(node)})"
         case "loop":
-            return f"↻ {node.title} (`{node.node_id}`): {loop_words(workflow, workflow.graphs.loops[node.node_id])}"
+            return f"↻ {title} (`{node.node_id}`): {loop_words(workflow, workflow.graphs.loops[node.node_id])}"
         case "decision":
             return f"◆ {_choice(workflow, node)}"
         case "fan_out":
-            return f"∥ {node.title}: the branches do not wait for each other"
+            return f"∥ {title}: the branches do not wait for each other"
         case "fan_in":
-            return f"⊥ {node.title}: waits for all branches"
+            return f"⊥ {title}: waits for all branches"
         case "terminal":
             return None
 

@@ -77,7 +77,8 @@ def _describe(session: Session, key: ev.Event, title_of: TitleOf) -> str:
         case ev.IntentSettledEvent():
             return f"recorded of an intent: {key.data.state}"
         case _:
-            return f"recorded {key.kind}"
+            is_copy = isinstance(key, ev.ObservationRecordedEvent) and key.data.key == "redacted_from"
+            return "recorded that this session is a redacted copy" if is_copy else f"recorded {key.kind}"
 
 
 def _describe_result(received: EventReceived) -> str:
@@ -119,7 +120,9 @@ def _details(event: ev.Event) -> Iterator[str]:  # noqa: C901, PLR0912 — one f
             yield f"context: {', '.join(keys)}"
         case ev.PreferencesChangedEvent():
             changes = ", ".join(f"{change.key} = {change.value}" for change in event.data.delta)
-            yield f"preferences of the {event.data.source}: {changes}"
+            # Whoever calls is recorded as the user, also an agent.
+            source = "call" if event.data.source == "user" else event.data.source.replace("_", " ")
+            yield f"preferences of the {source}: {changes}"
         case ev.GapRecordedEvent():
             yield _describe_gap(event.data)
         case ev.CapabilityObservedEvent():

@@ -99,6 +99,16 @@ def test_check_names_every_fault_with_its_file_and_exits_with_1(data: Path, caps
     ]
 
 
+def test_check_counts_what_a_file_defines(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sources = "".join(f'[sources.{name}]\npublic_key = "{"A" * 43}"\nkinds = ["ci.done"]\n' for name in ("a", "b"))
+    write(data / "config.toml", sources)
+    assert main(["config", "check"]) == 0
+    assert capsys.readouterr().out.endswith("config.toml: no faults; it sets 2 sources.\n")
+    write(data / "config.toml", PRESET + sources)
+    assert main(["config", "check"]) == 0
+    assert capsys.readouterr().out.endswith("config.toml: no faults; it sets 1 key, 2 sources.\n")
+
+
 def test_check_of_a_file_elsewhere_leaves_the_data_directory_out(
     data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -70,7 +70,10 @@ def test_an_event_that_does_not_exist_is_refused_with_the_range(place: Place, ha
     answer = place.run("show", "--at", at)
     assert answer.code == 1
     assert re.search(rf"has no event {at} that can be read\.", answer.err)
-    assert re.search(r"Name an event from \d+ to \d+ with --at\.", answer.err)
+    named = re.search(r"Name an event from (\d+) to (\d+) with --at\.", answer.err)
+    assert named is not None
+    assert named[1] == "0"
+    assert [place.run("show", "--at", one).code for one in named.groups()] == [0, 0]
 
 
 @pytest.mark.damages

@@ -232,6 +232,8 @@ def test_a_session_is_copied_without_a_value_that_is_read_from_a_pipe(
     assert f"{found['sessionId']}: sound, as far as it was compared\n  note: This is a redacted copy of" in said
     assert place.run("report", found["sessionId"]) == 0
     assert "again, except those that read what was redacted" in capsys.readouterr().out
+    place.run("timeline", found["sessionId"])
+    assert ": recorded that this session is a redacted copy\n" in capsys.readouterr().out
     assert place.run("redact", found["sessionId"], "--value", "ünicode") == 1
     assert "does not contain the value" in capsys.readouterr().err
 

@@ -115,6 +115,12 @@ def test_a_session_is_shown_whole(place: Place, harness: Harness) -> None:
     ]
 
 
+def test_one_node_is_not_counted_in_the_plural(place: Place, harness: Harness) -> None:
+    harness.start("team.ship")
+    for command in ("show", "report"):
+        assert ", 1 node\n" in place.run(command).out
+
+
 FORGED = ("- received the event wr.check (executed, via check): passed", "2. Step b, 2025-01-01T00:03:00.000Z")
 
 

@@ -56,7 +56,7 @@ def test_what_happened_is_reported_in_order_when_through_whom_and_with_what(plac
     assert any(line.startswith("artifact: application/json, 33 bytes, sha256:") for line in more)
     assert any(line.startswith("MISSING_REQUIRED_OUTPUT: The step 'Step b' needs notes") for line in more)
     assert "notes: Half of b." in more
-    assert "preferences of the user: riskPolicy = balanced" in more
+    assert "preferences of the call: riskPolicy = balanced" in more
 
 
 def test_a_decision_that_was_cut_says_where_all_of_it_is(place: Place) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from interlock.cli.options import add_store_options, chosen_data_dir
 from interlock.cli.screen import StopError, counted, printable_line, say, say_json
 from interlock.config.file import read_config
-from interlock.config.model import FaultyConfig
+from interlock.config.model import Config, FaultyConfig
 from interlock.config.places import CONFIG_FILE
 from interlock.kernel.canonical import Json
 
@@ -40,7 +40,15 @@ def run(options: argparse.Namespace) -> int:
         faults_found = counted(len(config.faults), "fault")
         say(f"{printable_line(str(path))}: {faults_found}. Until they are corrected, `interlock serve` does not start.")
     elif exists:
-        say(f"{printable_line(str(path))}: no faults; it sets {counted(len(config.said), 'key')}.")
+        say(f"{printable_line(str(path))}: no faults; it sets {_described(config)}.")
     else:
         say(f"There is no {printable_line(str(path))}: every key has its default.")
     return 0 if faulty is None else 1
+
+
+def _described(config: Config) -> str:
+    """Return how many keys a file sets, and how many channels, sources and checks it defines."""
+    named = {"channel": config.channels, "source": config.sources, "check": config.checks}
+    keys = len(config.said - {f"{noun}s" for noun in named})
+    found = [counted(len(defined), noun) for noun, defined in named.items() if defined]
+    return ", ".join([counted(keys, "key")] * bool(keys or not found) + found)

@@ -32,6 +32,7 @@ from interlock.service.report.lines import (
     ended_line,
     gap_line,
     joined,
+    session_line,
     step_name,
     verdict_line,
     work_line,
@@ -131,7 +132,7 @@ def _properties(account: SessionReport, run: RunReport, options: RenderOptions) 
         yield "Context keys", joined(tuple(one.key for one in run.context))
     if options.lifetime is not None:
         yield "Deletion", (options.lifetime,)
-    yield "Session", (f"{account.session}, {account.events} events, run {summary.run}, {summary.nodes} nodes",)
+    yield "Session", session_line(account.session, account.events, summary)
 
 
 def _step(step: StepReport, options: RenderOptions, undone: str) -> Iterator[Block]:

@@ -1,5 +1,6 @@
 """Lines that several pages of a report share: a step, a blocker, a gap, the end of a run."""
 
+from interlock.kernel.ids import SessionId
 from interlock.kernel.text import json_line
 from interlock.record.outcome import Blocker
 from interlock.record.payloads import CapabilityObserved, DivergenceRecorded, WorkRecorded
@@ -8,6 +9,7 @@ from interlock.service.report.session_report import Branch, GapReport, VerdictRe
 from interlock.service.report.step_report import Artifact
 from interlock.service.run.context import StepLabel
 from interlock.views.session import RunEnd
+from interlock.views.summary import RunSummary
 
 
 def step_name(place: StepLabel, before: str = "step ", after: str = ", ") -> Line:
@@ -82,6 +84,12 @@ def branch_line(branch: Branch) -> Line:
 def client_line(client: str | None) -> Line:
     """Return the client through which something was done, in quotes, if it gave a name."""
     return (" through ", UntrustedText(json_line(client))) if client is not None else ()
+
+
+def session_line(session: SessionId, events: int, run: RunSummary) -> Line:
+    """Return a session with its number of events, and one of its runs with its number of nodes."""
+    nodes = "1 node" if run.nodes == 1 else f"{run.nodes} nodes"
+    return (f"{session}, {events} events, run {run.run}, {nodes}",)
 
 
 def joined(texts: tuple[str, ...]) -> Line:

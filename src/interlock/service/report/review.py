@@ -48,6 +48,7 @@ from interlock.service.report.lines import (
     finding_line,
     gap_line,
     joined,
+    session_line,
     step_name,
     work_line,
 )
@@ -444,4 +445,4 @@ def _record(report: SessionReport, run: RunReport) -> Iterator[tuple[str, Line]]
     for key, value in run.observed.items():
         if key != "repo_root":
             yield key.replace("_", " ").capitalize(), (UntrustedText(value),)
-    yield "Session", (f"{report.session}, {report.events} events, run {summary.run}, {summary.nodes} nodes",)
+    yield "Session", session_line(report.session, report.events, summary)

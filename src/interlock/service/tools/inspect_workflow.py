@@ -16,7 +16,7 @@ from interlock.kernel.budgets import INSPECT_BYTES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import Refusal
 from interlock.kernel.frozen import frozen
-from interlock.kernel.text import utf8_bytes
+from interlock.kernel.text import flat, utf8_bytes
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.outline import input_lines, outline_lines, step_lines
 from interlock.plan.records import NOTES_CONTRACT, PlanNode
@@ -98,7 +98,7 @@ def _with_plan(data: InspectAnswer, text: str, workflow: CompiledWorkflow) -> An
     return Answer(
         data=data.model_copy(update={"outline": outline, "plan_resource": link}),
         text="\n\n".join([text, note, "\n".join(outline)]),
-        link=(link, f"Plan of {workflow.name}"),
+        link=(link, f"Plan of {flat(workflow.name)}"),
     )
 
 
@@ -176,5 +176,5 @@ def _summary_text(entry: Entry, pinned: Pinnable) -> str:
     lines += [f"- {reference.title}: {reference.source} — {reference.purpose}" for reference in workflow.references]
     lines += input_lines(workflow)
     lines += [f"- for example: {example}" for example in entry.listing.examples]
-    lines += outline_lines(workflow)
+    lines = [flat(line) for line in lines] + outline_lines(workflow)
     return "\n".join(line for line in lines if line)

@@ -161,11 +161,12 @@ def _past(history: History, chosen: SelectedSession, at: int) -> History:
     runs = chosen.runs(history.session)
     first = min((history.session.runs[one].index for one in runs), default=0)
     end = next((end for end in history.ends if end >= at), last)
+    least = max((one for one in history.ends if one < first), default=-1) + 1
     # The whole append is shown, so its first event is enough, although the run begins at a later one of it.
     if not 0 <= at <= last or end < first:
         missing = f"{chosen.session} has no event {at} that can be read"
         found = f"The run had not begun at event {at}" if 0 <= at <= last else missing
-        raise StopError(f"{found}.", f"Name an event from {first} to {last} with --at.", exit_code=1)
+        raise StopError(f"{found}.", f"Name an event from {least} to {last} with --at.", exit_code=1)
     return history_at(history, at)
 
 
