@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import pytest
 
+from interlock.kernel.errors import ENVELOPE_SCHEMA
 from interlock.server.prompts import PROMPTS
 from interlock.server.tools import INSTRUCTIONS, TOOLS, Tool
 
@@ -113,7 +114,10 @@ def test_every_answer_schema_is_an_object_for_clients_that_know_no_other(tool: T
     schema = tool.to_json()["outputSchema"]
     assert isinstance(schema, dict)
     assert schema["type"] == "object"
-    assert not {"anyOf", "oneOf", "allOf"} & schema.keys()
+    assert schema["anyOf"] == [tool.answer_schema(), dict(ENVELOPE_SCHEMA)]
+    for one in cast("list[dict[str, Json]]", schema["anyOf"]):
+        assert (one["type"], one["additionalProperties"]) == ("object", False)
+        assert not {"anyOf", "oneOf", "allOf"} & one.keys()
     assert "$ref" not in json.dumps(schema)
 
 

@@ -32,7 +32,7 @@ def played(clients: Clients, script: str, era: str, server: list[str]) -> Finish
 
 @pytest.mark.inv("SRV-4")
 @by_each_client
-def test_a_workflow_is_played_to_its_end_by_the_next_calls_and_a_person_is_asked_at_the_gate(
+def test_a_refusal_is_read_and_a_workflow_is_played_to_its_end_with_a_person_at_the_gate(
     clients: Clients, script: str, era: str, revision: str
 ) -> None:
     ended = played(clients, script, era, clients.server())
@@ -40,6 +40,9 @@ def test_a_workflow_is_played_to_its_end_by_the_next_calls_and_a_person_is_asked
     reported = json.loads(ended.out)
     assert reported["revision"] == revision
     assert reported["tools"] == [tool.name for tool in TOOLS]
+    refused = reported["refused"]
+    assert (refused["isError"], refused["code"]) == (True, "WORKFLOW_NOT_FOUND")
+    assert refused["details"]["correctedCall"]["arguments"] == {"workflowId": "test.gated"}
     first, second, last = reported["answers"]
     assert (first["pending"]["stepId"], second["pending"]["stepId"], last["isComplete"]) == ("gate", "after", True)
     assert len(reported["asked"]) == 1

@@ -56,6 +56,32 @@ class RetryKind(StrEnum):
     RETRYABLE_AFTER_MS = "retryable_after_ms"
 
 
+ENVELOPE_SCHEMA: Mapping[str, Json] = MappingProxyType(
+    {
+        "additionalProperties": False,
+        "description": "A refused call.",
+        "properties": {
+            "code": {"type": "string"},
+            "message": {"type": "string"},
+            "retry": {
+                "additionalProperties": False,
+                "properties": {
+                    "kind": {"enum": [kind.value for kind in RetryKind], "type": "string"},
+                    "afterMs": {"type": "integer"},
+                },
+                "required": ["kind"],
+                "type": "object",
+            },
+            "suggestion": {"type": "string"},
+            "details": {"type": "object"},
+        },
+        "required": ["code", "message", "retry", "suggestion"],
+        "type": "object",
+    }
+)
+"""The JSON Schema of `Refusal.envelope`. Every tool publishes it beside the schema of its answer (SRV-4)."""
+
+
 class Owner(StrEnum):
     """The surface that can return a code."""
 

@@ -23,6 +23,7 @@ from types import MappingProxyType
 from typing import Any, Literal, Self, TypeAlias, cast
 
 from jsonschema import Draft202012Validator
+from jsonschema.exceptions import ValidationError, best_match  # pyright: ignore[reportUnknownVariableType] — untyped
 from jsonschema.protocols import Validator
 from mcp import Client
 
@@ -258,7 +259,7 @@ class Harness:
         """Call a tool as a client would, without a transport.
 
         Raises:
-            AssertionError: The answer breaks the tool's published schema, or cannot be sent as JSON.
+            AssertionError: The answer or the refusal breaks the tool's published schema, or cannot be sent as JSON.
             Exception: Any fault that the server would answer with `INTERNAL_ERROR`.
         """
         tool = tool_named(tool_name)
@@ -271,7 +272,9 @@ class Harness:
         if isinstance(outcome, Refusal):
             look_up = partial(look_up_report, self.ports.read, asking=self.asking)
             refusal = with_corrected_call(outcome, tool, sent, look_up)
-            return ToolResult(structure=_sendable(refusal.envelope()), text=refusal_text(refusal), is_error=True)
+            envelope = _sendable(refusal.envelope())
+            assert_conforms(tool_name, envelope)
+            return ToolResult(structure=envelope, text=refusal_text(refusal), is_error=True)
         structure = _sendable(outcome.structure)
         assert_conforms(tool_name, structure)
         return ToolResult(structure=structure, text=outcome.text, is_error=False)
@@ -344,8 +347,7 @@ async def call_through(client: Client, tool_name: str, arguments: Arguments | No
     result = await client.call_tool(tool_name, dict(arguments or {}))
     text = "".join(block.text for block in result.content if block.type == "text")
     structure = cast("dict[str, Any]", result.structured_content or {})
-    if not result.is_error:
-        assert_conforms(tool_name, structure)
+    assert_conforms(tool_name, structure)
     return ToolResult(structure=structure, text=text, is_error=bool(result.is_error))
 
 
@@ -399,12 +401,13 @@ def _of_shape(shape: str, words: str) -> Json:
 
 
 def assert_conforms(tool_name: str, structure: Mapping[str, Any]) -> None:
-    """Validate an answer's structure against the output schema that its tool publishes.
+    """Validate the structure of an answer or a refusal against the output schema that its tool publishes.
 
     Raises:
         AssertionError: It does not conform; the message names the place.
     """
-    fault = next(_schema_of(tool_name).iter_errors(dict(structure)), None)
+    faults = _schema_of(tool_name).iter_errors(dict(structure))
+    fault = cast("ValidationError | None", best_match(faults))
     assert fault is None, f"{tool_name}: {fault.json_path}: {fault.message}"
 
 

@@ -1,8 +1,13 @@
+import json
+from typing import Any, cast
+
 import pytest
+from jsonschema import Draft202012Validator
 
 from interlock.kernel.budgets import LOCK_RETRY_AFTER_MS
 from interlock.kernel.canonical import Json, canonical_bytes
-from interlock.kernel.errors import CODES, ErrorCode, InterlockError, Owner, Refusal, RetryKind
+from interlock.kernel.errors import CODES, ENVELOPE_SCHEMA, ErrorCode, InterlockError, Owner, Refusal, RetryKind
+from interlock.kernel.frozen import replace
 
 # The closed set (ANS-8).
 CLOSED = [
@@ -81,6 +86,19 @@ def test_every_code_gives_an_envelope_with_the_retry_advice_of_the_table(code: E
         "details": {"path": "a.b", "found": [1]},
     }
     assert canonical_bytes(refusal(code).envelope())
+
+
+@pytest.mark.inv("ANS-7")
+def test_the_schema_of_the_envelope_takes_each_envelope_and_no_other_object() -> None:
+    schema = Draft202012Validator(cast("dict[str, Any]", json.loads(json.dumps(dict(ENVELOPE_SCHEMA)))))
+    for code in ErrorCode:
+        for kind in (None, *RetryKind):
+            for one in (refusal(code), refusal(code, path="a")):
+                envelope = replace(one, retry=kind).envelope()
+                assert schema.is_valid(envelope)
+                assert not schema.is_valid(envelope | {"kind": "ok"})
+                for name in envelope.keys() - {"details"}:
+                    assert not schema.is_valid({key: value for key, value in envelope.items() if key != name})
 
 
 def test_an_envelope_without_details_has_no_such_field() -> None:

@@ -15,7 +15,7 @@ from interlock.engine.gates import ApprovalContext
 from interlock.engine.published import Published
 from interlock.kernel.budgets import ARTIFACT_BYTES_MAX
 from interlock.kernel.canonical import Json
-from interlock.kernel.errors import Correction, Refusal
+from interlock.kernel.errors import ENVELOPE_SCHEMA, Correction, Refusal
 from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import SessionId
 from interlock.record.events import Actor
@@ -134,6 +134,10 @@ class Tool:
         """The fields by the argument names that callers send."""
         return {field.alias or name: name for name, field in self.arguments.model_fields.items()}
 
+    def answer_schema(self) -> dict[str, Json]:
+        """Return the schema of the tool's answers, which is the first alternative of the published output schema."""
+        return flat_schema(self.output, "serialization")
+
     def to_json(self) -> dict[str, Json]:
         """Return the tool as `tools/list` and `tool-schemas/` publish it."""
         published: dict[str, Json] = {
@@ -141,7 +145,7 @@ class Tool:
             "title": self.title,
             "description": self.description,
             "inputSchema": flat_schema(self.arguments, "validation"),
-            "outputSchema": flat_schema(self.output, "serialization"),
+            "outputSchema": {"type": "object", "anyOf": [self.answer_schema(), dict(ENVELOPE_SCHEMA)]},
             "annotations": {
                 "title": self.title,
                 "readOnlyHint": self.hints.is_read_only,
