@@ -6,7 +6,7 @@ from pydantic import BaseModel
 
 from interlock.kernel.canonical import Json
 
-_REDUNDANT: tuple[tuple[str, Json], ...] = (("default", None), ("additionalProperties", {}))
+_REDUNDANT: tuple[tuple[str, Json], ...] = (("default", None), ("additionalProperties", {}), ("items", {}))
 _FORBIDDEN = frozenset({"anyOf", "oneOf", "allOf", "not", "if", "$ref", "$defs"})
 
 
