@@ -1,6 +1,7 @@
 """A check that a server begins: its result is there for the open call, and for the next chat after a kill."""
 
 import json
+import signal
 import subprocess
 import sys
 import time
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.e2e.test_stdio_transport import ENDS, ENVELOPE, serving
 from tests.support.checks import NEEDED
 from tests.support.server import Server, events_of, step_of, until, workspace_in
 from tests.support.verify import unsound_below
@@ -106,3 +108,34 @@ def test_a_check_whose_client_is_killed_ends_and_the_next_chat_takes_its_result(
         assert [one["passed"] for one in results(later, shown)] == [True]
     assert (space / "started").read_text() == "x\n"
     assert unsound_below(data) == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="waits on pipes with select")
+@pytest.mark.inv("SRV-7")
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("is_direct", [False, True])
+def test_a_call_that_waits_for_a_check_is_answered_by_a_server_that_ends(
+    tmp_path: Path, end: str | signal.Signals, *, is_direct: bool
+) -> None:
+    data, space = configured(tmp_path, "echo x >> started; until test -e go; do sleep 0.05; done")
+    unusual = {} if is_direct else {"unknown": True}
+    places = ["--data-dir", str(data), "--workspace", str(space)]
+    with serving(command=[sys.executable, "-m", "interlock", "serve", *places]) as server:
+
+        def send(identity: int, tool: str, **arguments: Any) -> None:
+            params = {"name": tool, "arguments": arguments, "_meta": ENVELOPE, **unusual}
+            server.send({"jsonrpc": "2.0", "id": identity, "method": "tools/call", "params": params})
+
+        send(1, "start_workflow", workflowId="test.flow", goal="Ship")
+        token = server.answer()["result"]["structuredContent"]["ackToken"]
+        send(2, "continue_workflow", ackToken=token, output={"notesMarkdown": "Done."})
+        waiting = server.answer()["result"]["structuredContent"]
+        send(3, "continue_workflow", ackToken=waiting["ackToken"])
+        until((space / "started").exists)
+        time.sleep(0.2)  # the call waits for the check
+        server.end(end)
+        answer = server.answer()
+        (space / "go").touch()
+        found = answer["result"]["structuredContent"]
+        assert (answer["id"], found["waiting"], found["ackToken"]) == (3, waiting["waiting"], waiting["ackToken"])
+        assert server.exit_code() == 0

@@ -7,7 +7,7 @@ first served; a call that is cancelled while it waits has not begun, one that is
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias, cast
@@ -145,13 +145,15 @@ class Calls:
     ) -> Answer | Refusal:
         """Keep the call of a step that waits for a check open until there is a result, at most for a while (CHECK-6).
 
-        Between two looks, the call holds no place in a queue, no thread and no lock.
+        Between two looks, the call holds no place in a queue, no thread and no lock. If it is cancelled, it is answered
+        with what it has (SRV-7).
         """
         activity.words = "running the check"
         outcome, until_s = first, time.monotonic() + CHECK_OPEN_S
-        while outcome == first and call.session is not None and time.monotonic() < until_s:
-            await anyio.sleep(CHECK_POLL_S)
-            outcome = await self._run(context, call, activity, begins_check=False)
+        with suppress(anyio.get_cancelled_exc_class()):
+            while outcome == first and call.session is not None and time.monotonic() < until_s:
+                await anyio.sleep(CHECK_POLL_S)
+                outcome = await self._run(context, call, activity, begins_check=False)
         return outcome.answer if isinstance(outcome, HumanInputRequired) else outcome
 
     async def _run(
