@@ -1,15 +1,18 @@
-"""Notifies clients that a session's record changed, and in the later protocol era that there is a new session.
+"""Notifies clients that a session's resources changed, and in the later protocol era that there is a new session.
 
 Only changes through this server are reported. Appends by another process are not watched.
 """
 
 import logging
+from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 import anyio
 from mcp import types
 from mcp.server.context import ServerRequestContext
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourcesListChanged, ResourceUpdated
+from mcp.shared.exceptions import MCPError
 
 from interlock.engine.answer.links import session_link
 from interlock.kernel.budgets import PATH_BYTES_MAX, SUBSCRIPTIONS_MAX
@@ -25,13 +28,22 @@ class Subscriptions:
     def __init__(self) -> None:
         self._bus = InMemorySubscriptionBus()
         self._subscribed: set[str] = set()
-        self.listen = ListenHandler(self._bus)
+        self.listen = _Listen(self._bus)
         """Answers `subscriptions/listen`, the later era's way."""
 
     async def subscribe(self, _context: Context, params: types.SubscribeRequestParams) -> types.EmptyResult:
-        """Answer `resources/subscribe`."""
-        if len(self._subscribed) < SUBSCRIPTIONS_MAX and len(uri := str(params.uri)) < PATH_BYTES_MAX:
-            self._subscribed.add(uri)
+        """Answer `resources/subscribe`.
+
+        Raises:
+            MCPError: The client has too many subscriptions, or no resource has so long an address.
+        """
+        uri = str(params.uri)
+        if len(uri) >= PATH_BYTES_MAX:
+            raise MCPError(types.INVALID_PARAMS, "No resource has so long an address.")
+        if uri not in self._subscribed and len(self._subscribed) >= SUBSCRIPTIONS_MAX:
+            fault = f"{SUBSCRIPTIONS_MAX} resources are subscribed to, which is the limit. Unsubscribe from one first."
+            raise MCPError(types.INVALID_PARAMS, fault, data={"uri": uri})
+        self._subscribed.add(uri)
         return types.EmptyResult()
 
     async def unsubscribe(self, _context: Context, params: types.UnsubscribeRequestParams) -> types.EmptyResult:
@@ -40,7 +52,7 @@ class Subscriptions:
         return types.EmptyResult()
 
     async def notify(self, context: Context, session: SessionId | None) -> None:
-        """Notify subscribers that a session's record changed, or (None) that there is a new session.
+        """Notify subscribers that a session may have changed, or (None) that there is a new one.
 
         Never raises, also if the call was cancelled meanwhile: it has changed the record, and its result is answered.
         """
@@ -54,7 +66,33 @@ class Subscriptions:
         if session is None:
             await self._bus.publish(ResourcesListChanged())
             return
-        uri = session_link(session)
-        await self._bus.publish(ResourceUpdated(uri=uri))
-        if uri in self._subscribed:
+        for uri in _below(session, self.listen.addresses):
+            await self._bus.publish(ResourceUpdated(uri=uri))
+        for uri in _below(session, self._subscribed):
             await context.session.send_resource_updated(uri)
+
+
+class _Listen(ListenHandler):
+    """Answers `subscriptions/listen`. `addresses` counts how many open streams name a resource."""
+
+    def __init__(self, bus: InMemorySubscriptionBus) -> None:
+        super().__init__(bus)
+        self.addresses = Counter[str]()
+
+    async def __call__(
+        self, ctx: Context, params: types.SubscriptionsListenRequestParams
+    ) -> types.SubscriptionsListenResult:
+        """Serve one stream."""
+        named = set(params.notifications.resource_subscriptions or ())
+        self.addresses.update(named)
+        try:
+            return await super().__call__(ctx, params)
+        finally:
+            self.addresses.subtract(named)
+            self.addresses = +self.addresses
+
+
+def _below(session: SessionId, addresses: Iterable[str]) -> list[str]:
+    """Return the addresses of a session's record and of its parts."""
+    record = session_link(session)
+    return sorted(uri for uri in addresses if uri == record or uri.startswith(f"{record}/"))

@@ -6,9 +6,10 @@ from contextlib import asynccontextmanager
 
 import anyio
 import pytest
-from mcp import Client, types
+from mcp import Client, MCPError, types
 from mcp.shared.subscriptions import ResourcesListChanged, ResourceUpdated
 
+from interlock.kernel.budgets import PATH_BYTES_MAX, SUBSCRIPTIONS_MAX
 from interlock.server.app import build_server
 from interlock.testing.harness import ERAS, Era, Harness, ToolResult, call_through, filled_in, linear_workflow
 
@@ -64,6 +65,63 @@ async def test_a_listener_of_the_later_era_hears_of_its_session_and_of_new_ones(
             with anyio.fail_after(30):
                 result = [await anext(events), await anext(events)]
     assert result == [ResourceUpdated(uri=record(harness, mine)), ResourcesListChanged()]
+
+
+def parts(harness: Harness, answer: ToolResult) -> list[str]:
+    run = f"{record(harness, answer)}/runs/{answer['run']['label']}"
+    return [f"{run}/context", f"{run}/lifecycle", f"{run}/steps/a"]
+
+
+@pytest.mark.inv("SRV-10")
+@pytest.mark.asyncio
+@pytest.mark.filterwarnings("ignore:resources/:mcp.shared.exceptions.MCPDeprecationWarning")
+async def test_a_subscriber_of_the_earlier_era_hears_of_parts_of_its_session() -> None:
+    harness = Harness.in_memory(WORKFLOW)
+    mine, other = harness.start("test.abc"), harness.start("test.abc")
+    async with connected(harness, "legacy") as (client, heard):
+        for uri in (*parts(harness, mine), f"{record(harness, mine)}0"):
+            await client.subscribe_resource(uri)  # pyright: ignore[reportDeprecated] — its way
+        await call_through(client, "continue_workflow", filled_in(other, "Done."))
+        await call_through(client, "continue_workflow", filled_in(mine, "Done."))
+        found: list[object] = []
+        for _ in parts(harness, mine):
+            result = await asyncio.wait_for(heard.get(), 30)
+            assert isinstance(result, types.ResourceUpdatedNotification)
+            found.append(result.params.uri)
+        assert (found, heard.empty()) == (parts(harness, mine), True)
+
+
+@pytest.mark.inv("SRV-10")
+@pytest.mark.asyncio
+async def test_a_listener_of_the_later_era_hears_of_parts_of_its_session_until_it_leaves() -> None:
+    harness = Harness.in_memory(WORKFLOW)
+    mine, other = harness.start("test.abc"), harness.start("test.abc")
+    wanted = parts(harness, mine)
+    async with connected(harness, "auto") as (client, _):
+        async with client.listen(resource_subscriptions=wanted[:1]) as left:
+            await call_through(client, "continue_workflow", {"ackToken": "ack_none"})
+        async with client.listen(resource_subscriptions=wanted) as events:
+            await call_through(client, "continue_workflow", filled_in(other, "Done."))
+            await call_through(client, "continue_workflow", filled_in(mine, "Done."))
+            with anyio.fail_after(30):
+                result = [await anext(events) for _ in wanted]
+        assert [one async for one in left] == []
+    assert result == [ResourceUpdated(uri=uri) for uri in wanted]
+
+
+@pytest.mark.inv("SRV-10")
+@pytest.mark.asyncio
+@pytest.mark.filterwarnings("ignore:resources/:mcp.shared.exceptions.MCPDeprecationWarning")
+async def test_a_subscription_that_is_not_served_is_refused() -> None:
+    async with connected(Harness.in_memory(WORKFLOW), "legacy") as (client, _):
+        for number in range(SUBSCRIPTIONS_MAX):
+            await client.subscribe_resource(f"interlock://x/{number}")  # pyright: ignore[reportDeprecated] — its way
+        await client.subscribe_resource("interlock://x/0")  # pyright: ignore[reportDeprecated] — its way
+        for uri, words in (("interlock://x", "the limit"), (f"interlock://{'x' * PATH_BYTES_MAX}", "so long")):
+            with pytest.raises(MCPError, match=words):
+                await client.subscribe_resource(uri)  # pyright: ignore[reportDeprecated] — its way
+        await client.unsubscribe_resource("interlock://x/0")  # pyright: ignore[reportDeprecated] — its way
+        await client.subscribe_resource("interlock://x")  # pyright: ignore[reportDeprecated] — its way
 
 
 @pytest.mark.asyncio

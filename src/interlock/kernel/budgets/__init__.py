@@ -371,7 +371,7 @@ CHECKPOINTS_PER_NODE_MAX = 255
 
 # The wire.
 SUBSCRIPTIONS_MAX = 1_000
-"""Resources whose changes are reported to one client; further subscriptions are accepted, but not served."""
+"""Resources whose changes are reported to one client; further subscriptions are refused."""
 LINE_BYTES_MAX = 16 * KIB * KIB
 """Bytes of one line: more than all budgets of one call together, and few enough to hold in memory."""
 LINE_DEPTH_MAX = 100
