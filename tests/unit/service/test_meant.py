@@ -543,3 +543,38 @@ def test_a_refusal_that_shows_a_call_does_not_say_that_nothing_can_be_sent(memor
     for refused in (memory.start("test.abd"), memory.call(CONTINUE, {"ackToken": answer.ack[:-4]})):
         assert refused.text.startswith(f"**{refused.code}**\n\n")
         assert refused["retry"] == {"kind": "not_retryable"}
+
+
+LONG = "word " * 2_000
+INSIDE = "<your context, corrected>"
+
+
+@pytest.mark.inv("ANS-24")
+@pytest.mark.parametrize(
+    ("tool", "sent", "shown"),
+    [
+        ("start_workflow", {"context": {"ticket": "A-1", "n": 2**63}}, {"context": INSIDE}),
+        ("start_workflow", {"context": {"ticket": "A-1", "": 1}}, {"context": INSIDE}),
+        ("start_workflow", {"context": {"ticket": "A-1", "all": "x" * 300_000}}, {"context": INSIDE}),
+        ("start_workflow", {"goal": LONG}, {"goal": "<the goal, in a sentence>"}),
+        (CONTINUE, {"context": {"ticket": "A-1", "n": 2**63}, "output": DONE}, {"context": INSIDE}),
+        ("resume_session", {"query": LONG}, {"query": "<a few words>"}),
+    ],
+)
+def test_what_was_sent_with_a_fault_inside_is_asked_for_again(
+    memory: Harness, tool: str, sent: dict[str, Any], shown: dict[str, Any]
+) -> None:
+    given = {"start_workflow": {"workflowId": "test.abc"}, CONTINUE: {"ackToken": memory.start("test.abc").ack}}
+    refused = memory.call(tool, given.get(tool, {}) | sent)
+    assert refused.code is ErrorCode.VALIDATION_ERROR
+    assert corrected(refused)[0] == tool
+    found = with_samples(refused["details"]["correctedCall"])["arguments"]
+    assert found == given.get(tool, {}) | sent | shown
+
+
+@pytest.mark.inv("ANS-15")
+@pytest.mark.parametrize("sent", [{"token": ""}, {"token": None}, {"stateToken": None, "preferences": "x"}])
+def test_an_empty_token_is_asked_for(memory: Harness, sent: dict[str, Any]) -> None:
+    call = memory.call(CONTINUE, sent)["details"]["correctedCall"]
+    assert "" not in call["arguments"].values()
+    assert [one["path"] for one in call["fill"]] == ["stateToken"]

@@ -143,7 +143,7 @@ def _corrected_call(
             shown = _with_blank(shown, str(name), blanks)
             if name == "output":
                 shown = dict(wanted) | shown
-    outline = instead | shown
+    outline = {name: value for name, value in (instead | shown).items() if value not in (None, "")}
     for name in tool.arguments.missing(outline):
         outline = _with_blank(outline, name, blanks)
     return _call(tool.name, outline)

@@ -162,8 +162,13 @@ class Tool:
 
 
 def too_large(
-    path: str, measured: int, limit: int, *, fix: str = "Write the long part to a file and give its path."
+    path: str,
+    measured: int,
+    limit: int,
+    *,
+    fix: str = "Write the long part to a file and give its path.",
+    correction: Correction | None = None,
 ) -> Fault:
     """Return the fault of a value above its limit."""
     message = f"It has {measured} UTF-8 bytes; the limit is {limit}."
-    return Fault(path, message, fix, details={"measuredBytes": measured, "maxBytes": limit})
+    return Fault(path, message, fix, {"measuredBytes": measured, "maxBytes": limit}, correction)

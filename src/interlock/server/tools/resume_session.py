@@ -6,6 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from interlock.kernel.blanks import Blank
 from interlock.kernel.budgets import ECHO_BYTES_MAX, QUERY_BYTES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import Correction
@@ -51,7 +52,8 @@ class ResumeArguments(Arguments):
                 )
         size = utf8_bytes(self.query or "")
         if size > QUERY_BYTES_MAX:
-            yield too_large("query", size, QUERY_BYTES_MAX, fix="Send a few words.")
+            again = Correction(instead={"query": Blank(what="a few words")})
+            yield too_large("query", size, QUERY_BYTES_MAX, fix="Send a few words.", correction=again)
 
     def call(self, caller: Caller) -> Call:
         """See `Arguments.call`."""

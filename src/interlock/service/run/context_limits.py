@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import cast
 
+from interlock.kernel.blanks import Blank
 from interlock.kernel.budgets import (
     CONTEXT_BYTES_MAX,
     CONTEXT_DEPTH_MAX,
@@ -30,6 +31,8 @@ from interlock.record.snapshot import Complete, Running
 _WRITTEN_WITH_EXPONENT_FROM = 1e21
 """RFC 8785 writes whole numbers below this without fraction or exponent, so they read back as integers."""
 _METHOD = "UTF-8 bytes of the canonical JSON (RFC 8785) of the merged context"
+_ASK_AGAIN = Correction(instead={"context": Blank(what="your context, corrected", shape="object")})
+"""The correction of a context with a fault inside. Without it, the call would do without the rest of the context."""
 
 
 def context_refusal(base: Mapping[str, Json], delta: Mapping[str, Json]) -> Refusal | None:
@@ -53,6 +56,7 @@ def context_refusal(base: Mapping[str, Json], delta: Mapping[str, Json]) -> Refu
             suggestion="Instead of documents and lists, pass references (paths, ids, links). To remove a key, send it"
             " as null.",
             details={"path": "context", "measuredBytes": measured, "maxBytes": CONTEXT_BYTES_MAX, "method": _METHOD},
+            correction=_ASK_AGAIN,
         )
     return None
 
@@ -107,9 +111,8 @@ def _key_refusal(key: str) -> Refusal | None:
     if key in RESERVED_KEYS:
         return _refusal(f"context.{key}", f"The context key {key!r} is reserved.", "Give the key another name.")
     if not 0 < utf8_bytes(key) <= CONTEXT_KEY_BYTES_MAX:
-        return _refusal(
-            "context", f"A context key ({shown!r}) is empty or over {CONTEXT_KEY_BYTES_MAX} bytes.", "Shorten the key."
-        )
+        fix = "Shorten the key." if key else "Give the value a name."
+        return _refusal("context", f"A context key ({shown!r}) is empty or over {CONTEXT_KEY_BYTES_MAX} bytes.", fix)
     return None
 
 
@@ -164,4 +167,5 @@ def _refusal(path: str, message: str, suggestion: str) -> Refusal:
         message=one_line(message, WORDS_BYTES_MAX),
         suggestion=suggestion,
         details={"path": one_line(path, PATH_BYTES_MAX)},
+        correction=_ASK_AGAIN,
     )

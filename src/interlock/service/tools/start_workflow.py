@@ -22,6 +22,7 @@ from interlock.engine.judge.declared_context import hold_context
 from interlock.engine.judge.violations import Violation
 from interlock.engine.request import Request
 from interlock.engine.start import Start, plan_start
+from interlock.kernel.blanks import Blank
 from interlock.kernel.budgets import (
     ECHO_BYTES_MAX,
 )
@@ -30,7 +31,7 @@ from interlock.kernel.budgets.workflow import (
 )
 from interlock.kernel.canonical import Json, digest_of
 from interlock.kernel.errors import Correction, ErrorCode, Refusal
-from interlock.kernel.frozen import frozen
+from interlock.kernel.frozen import frozen, replace
 from interlock.kernel.ids import SessionId
 from interlock.kernel.text import one_line
 from interlock.plan.compiled import CompiledWorkflow
@@ -80,7 +81,7 @@ def start_workflow(ports: Ports, command: StartCommand) -> Answer | Refusal | Hu
     if isinstance(found, Refusal):
         return found
     entry, pinned = found
-    refusal = context_refusal({}, command.request.context) or inputs_refusal(pinned.workflow, command.request.context)
+    refusal = _context_refusal(command.request.context) or inputs_refusal(pinned.workflow, command.request.context)
     refusal = refusal or _coverage_refusal(ports, pinned.workflow, entry.source.kind)
     if refusal is not None:
         return refusal
@@ -271,6 +272,14 @@ def _invalid(file: RefusedFile, workflow_id: str) -> Refusal:
             "diagnostics": [diagnostic.to_json() for diagnostic in shown],
         },
     )
+
+
+def _context_refusal(context: Context) -> Refusal | None:
+    """Return why the initial context is refused. A goal that is too long is asked for again."""
+    refusal = context_refusal({}, context)
+    if refusal is None or refusal.details.get("path") != "goal":
+        return refusal
+    return replace(refusal, correction=Correction(instead={"goal": Blank(what="the goal, in a sentence")}))
 
 
 def inputs_refusal(workflow: CompiledWorkflow, context: Context) -> Refusal | None:
