@@ -286,6 +286,7 @@ def test_inspecting_what_is_not_there_or_cannot_run_is_answered_as_a_start_is() 
     for name, code in (("team.guide", ErrorCode.WORKFLOW_NOT_FOUND), ("team.bad", ErrorCode.WORKFLOW_INVALID)):
         inspected = harness.call("inspect_workflow", {"workflowId": name})
         assert inspected.code is code
+        assert "start_workflow" not in inspected.text
         started = harness.start(name)
         call = inspected["details"].pop("correctedCall", None)
         assert call == (call and {**started["details"].pop("correctedCall"), "tool": "inspect_workflow"})

@@ -265,7 +265,7 @@ def _invalid(file: RefusedFile, workflow_id: str) -> Refusal:
         code=ErrorCode.WORKFLOW_INVALID,
         message=f"The workflow {workflow_id!r} ({where}) cannot run:\n{lines}"
         + (f"\n- and {more} more" if more else ""),
-        suggestion="Correct the file as each line says, then call `start_workflow` again; no restart is needed.",
+        suggestion="Correct the file as each line says, then repeat the call; no restart is needed.",
         details={
             "source": file.source.ref,
             "sourceKind": file.source.kind,
