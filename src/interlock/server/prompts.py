@@ -13,9 +13,9 @@ from mcp import types
 from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 
-from interlock.kernel.budgets import ECHO_BYTES_MAX, HEADER_GOAL_BYTES_MAX
+from interlock.kernel.budgets import ECHO_BYTES_MAX, GOAL_BYTES_MAX, HEADER_GOAL_BYTES_MAX, QUERY_BYTES_MAX
 from interlock.kernel.errors import Refusal
-from interlock.kernel.text import in_code, json_in_code, one_line
+from interlock.kernel.text import in_code, json_in_code, one_line, utf8_bytes
 from interlock.plan.outline import input_lines
 from interlock.server.threads import run_read
 from interlock.service.failures import EXPECTED_ERRORS, refusal_of
@@ -76,7 +76,7 @@ class Prompts:
         """Answer `prompts/get`.
 
         Raises:
-            MCPError: There is no such prompt, or no workflow with this id.
+            MCPError: There is no such prompt, no workflow with this id, or a text is too long for the tool's call.
         """
         sent = {name: text.strip() for name, text in (params.arguments or {}).items()}
         match params.name:
@@ -96,9 +96,10 @@ class Prompts:
         return types.GetPromptResult(description=description, messages=[message])
 
     def _start(self, workflow_id: str, goal: str) -> str:
+        _refuse_above(GOAL_BYTES_MAX, goal, "goal", "State it in a sentence.")
         view = self._ports.catalog.view(self._workspace)
         if not workflow_id:
-            return self._startable()
+            return self._startable(goal)
         found = find_startable(view, workflow_id)
         if isinstance(found, Refusal):
             raise MCPError(types.INVALID_PARAMS, f"{found.message} {found.suggestion}")
@@ -117,11 +118,18 @@ class Prompts:
         parts.append("Each answer contains one step and the call that reports it as done.")
         return "\n\n".join(part for part in parts if part)
 
-    def _startable(self) -> str:
+    def _startable(self, goal: str) -> str:
         listed = list_workflows(self._ports.catalog, ListCommand(workspace=self._workspace)).text
-        return f"Start a workflow. None was named: find out which one the user wants. Available workflows:\n\n{listed}"
+        toward = ["Add the goal to its call:", json_in_code({"goal": goal}), _about_goal(goal)] if goal else []
+        parts = [
+            "Start a workflow. None was named: find out which one the user wants.",
+            *toward,
+            f"Available workflows:\n\n{listed}",
+        ]
+        return "\n\n".join(part for part in parts if part)
 
     def _resume(self, words: str) -> str:
+        _refuse_above(QUERY_BYTES_MAX, words, "words", "Send a few words.")
         call = {"query": words} if words else {}
         asked = f"Continue earlier work. `resume_session` with {in_code(json.dumps(call, ensure_ascii=False))} finds it"
         try:
@@ -132,6 +140,12 @@ class Prompts:
             f"{asked}. Its current answer follows. If more than one run fits, ask the user which one to continue."
             f" Then send the call of that run.\n\n{found.text}"
         )
+
+
+def _refuse_above(bytes_max: int, text: str, name: str, fix: str) -> None:
+    """Refuse a text above the limit of the tool whose call would hold it."""
+    if (size := utf8_bytes(text)) > bytes_max:
+        raise MCPError(types.INVALID_PARAMS, f"`{name}` has {size} UTF-8 bytes; the limit is {bytes_max}. {fix}")
 
 
 def _about_goal(goal: str) -> str:

@@ -9,7 +9,7 @@ import pytest
 from mcp import MCPError, types
 from tests.support.server import Served, serving
 
-from interlock.kernel.budgets import LIST_ENTRIES_MAX
+from interlock.kernel.budgets import GOAL_BYTES_MAX, LIST_ENTRIES_MAX, QUERY_BYTES_MAX
 from interlock.store.ports.keys import KeyRing
 from interlock.testing.harness import ERAS, Era, FixedKeyRing, Harness, linear_workflow
 
@@ -88,6 +88,27 @@ def test_start_without_an_id_shows_what_can_be_started_and_what_cannot(client: S
     assert "`test.code_review`" in text
     assert "Files with faults" in text
     assert "test.faulty.json" in text
+
+
+def test_start_without_an_id_keeps_the_goal(client: Served) -> None:
+    text = shown(client, "start", goal="Mend the `login`")
+    assert call_in(text) == {"goal": "Mend the `login`"}
+    assert "only one word" in shown(client, "start", goal="Mend")
+
+
+@pytest.mark.inv("SRV-8")
+@pytest.mark.parametrize(
+    ("name", "argument", "limit"), [("start", "goal", GOAL_BYTES_MAX), ("resume", "words", QUERY_BYTES_MAX)]
+)
+def test_a_text_is_refused_above_the_limit_of_the_call_that_would_hold_it(
+    client: Served, name: str, argument: str, limit: int
+) -> None:
+    given = {"workflowId": "test.code_review"} if name == "start" else {}
+    assert "ä" * (limit // 2) in shown(client, name, **given, **{argument: "ä" * (limit // 2)})
+    for more in ({}, given):
+        with pytest.raises(MCPError, match=f"the limit is {limit}") as caught:
+            client.ask("get_prompt", name, {**more, argument: "ä" * (limit // 2 + 1)})
+        assert caught.value.error.code == types.INVALID_PARAMS
 
 
 def test_what_start_shows_of_many_workflows_is_bounded() -> None:
