@@ -25,6 +25,7 @@ from interlock.kernel.budgets import (
     CHECK_POLL_S,
     CLIENT_NAME_BYTES_MAX,
     CLIENT_VERSION_BYTES_MAX,
+    ECHO_BYTES_MAX,
 )
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import ErrorCode, Refusal, RetryKind
@@ -71,7 +72,7 @@ class Calls:
         """
         tool = tool_named(params.name)
         if tool is None or (tool.is_for_pages and not shows_pages(context)):
-            raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name}")
+            raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {one_line(params.name, ECHO_BYTES_MAX)}")
         try:
             async with report_progress_while(context) as activity:
                 outcome = await self._outcome(tool, context, params, activity)

@@ -169,7 +169,7 @@ class Resources:
             types.Resource(
                 uri=plan_link(workflow_id),
                 name=workflow_id,
-                title=f"Plan of {entry.listing.name}",
+                title=f"Plan of {one_line(entry.listing.name, HEADER_TITLE_BYTES_MAX)}",
                 mime_type=_MARKDOWN,
             )
             for workflow_id, entry in entries

@@ -77,6 +77,13 @@ def test_the_catalogue_the_latest_sessions_and_the_plans_are_listed(client: Serv
         assert read(client, one.uri)
 
 
+def test_the_title_of_a_plan_is_one_line_without_marks_that_steer() -> None:
+    with serving(Harness.in_memory(linear_workflow("test.named", "a", name="A\u202e\nB"))) as client:
+        titles = [one.title for one in client.ask("list_resources").resources]
+    assert len(titles) == 2
+    assert all(title.isprintable() for title in titles)
+
+
 def test_the_templates_are_the_addresses_that_are_listed(client: Served) -> None:
     templates = client.ask("list_resource_templates").resource_templates
     assert [one.uri_template for one in templates] == [

@@ -97,6 +97,10 @@ async def test_an_unknown_tool_is_invalid_params(era: Era) -> None:
         with pytest.raises(MCPError) as caught:
             await client.call_tool("no_such_tool", {})
         assert caught.value.error.code == types.INVALID_PARAMS
+        with pytest.raises(MCPError) as caught:
+            await client.call_tool("\u202e\n" + "x" * 10_000, {})
+        assert caught.value.error.message.isprintable()
+        assert len(caught.value.error.message) < 200
         assert not (await call_through(client, "list_workflows")).is_error
 
 
