@@ -23,6 +23,7 @@ VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"
 CALLS: dict[str, Json] = {
     "an answer": {"name": "list_workflows", "arguments": {}},
     "an answer without arguments": {"name": "list_workflows"},
+    "a link": {"name": "inspect_workflow", "arguments": {"workflowId": "wr.coding_task", "detail": "plan"}},
     "a refusal": {"name": "inspect_workflow", "arguments": {"workflowId": "test.none"}},
     "a refusal of arguments": {"name": "continue_workflow", "arguments": {"ackToken": 3}},
     "an unknown tool": {"name": "no_such_tool", "arguments": {}},
@@ -82,6 +83,9 @@ def test_an_answer_equals_that_of_the_sdk_in_each_version(product: Served, versi
             product.send(with_id(7, params | envelope | more))
             found.append(product.answer())
         direct, through = found
+        if name == "a link":
+            kinds = [block["type"] for block in direct["result"]["content"]]
+            assert kinds == ["text", "resource_link"][: 2 if version >= "2025-06-18" else 1]
         if name == "a start with a link":
             direct, through = shape(direct), shape(through)
         assert direct == through, name

@@ -81,7 +81,9 @@ class Calls:
         except Exception:  # noqa: BLE001 — the outermost edge: no exception may reach the client
             _log.exception("%s failed", tool.name)
             outcome = _internal_error(tool)
-        return outcome if isinstance(outcome, types.InputRequiredResult) else _result(outcome)
+        if isinstance(outcome, types.InputRequiredResult):
+            return outcome
+        return _result(outcome, takes_links=context.protocol_version >= _LINKS_SINCE)
 
     async def _outcome(
         self,
@@ -242,11 +244,15 @@ def _internal_error(tool: Tool) -> Refusal:
     )
 
 
-def _result(outcome: Answer | Refusal) -> types.CallToolResult:
+_LINKS_SINCE = "2025-06-18"
+"""The first version of the protocol with links to resources in results. Versions are dates."""
+
+
+def _result(outcome: Answer | Refusal, *, takes_links: bool) -> types.CallToolResult:
     """Return the result for the client. Text and structure state the same facts (ANS-1, ANS-7)."""
     if isinstance(outcome, Answer):
         blocks: list[types.ContentBlock] = [types.TextContent(text=outcome.text)]
-        if outcome.link is not None:
+        if outcome.link is not None and takes_links:
             uri, name = outcome.link
             blocks.append(types.ResourceLink(uri=uri, name=name, mime_type="text/markdown"))
         return types.CallToolResult(content=blocks, structured_content=dict(outcome.structure))
