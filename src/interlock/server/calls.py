@@ -138,10 +138,12 @@ class Calls:
         params: types.CallToolRequestParams,
         activity: Activity,
     ) -> Refusal:
-        """Return a refusal with its corrected call, which is looked up in a thread."""
+        """Return a refusal with its corrected call, which is looked up in a thread, even if the call was cancelled."""
         look_up = partial(look_up_report, self._ports.read, asking=self._asking(context))
         work = partial(with_corrected_call, refusal, tool, params.arguments or {}, look_up)
-        return await self._workers.run(work, activity.cancel)
+        with anyio.CancelScope(shield=True):
+            return await self._workers.run(work, activity.cancel)
+        raise AssertionError("a shielded scope ends no call")
 
     async def _follow_check(
         self, context: ServerRequestContext[Any, Any], call: Call, activity: Activity, first: Outcome
