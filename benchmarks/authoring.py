@@ -53,11 +53,12 @@ def _listed(site: Site) -> tuple[float, float]:
     with Wire(site.command(), extra=site.environment()) as wire:
         wire.hello()
         seconds: list[float] = []
-        for _ in range(2):
+        # The second list compiles the files that the first one left.
+        for _ in range(3):
             began = time.perf_counter()
             wire.call(Sent(tool="list_workflows", arguments={}))
             seconds.append(time.perf_counter() - began)
-    return seconds[0], seconds[1]
+    return seconds[0], seconds[-1]
 
 
 def _largest() -> tuple[str, dict[str, Json]]:

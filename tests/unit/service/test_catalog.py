@@ -129,6 +129,95 @@ def test_a_file_whose_check_fails_is_refused_and_hides_nothing(
     assert not harness.start("team.good").is_error
 
 
+def uncompilable(workflow_id: str, **more: object) -> dict[str, object]:
+    """Return a document of sound form whose step asks for an assessment that does not exist."""
+    step = {"id": "a", "title": "A {{nothing}}", "prompt": "Do a.", "assessmentRefs": ["nope"]}
+    return linear_workflow(workflow_id, step, **more)
+
+
+@pytest.mark.inv("SRC-4")
+def test_a_workflow_with_a_fault_that_only_compiling_shows_is_not_offered() -> None:
+    harness = Harness.in_memory(linear_workflow("team.good", "a"))
+    harness.workflows.put(uncompilable("team.bad"), ref="bad.json")
+    listed = harness.call("list_workflows")
+    assert [one["workflowId"] for one in listed["workflows"]] == ["team.good"]
+    (file,) = listed["refused"]
+    assert (file["source"], file["workflowId"], file["diagnostic"]["code"]) == (
+        "bad.json",
+        "team.bad",
+        "unknown_assessment",
+    )
+    assert harness.start("team.bad").code is ErrorCode.WORKFLOW_INVALID
+
+
+@pytest.mark.inv("SRC-4", "SRC-7")
+def test_why_a_workflow_cannot_run_names_errors_only() -> None:
+    harness = Harness.in_memory()
+    harness.workflows.put(uncompilable("team.bad"), ref="bad.json")
+    (file,) = harness.ports.catalog.view(None).refused
+    assert {one.severity for one in file.diagnostics} == {"error", "warning"}, "its author reads both"
+    for tool in ("start_workflow", "inspect_workflow"):
+        answer = harness.call(tool, {"workflowId": "team.bad"})
+        assert [one["code"] for one in answer["details"]["diagnostics"]] == ["unknown_assessment"]
+        assert "{{nothing}}" not in answer.text
+
+
+@pytest.mark.inv("SRC-3", "SRC-4")
+@pytest.mark.parametrize(
+    ("good", "bad"),
+    [
+        (("user", "good.json"), ("project", "bad.json")),
+        (("project", "good.json"), ("user", "bad.json")),
+        (("project", "good.json"), ("project", "bad.json")),
+        (("project", "bad.json"), ("project", "good.json")),
+    ],
+)
+def test_a_file_that_does_not_compile_hides_no_file_with_the_same_id(
+    good: tuple[SourceKind, str], bad: tuple[SourceKind, str]
+) -> None:
+    workflows = InlineWorkflows()
+    files = {good: linear_workflow("team.deploy", "a", name="Good"), bad: uncompilable("team.deploy", name="Bad")}
+    for (kind, ref), document in files.items():
+        workflows.put(json.dumps(document).encode(), kind=kind, ref=ref)
+    view = Catalog(workflows).view(None)
+    entry = view.startable("team.deploy")
+    assert entry is not None
+    assert entry.listing.name == "Good"
+    assert view.entries["team.deploy"] is entry
+    assert [(kind, ref) for kind, ref, _ in refused(view)] == [bad]
+
+
+@pytest.mark.inv("SRC-4")
+def test_a_list_compiles_each_file_once_and_a_start_compiles_only_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled: list[str] = []
+    right = catalog.compile_workflow
+
+    def compiling(document: WorkflowDocument, *more: object) -> object:
+        compiled.append(document.id)
+        return right(document, *more)  # pyright: ignore[reportArgumentType]
+
+    monkeypatch.setattr(catalog, "compile_workflow", compiling)
+    harness = Harness.in_memory(linear_workflow("team.a", "a"), linear_workflow("team.b", "a"))
+    assert not harness.start("team.b").is_error
+    assert compiled == ["team.b"]
+    for _ in range(2):
+        harness.call("list_workflows")
+        harness.workflows.put(linear_workflow("team.a", "a"))
+    assert compiled == ["team.b", "team.a"], "a file whose bytes are the same is not compiled again"
+
+
+@pytest.mark.inv("SRC-4")
+def test_one_list_compiles_so_many_bytes_and_the_next_continues() -> None:
+    workflows = InlineWorkflows()
+    for number in range(4):
+        workflows.put(uncompilable(f"team.w{number}"))
+    catalog = Catalog(workflows, checked_bytes_max=1)
+    offered = [len(catalog.view(None).entries) for _ in range(5)]
+    assert offered == [3, 2, 1, 0, 0]
+    assert catalog.view(None) is catalog.view(None)
+    assert Catalog(workflows, checked_bytes_max=None).view(None).entries == {}
+
+
 def hash_of(entry: Entry) -> str:
     assert isinstance(entry.compiled, Pinnable)
     return entry.compiled.workflow_hash

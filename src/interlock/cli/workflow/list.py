@@ -5,7 +5,6 @@ import argparse
 from interlock.cli.options import add_json
 from interlock.cli.screen import say, say_json, say_table
 from interlock.cli.workflow.places import add_place_options, chosen_places
-from interlock.define.diagnostics import Diagnostic
 from interlock.define.workflow_ids import classify_id
 from interlock.kernel.budgets import CELL_DESCRIPTION_BYTES_MAX
 from interlock.kernel.canonical import Json
@@ -26,16 +25,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the workflows that match, and every file that cannot be started; return the exit code.
-
-    Unlike the list of a server, it compiles each workflow, so that each one listed can be started.
-    """
+    """Print the workflows that match, and every file that cannot be started; return the exit code."""
     places = chosen_places(options)
     view = places.catalog.view(places.workspace)
     wanted = ListCommand(workspace=places.workspace, query=options.query, tag=options.tag)
-    matching, _ = matching_entries([entry for _, entry in sorted(view.entries.items())], wanted)
-    startable = [entry for entry in matching if not isinstance(entry.compiled, RefusedFile)]
-    refused = [*view.refused, *(entry.compiled for entry in matching if isinstance(entry.compiled, RefusedFile))]
+    startable, _ = matching_entries([entry for _, entry in sorted(view.entries.items())], wanted)
+    refused = view.refused
     if options.as_json:
         workflows = [_workflow_json(view, one) for one in startable]
         say_json({"workflows": workflows, "refused": [_refused_json(one) for one in refused]})
@@ -72,17 +67,12 @@ def _workflow_json(view: CatalogView, entry: Entry) -> dict[str, Json]:
 
 
 def _refused_row(file: RefusedFile) -> tuple[str, ...]:
-    return file.source.ref, file.source.kind, _first_error(file).render_line()
+    return file.source.ref, file.source.kind, file.faults[0].render_line()
 
 
 def _refused_json(file: RefusedFile) -> dict[str, Json]:
     fields: dict[str, Json] = {"source": file.source.ref, "sourceKind": file.source.kind}
     if file.workflow_id is not None:
         fields["workflowId"] = file.workflow_id
-    fields["diagnostic"] = _first_error(file).to_json()
+    fields["diagnostic"] = file.faults[0].to_json()
     return fields
-
-
-def _first_error(file: RefusedFile) -> Diagnostic:
-    """Return the first error of a file; a warning may precede it."""
-    return next((one for one in file.diagnostics if one.severity == "error"), file.diagnostics[0])

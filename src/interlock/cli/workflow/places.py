@@ -59,8 +59,8 @@ class WorkflowLocations:
 
     @cached_property
     def catalog(self) -> Catalog:
-        """All sources, read and checked."""
-        return Catalog(self.files)
+        """All sources, read and checked. A command lists once, so its list checks every file."""
+        return Catalog(self.files, checked_bytes_max=None)
 
     @cached_property
     def author(self) -> WorkflowAuthor:
@@ -247,7 +247,7 @@ def workflow_of(places: WorkflowLocations, workflow_id: str) -> tuple[Entry, Pin
         StopError: See `chosen_workflow`.
     """
     view = places.catalog.view(places.workspace)
-    found = view.entries.get(workflow_id) or view.refused_of(workflow_id)
+    found = view.found(workflow_id)
     if found is None:
         guess = view.nearest(workflow_id)
         meant = f"Did you mean {guess}? " if guess else ""
@@ -264,8 +264,7 @@ def workflow_of(places: WorkflowLocations, workflow_id: str) -> tuple[Entry, Pin
 def _compiled(found: Entry | RefusedFile, file: str) -> tuple[Entry, Pinnable]:
     compiled = found.compiled if isinstance(found, Entry) else found
     if isinstance(compiled, RefusedFile):
-        faults = tuple(one for one in compiled.diagnostics if one.severity == "error")
         message = f"{file} contains no workflow that can run."
-        raise FaultyFileError(message, "Correct each fault listed here.", file=file, faults=faults)
+        raise FaultyFileError(message, "Correct each fault listed here.", file=file, faults=compiled.faults)
     assert isinstance(found, Entry), "what compiled is an entry"
     return found, compiled

@@ -237,7 +237,7 @@ class Pages:
     def workflow(self, request: Request) -> Response:
         """Show a workflow: its plan drawn, its source, and the runs that pinned it."""
         view, workflow_id = self.sources.view(), request.path_params["workflow"]
-        found = view.entries.get(workflow_id) or view.refused_of(workflow_id)
+        found = view.found(workflow_id)
         if found is None:
             message = "There is no workflow with this id."
             refusal = Refusal(code=ErrorCode.WORKFLOW_NOT_FOUND, message=message, suggestion="Choose one of the list.")

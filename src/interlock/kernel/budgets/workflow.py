@@ -63,6 +63,8 @@ PATTERNS_SIZE_MAX = 200_000
 """The same for all patterns of a workflow file: a fifth of the second that a file may take."""
 PATTERNS_LISTED_SIZE_MAX = 600_000
 """The same for all files that one call reads for the first time: the next call checks the others."""
+COMPILED_LISTED_BYTES_MAX = 500_000
+"""Workflow files that one list compiles for the first time: a tenth of a second; the next list continues."""
 PATTERNS_KEPT_MAX = 4_096
 """Results of pattern checks that one process keeps."""
 COMPILED_PATTERNS_KEPT_MAX = 128

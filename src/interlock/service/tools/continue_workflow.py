@@ -49,10 +49,9 @@ def continue_workflow(ports: Ports, command: ContinueCommand) -> Answer | Refusa
 
 def _find_source(ports: Ports, command: ContinueCommand, run: Run) -> WorkflowHash | SourceRemoved | None:
     """Return the hash of the workflow's current source, or that it is gone; None if it does not compile."""
-    view, origin = ports.catalog.view(command.workspace), (run.source_kind, run.source_ref)
-    entry = view.entries.get(run.workflow_id)
-    if entry is None or (entry.source.kind, entry.source.ref) != origin:
-        sources = [one.source for one in (*view.entries.values(), *view.refused)]
-        return None if origin in [(one.kind, one.ref) for one in sources] else SourceRemoved()
+    view = ports.catalog.view(command.workspace)
+    entry = view.startable(run.workflow_id)
+    if entry is None or (entry.source.kind, entry.source.ref) != (run.source_kind, run.source_ref):
+        return None if view.holds(run.source_kind, run.source_ref) else SourceRemoved()
     compiled = entry.compiled
     return compiled.workflow_hash if isinstance(compiled, Pinnable) else None

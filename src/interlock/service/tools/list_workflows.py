@@ -134,7 +134,7 @@ def _refused(file: RefusedFile) -> RefusedOut:
     return RefusedOut(
         source=file.source.ref,
         source_kind=file.source.kind,
-        diagnostic=DiagnosticOut.of(file.diagnostics[0]),
+        diagnostic=DiagnosticOut.of(file.faults[0]),
         workflow_id=file.workflow_id or None,
     )
 
@@ -151,7 +151,7 @@ def _text(listed: list[str], more: int, refused: tuple[RefusedFile, ...], unshow
         lines = [*lines, f"- {more} more; narrow with `query` or `tag`."]
     if refused:
         lines = [*lines, "\nFiles with faults; no run can start from them:"]
-        lines += [f"- {file.source.ref} ({file.source.kind}): {file.diagnostics[0].render_line()}" for file in refused]
+        lines += [f"- {file.source.ref} ({file.source.kind}): {file.faults[0].render_line()}" for file in refused]
     if unshown:
         lines = [*lines, f"- {unshown} more files with faults"]
     if listed:

@@ -237,7 +237,7 @@ def _render_begun(ports: Ports, ring: KeyRing, session: Session, run: Run, askin
 
 def find_startable(view: CatalogView, workflow_id: str) -> tuple[Entry, Pinnable] | Refusal:
     """Find and compile the workflow with an id; else refuse, with its faults or with the most similar id."""
-    entry = view.entries.get(workflow_id)
+    entry = view.startable(workflow_id)
     if entry is not None:
         compiled = entry.compiled
         return (entry, compiled) if isinstance(compiled, Pinnable) else _invalid(compiled, workflow_id)
@@ -257,9 +257,9 @@ def find_startable(view: CatalogView, workflow_id: str) -> tuple[Entry, Pinnable
 
 
 def _invalid(file: RefusedFile, workflow_id: str) -> Refusal:
-    shown = file.diagnostics[:DIAGNOSTICS_MAX]
+    shown = file.faults[:DIAGNOSTICS_MAX]
     lines = "\n".join(f"- {diagnostic.render_line()}" for diagnostic in shown)
-    more = len(file.diagnostics) - len(shown)
+    more = len(file.faults) - len(shown)
     where = f"{file.source.ref} of the {file.source.kind} source"
     return Refusal(
         code=ErrorCode.WORKFLOW_INVALID,

@@ -151,7 +151,7 @@ class WorkflowAuthor:
         fault = self.id_fault(new_id) or self.taken_fault(new_id)
         if fault is not None:
             return fault
-        origin = self.catalog.view(self.workspace).entries.get(workflow_id)
+        origin = self.catalog.view(self.workspace).startable(workflow_id)
         if origin is None or isinstance(origin.compiled, RefusedFile):
             message = f"{workflow_id!r} is no workflow that can run."
             return NotWritten(message=message, fix="Copy another workflow, or correct its faults first.")
@@ -201,8 +201,7 @@ class WorkflowAuthor:
 
     def taken_fault(self, workflow_id: str) -> NotWritten | None:
         """Refuse an id that a workflow has already."""
-        view = self.catalog.view(self.workspace)
-        taken = view.entries.get(workflow_id) or view.refused_of(workflow_id)
+        taken = self.catalog.view(self.workspace).found(workflow_id)
         if taken is None:
             return None
         message = f"{taken.source.ref} of the {taken.source.kind} source has the id {workflow_id!r} already."
@@ -222,8 +221,7 @@ class WorkflowAuthor:
         return None
 
     def _file_of(self, workflow_id: str) -> WorkflowFile | None:
-        view = self.catalog.view(self.workspace)
-        found = view.entries.get(workflow_id) or view.refused_of(workflow_id)
+        found = self.catalog.view(self.workspace).found(workflow_id)
         if found is None:
             return None
         wanted = (found.source.kind, found.source.ref)

@@ -1,7 +1,8 @@
 """The catalogue: every workflow of every source, read and checked, with faults and id conflicts (SRC-3, SRC-4).
 
-Each view reads only the files that changed. A workflow is compiled when it is inspected or started, not for a list. A
-flow with a workflow id is compiled with the blocks of all files, so when any definition changes.
+Each view reads only the files that changed. A workflow can be started if it compiles: a call about one id compiles the
+files with this id, and a list compiles all files except those that the package publishes. Each is compiled once. A flow
+with a workflow id is compiled with the blocks of all files, so when any definition changes.
 """
 
 import threading
@@ -15,14 +16,15 @@ from interlock.define.diagnostics import Diagnostics, fault, suggest_name
 from interlock.define.document import WorkflowDocument
 from interlock.define.operations.definitions import Definitions
 from interlock.define.patterns import PatternChecker
-from interlock.define.workflow_ids import classify_id, is_reserved, suggest_id
+from interlock.define.workflow_ids import classify_id, suggest_id
 from interlock.kernel.budgets.workflow import (
+    COMPILED_LISTED_BYTES_MAX,
     PATTERNS_LISTED_SIZE_MAX,
     PATTERNS_SIZE_MAX,
 )
 from interlock.kernel.canonical import Json, digest_of_bytes
 from interlock.kernel.frozen import frozen
-from interlock.kernel.ids import WorkflowHash
+from interlock.kernel.ids import SourceKind, WorkflowHash
 from interlock.plan.compile.compiler import Compiled, compile_workflow
 from interlock.plan.compile.routines import Routine, RoutineLibrary, builtin_routines, names_routine, routine_of
 from interlock.plan.compiled import CompiledWorkflow, parse_compiled, pinned_bytes
@@ -59,7 +61,7 @@ class Pinnable:
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """A workflow that was read and checked. Compiling its document can still fail: see `compiled`."""
+    """A file that was read and checked. Compiling its document can still fail: see `compiled`."""
 
     file: ReadFile
     library: RoutineLibrary = field(repr=False)
@@ -90,6 +92,18 @@ class Entry:
         """The workflow as a run executes it, or why it cannot run. Compiled on first use."""
         return refuse_failure(self.source, self._compile)
 
+    @property
+    def unchecked_bytes(self) -> int:
+        """The size of the file if only compiling it shows whether it can be started, and it was not compiled yet."""
+        return 0 if self.file.is_published or "compiled" in vars(self) else len(self.source.data)
+
+    @property
+    def fault(self) -> "RefusedFile | None":
+        """Why it cannot be started; None if it can. A published workflow of the package is not compiled for this."""
+        if self.file.is_published or isinstance(self.compiled, Pinnable):
+            return None
+        return self.compiled
+
     def _compile(self) -> "Pinnable | RefusedFile":
         content = self.document.content
         if isinstance(content, CompiledWorkflow):
@@ -105,43 +119,110 @@ class Entry:
         return Pinnable(workflow_hash=workflow_hash, data=data, warnings=self.source.placed(warnings))
 
 
+_NEARNESS: Mapping[SourceKind, int] = {"bundled": 1, "user": 2, "project": 3}
+
+
 @frozen
-class CatalogView:
-    """The catalogue as one workspace sees it."""
+class _Lists:
+    """The workflows that can be started, and all other files. `is_partial`: some workflows were not compiled yet."""
 
     entries: dict[str, Entry]
     refused: tuple[RefusedFile, ...]
+    is_partial: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class CatalogView:
+    """The catalogue as one workspace sees it.
+
+    `candidates` are the sound documents of each id, those of the nearest source first; `faulty` are all other files. Of
+    the candidates the first that compiles is started, so a file with faults hides no other.
+    """
+
+    candidates: Mapping[str, tuple[Entry, ...]]
+    faulty: tuple[RefusedFile, ...]
     definitions: Definitions
+    order: Mapping[tuple[SourceKind, str], int] = field(repr=False)
+    checked_bytes_max: int | None = None
+
+    def startable(self, workflow_id: str) -> Entry | None:
+        """Return the workflow that an id starts, if there is one."""
+        return next((one for one in self.candidates.get(workflow_id, ()) if one.fault is None), None)
+
+    def refused_of(self, workflow_id: str) -> RefusedFile | None:
+        """Return the refused file with this workflow id, if there is one: that of the nearest source."""
+        failed = (one.fault for one in self.candidates.get(workflow_id, ()))
+        refused = [*(one for one in failed if one), *(one for one in self.faulty if one.workflow_id == workflow_id)]
+        return max(refused, key=lambda one: _NEARNESS.get(one.source.kind, 0), default=None)
+
+    def found(self, workflow_id: str) -> Entry | RefusedFile | None:
+        """Return what an id starts, or else why its file is refused; None if no file has this id."""
+        return self.startable(workflow_id) or self.refused_of(workflow_id)
+
+    @property
+    def entries(self) -> dict[str, Entry]:
+        """The workflows that can be started, by id."""
+        return self._lists.entries
+
+    @property
+    def refused(self) -> tuple[RefusedFile, ...]:
+        """The files that cannot be started, and why, in the order of the files."""
+        return self._lists.refused
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether it was listed with files that were not checked. The next view continues with them."""
+        return "_lists" in vars(self) and self._lists.is_partial
+
+    @cached_property
+    def _lists(self) -> _Lists:
+        entries: dict[str, Entry] = {}
+        refused, left, is_partial = list(self.faulty), self.checked_bytes_max, False
+        for workflow_id, candidates in self.candidates.items():
+            for entry in candidates:
+                winner = entries.get(workflow_id)
+                if winner is not None:
+                    refused.append(_refuse_shadowed(entry, winner))
+                    continue
+                size = entry.unchecked_bytes
+                is_unchecked = size > 0 and left is not None and left <= 0
+                is_partial = is_partial or is_unchecked
+                left = None if left is None else left - size
+                if is_unchecked or entry.fault is None:
+                    entries[workflow_id] = entry
+                else:
+                    refused.append(entry.fault)
+        refused.sort(key=lambda one: self.order[one.source.kind, one.source.ref])
+        return _Lists(entries=entries, refused=tuple(refused), is_partial=is_partial)
+
+    def holds(self, kind: SourceKind, ref: str) -> bool:
+        """Return whether a source has a file with a workflow, or one that could not be read, at this place."""
+        return (kind, ref) in self.order
 
     def drift_of(self, run: RunSummary) -> Drift | None:
         """Return how the source of a run's workflow differs from the plan that the run pinned; None if it does not.
 
         A source that has faults now counts as changed.
         """
-        entry = self.entries.get(run.workflow_id)
+        entry = self.startable(run.workflow_id)
         compiled = entry.compiled if entry is not None else None
         is_same = isinstance(compiled, Pinnable) and compiled.workflow_hash == run.workflow_hash
-        sources = [one.source for one in (*self.entries.values(), *self.refused)]
-        if (run.source_kind, run.source_ref) in [(one.kind, one.ref) for one in sources]:
+        if self.holds(run.source_kind, run.source_ref):
             return None if is_same else "changed"
         return "moved" if is_same else "removed"
 
     def nearest(self, workflow_id: str) -> str | None:
         """Return the known id that is most similar to a mistaken one, if one is similar."""
-        stems = {name.rpartition(".")[2]: name for name in self.entries}
-        return suggest_name(workflow_id, self.entries) or stems.get(
+        stems = {name.rpartition(".")[2]: name for name in self.candidates}
+        return suggest_name(workflow_id, self.candidates) or stems.get(
             suggest_name(workflow_id.rpartition(".")[2], stems) or ""
         )
-
-    def refused_of(self, workflow_id: str) -> RefusedFile | None:
-        """Return the refused file with this workflow id, if there is one."""
-        return next((file for file in self.refused if file.workflow_id == workflow_id), None)
 
     def suggested(self, entry: Entry) -> str | None:
         """Return the id that a workflow with a legacy id (without a dot) should have; None for other workflows."""
         if classify_id(entry.workflow_id) != "legacy":
             return None
-        return suggest_id(entry.workflow_id, entry.source.kind, frozenset(self.entries))
+        return suggest_id(entry.workflow_id, entry.source.kind, frozenset(self.candidates))
 
 
 @frozen
@@ -160,10 +241,15 @@ class _PatternBudget:
 
 
 class Catalog:
-    """Lists the sources for every view, parses only changed files, and compiles only the requested workflows."""
+    """Lists the sources for every view, and parses and compiles only what changed.
 
-    def __init__(self, sources: WorkflowSources) -> None:
+    One list compiles files for the first time until it has compiled `checked_bytes_max` bytes of them (None: without a
+    limit), and the next one continues. A file that was not compiled yet is listed as one that can be started.
+    """
+
+    def __init__(self, sources: WorkflowSources, *, checked_bytes_max: int | None = COMPILED_LISTED_BYTES_MAX) -> None:
         self._sources = sources
+        self._checked_bytes_max = checked_bytes_max
         self._read: dict[str, _CachedFile] = {}
         self._entries: dict[str, Entry] = {}
         self._flows: Flows | None = None
@@ -178,30 +264,30 @@ class Catalog:
         files, bindings = self._sources.files(workspace), self._sources.bindings(workspace)
         with self._mutex:
             last = self._last
-        if last is not None and last.files == files and last.bindings == bindings:
+        if last is not None and last.files == files and last.bindings == bindings and not last.view.is_partial:
             return last.view
         budget = _PatternBudget()
         found = self._lower_flows([self._read_file(file, budget) for file in files])
         routines = {**builtin_routines(), **_core_routines(one for one in found.files if isinstance(one, ReadFile))}
-        entries: dict[str, Entry] = {}
-        refused: list[RefusedFile] = []
+        candidates: dict[str, list[Entry]] = {}
+        faulty: list[RefusedFile] = []
+        order: dict[tuple[SourceKind, str], int] = {}
         for file, one in zip(files, found.files, strict=True):
-            if isinstance(one, RefusedFile):
-                refused.append(one)
-                continue
             if one is None:
                 continue
-            library = RoutineLibrary(routines=routines, bindings=bindings_of(bindings, one.listing.workflow_id))
-            entry = self._entry(file, one, library)
-            taken = entries.get(entry.workflow_id)
-            if taken is None:
-                entries[entry.workflow_id] = entry
+            order.setdefault((file.kind, file.ref), len(order))
+            if isinstance(one, RefusedFile):
+                faulty.append(one)
                 continue
-            is_nearer = taken.source.kind != entry.source.kind and not is_reserved(entry.workflow_id)
-            winner, loser = (entry, taken) if is_nearer else (taken, entry)
-            entries[entry.workflow_id] = winner
-            refused.append(_refuse_shadowed(loser, winner))
-        view = CatalogView(entries=entries, refused=tuple(refused), definitions=found.definitions)
+            library = RoutineLibrary(routines=routines, bindings=bindings_of(bindings, one.listing.workflow_id))
+            candidates.setdefault(one.listing.workflow_id, []).append(self._entry(file, one, library))
+        view = CatalogView(
+            candidates={name: _nearest_first(entries) for name, entries in candidates.items()},
+            faulty=tuple(faulty),
+            definitions=found.definitions,
+            order=order,
+            checked_bytes_max=self._checked_bytes_max,
+        )
         with self._mutex:
             # A file that could not be read now may be read next time, so it must be tried again.
             is_whole = all((kept := self._read.get(file.location)) and kept.stamp == file.stamp for file in files)
@@ -233,6 +319,10 @@ class Catalog:
         allowed = min(PATTERNS_SIZE_MAX, PATTERNS_LISTED_SIZE_MAX - budget.pattern_size)
         patterns = PatternChecker(allowed)
         source = Source(kind=file.kind, ref=file.ref, form=file.form, data=data)
+        if kept is not None and kept.found.source == source:
+            with self._mutex:
+                self._read[file.location] = _CachedFile(stamp=file.stamp, found=kept.found)
+            return kept.found
         listing = bundled_listings().get(digest_of_bytes(data)) if file.kind == "bundled" else None
         if listing is not None:
             found = ReadFile.listed(source, listing)
@@ -265,6 +355,14 @@ class _LastView:
     files: tuple[WorkflowFile, ...]
     bindings: Mapping[str, Json]
     view: CatalogView
+
+
+def _nearest_first(entries: Iterable[Entry]) -> tuple[Entry, ...]:
+    """Return the files with one id in the order in which they are tried: the nearest source first, then by name.
+
+    An id in `wr.*` is refused in every source but the bundled one, so nothing goes before those files (SRC-3).
+    """
+    return tuple(sorted(entries, key=lambda one: -_NEARNESS.get(one.source.kind, 0)))
 
 
 def _core_routines(parsed: Iterable[ReadFile]) -> dict[str, Routine]:

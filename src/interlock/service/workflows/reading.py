@@ -53,11 +53,16 @@ class Source:
 
 @frozen
 class RefusedFile:
-    """A file without a workflow that can be started, and why."""
+    """A file without a workflow that can be started, and why: at least one of the diagnostics is an error."""
 
     source: Source
     workflow_id: str | None
     diagnostics: Diagnostics
+
+    @property
+    def faults(self) -> Diagnostics:
+        """Why no run can start from it: the errors, without the warnings for its author (SRC-7)."""
+        return tuple(one for one in self.diagnostics if one.severity == "error")
 
 
 def refuse_failure(source: Source, check: Callable[[], _Found]) -> _Found | RefusedFile:
@@ -85,12 +90,16 @@ class Document:
 
 @frozen
 class ReadFile:
-    """A workflow that was read and checked. `read` returns its document, which may be parsed only then."""
+    """A workflow that was read and checked. `read` returns its document, which may be parsed only then.
+
+    `is_published`: it is one of the package, so that it compiles is known (SRC-10).
+    """
 
     source: Source
     listing: Listing
     read: Callable[[], Document]
     placement: Diagnostics = ()
+    is_published: bool = False
 
     @classmethod
     def of(cls, source: Source, document: Document, placement: Diagnostics) -> Self:
@@ -100,7 +109,7 @@ class ReadFile:
     @classmethod
     def listed(cls, source: Source, listing: Listing) -> Self:
         """Return the workflow of a file whose listing is known: it has no faults."""
-        return cls(source=source, listing=listing, read=cache(partial(_read_listed, source)))
+        return cls(source=source, listing=listing, read=cache(partial(_read_listed, source)), is_published=True)
 
 
 def _read_listed(source: Source) -> Document:
