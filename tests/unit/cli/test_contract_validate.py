@@ -71,6 +71,21 @@ def test_a_flow_that_cannot_run_is_refused(capsys: pytest.CaptureFixture[str]) -
 
 
 @pytest.mark.usefixtures("project")
+@pytest.mark.inv("OPS-16", "SRC-1", "SRC-3")
+@pytest.mark.parametrize(("stated", "code"), [("wr.mine", "reserved_namespace"), ("Bad Id", "bad_id"), (7, "bad_id")])
+def test_the_id_by_which_agents_start_a_flow_is_checked_as_the_list_checks_it(
+    stated: Json, code: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(f"{HOME}/flow.json", {**FLOW, "metadata": {"workflow_id": stated}})
+    assert validate() == 1
+    assert f"error {code} metadata.workflow_id" in capsys.readouterr().out
+    assert main(["workflow", "list"]) == 0
+    printed = capsys.readouterr().out
+    assert "metadata.workflow_id" in printed
+    assert "`interlock contract validate`" in " ".join(printed.split())
+
+
+@pytest.mark.usefixtures("project")
 @pytest.mark.inv("OPS-3")
 def test_two_files_with_other_content_under_one_version_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     write("a.json", BLOCK)

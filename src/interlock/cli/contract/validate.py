@@ -18,7 +18,7 @@ from interlock.kernel.budgets.workflow import (
 from interlock.kernel.canonical import Json
 from interlock.kernel.frozen import frozen
 from interlock.plan.compile.compiler import Compiled
-from interlock.plan.flows.lowering import compile_flow
+from interlock.plan.flows.lowering import compile_agent_flow
 from interlock.service.workflows.catalog import Source
 from interlock.store.regular_file import read_regular
 from interlock.store.workflow_files import FORMS, OPERATIONS_DIR, LocalWorkflowFiles
@@ -127,5 +127,5 @@ def _judge(definition: Definition, definitions: Definitions) -> Diagnostics:
     """Return the faults of a definition. A flow must also be one that can run."""
     if not isinstance(definition, Flow):
         return validate_definition(definition, definitions).faults
-    compiled = compile_flow(definition, definitions)
+    compiled = compile_agent_flow(definition, definitions, "project")
     return compiled.warnings if isinstance(compiled, Compiled) else compiled

@@ -42,7 +42,10 @@ def run(options: argparse.Namespace) -> int:
     if refused:
         say("\nFiles with faults; no run can start from them:")
         say_table(("FILE", "SOURCE", "FIRST FAULT"), map(_refused_row, refused))
-        say("\n`interlock workflow validate` reports every fault of the project's files.")
+        say(
+            "\n`interlock workflow validate` reports every fault of the project's workflows, and `interlock contract"
+            " validate` those of its blocks, flows and contracts."
+        )
     return 0
 
 

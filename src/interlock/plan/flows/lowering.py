@@ -4,6 +4,7 @@ Each slot is a step. Entry edges leave a fan-out; a conditional edge is a decisi
 condition is evaluated if its predicate has a supported form, and decided by an agent otherwise.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from interlock.decide.condition import Compare
@@ -18,10 +19,12 @@ from interlock.kernel.budgets.workflow import (
     PROMPT_BYTES_MAX,
     PROMPTS_BYTES_MAX,
 )
+from interlock.kernel.frozen import replace
+from interlock.kernel.ids import SourceKind
 from interlock.kernel.text import utf8_bytes
 from interlock.plan.builtins.packs import PACKS
 from interlock.plan.check.validate import validate_plan
-from interlock.plan.compile.compiler import Compiled
+from interlock.plan.compile.compiler import Compiled, placement_diagnostics
 from interlock.plan.compiled import CompiledWarning, CompiledWorkflow, FlowOrigin, FlowSlot, packs_of
 from interlock.plan.flows.predicates import lower_predicate
 from interlock.plan.flows.tasks import AUTHORED, build_question, build_slot, generate_pack
@@ -75,6 +78,27 @@ def compile_flow(flow: Flow, resolver: Resolver) -> Compiled | Diagnostics:
         ),
     )
     return Compiled(workflow=workflow, warnings=tuple(found))
+
+
+def compile_agent_flow(flow: Flow, resolver: Resolver, source_kind: SourceKind) -> Compiled | Diagnostics:
+    """Return the workflow of a flow that agents may start, or every fault, also of the workflow id that it states."""
+    compiled = compile_flow(flow, resolver)
+    found = tuple(_check_workflow_id(flow, source_kind))
+    if isinstance(compiled, Compiled) and not has_errors(found):
+        return replace(compiled, warnings=(*compiled.warnings, *found))
+    return (*(compiled.warnings if isinstance(compiled, Compiled) else compiled), *found)
+
+
+def _check_workflow_id(flow: Flow, source_kind: SourceKind) -> Iterator[Diagnostic]:
+    stated = flow.metadata.get("workflow_id")
+    if stated is None:
+        return
+    at = "metadata.workflow_id"
+    if workflow_id_of(flow) != stated:
+        fix = "Write an id of the form `namespace.name`: lower case, with one dot."
+        yield fault(at, "bad_id", f"{stated!r} is not a workflow id.", fix)
+    else:
+        yield from (replace(one, path=at) for one in placement_diagnostics(workflow_id_of(flow), source_kind))
 
 
 def workflow_id_of(flow: Flow) -> str:

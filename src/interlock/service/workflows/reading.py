@@ -22,7 +22,7 @@ from interlock.kernel.ids import SourceKind
 from interlock.plan.check.plan_file import holds_plan, parse_plan_file
 from interlock.plan.compile.compiler import Compiled, faults_beside, placement_diagnostics
 from interlock.plan.compiled import CompiledWorkflow
-from interlock.plan.flows.lowering import compile_flow, workflow_id_of
+from interlock.plan.flows.lowering import compile_agent_flow
 from interlock.service.workflows.listing import Listing
 
 _log = logging.getLogger(__name__)
@@ -164,19 +164,11 @@ def _lower_flow(read: ReadDefinition, definitions: Definitions) -> ReadFile | Re
     flow = read.definition
     if not isinstance(flow, Flow) or flow.metadata.get("workflow_id") is None:
         return None
-    workflow_id = workflow_id_of(flow)
-    if workflow_id != flow.metadata["workflow_id"]:
-        fix = "Write an id of the form `namespace.name`: lower case, with one dot."
-        bad = fault("metadata.workflow_id", "bad_id", f"{flow.metadata['workflow_id']!r} is not a workflow id.", fix)
-        return RefusedFile(source=read.source, workflow_id=None, diagnostics=read.source.placed((bad,)))
-    compiled = compile_flow(flow, definitions)
-    placement = placement_diagnostics(workflow_id, read.source.kind)
-    placement = tuple(replace(one, path="metadata.workflow_id") for one in placement)
-    if isinstance(compiled, Compiled) and not has_errors(placement):
-        warnings = (*compiled.warnings, *placement)
-        return ReadFile.of(read.source, Document(value=read.value, content=compiled.workflow), warnings)
-    faults = (*(() if isinstance(compiled, Compiled) else compiled), *placement)
-    return RefusedFile(source=read.source, workflow_id=workflow_id, diagnostics=read.source.placed(faults))
+    compiled = compile_agent_flow(flow, definitions, read.source.kind)
+    if isinstance(compiled, Compiled):
+        return ReadFile.of(read.source, Document(value=read.value, content=compiled.workflow), compiled.warnings)
+    stated_id = _text_or_none(flow.metadata["workflow_id"])
+    return RefusedFile(source=read.source, workflow_id=stated_id, diagnostics=read.source.placed(compiled))
 
 
 def read_definition(source: Source) -> ReadDefinition | RefusedFile | None:
