@@ -50,7 +50,11 @@ _FORM: Mapping[DiagnosticCode, Entry] = {
         "either",
     ),
     "too_long": Entry("A text is too long, or inlined text makes a prompt too long.", "Shorten it; use `references`."),
-    "too_many": Entry("Too many entries, steps, terms or levels.", "Use fewer; split the workflow."),
+    "too_many": Entry(
+        "Too many entries, steps, terms or levels, or more faults than are listed (of warnings only: a warning).",
+        "Use fewer; split the workflow. Correct the listed faults first.",
+        "either",
+    ),
     "bad_id": Entry("An id is malformed.", "Use a-z, 0-9, `_` and `-`; a workflow's id has one dot."),
     "duplicate_id": Entry(
         "Two steps, features, inputs, assessments, dimensions, levels, functions or other parts have the same name. In"

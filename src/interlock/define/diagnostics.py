@@ -1,6 +1,6 @@
 """Diagnostics of a workflow document: each says where the fault is, what was found, and how to fix it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 from typing import Literal, TypeAlias
 
@@ -9,6 +9,7 @@ from interlock.kernel.budgets import (
     WORDS_BYTES_MAX,
 )
 from interlock.kernel.budgets.workflow import (
+    DIAGNOSTICS_FOUND_MAX,
     GUESS_CANDIDATES_MAX,
     GUESS_PREFIX_CHARS_MIN,
     GUESSED_NAME_CHARS_MAX,
@@ -170,6 +171,28 @@ def guessed_fix(name: str, known: Iterable[str], otherwise: str, *, before: str 
     if guess is None:
         return otherwise, None
     return f"Did you mean `{before}{guess}`?", Replacement(found=f"{before}{name}", write=f"{before}{guess}")
+
+
+def limited(found: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
+    """Yield one error and one warning more than a list of them shows, at most: `shortened` sees that there are more."""
+    counts = {"error": 0, "warning": 0}
+    for one in found:
+        counts[one.severity] += 1
+        if counts[one.severity] <= DIAGNOSTICS_FOUND_MAX + 1:
+            yield one
+        if counts["error"] > DIAGNOSTICS_FOUND_MAX:
+            return
+
+
+def shortened(found: Diagnostics) -> Diagnostics:
+    """Return the diagnostics of one file; of too many, the first errors, and a last one that says so."""
+    if len(found) <= DIAGNOSTICS_FOUND_MAX:
+        return found
+    ordered = sorted(found, key=lambda one: one.severity)
+    first, left = ordered[:DIAGNOSTICS_FOUND_MAX], ordered[DIAGNOSTICS_FOUND_MAX:]
+    words = f"Only the first {DIAGNOSTICS_FOUND_MAX} faults and warnings are listed; there are more."
+    report = fault if has_errors(left) else warning
+    return (*first, report("", "too_many", words, "Correct these first, then check the file again."))
 
 
 def has_errors(diagnostics: Iterable[Diagnostic]) -> bool:

@@ -74,7 +74,7 @@ class _Place:
 def diagnose_validation_error(
     error: ValidationError, value: Mapping[str, Json], model: type[BaseModel]
 ) -> list[Diagnostic]:
-    """Return one diagnostic for each place and code of a validation error, up to DIAGNOSTICS_FOUND_MAX."""
+    """Return one diagnostic for each place and code of a validation error, up to one more than a file's list shows."""
     diagnostics: dict[tuple[Location, DiagnosticCode], Diagnostic] = {}
     for one in error.errors(include_url=False, include_input=False):
         place = _locate(one, value, model)
@@ -86,7 +86,7 @@ def diagnose_validation_error(
         if one["type"] == "float_type":
             diagnostics[place.loc, diagnostic.code] = diagnostic
         diagnostics.setdefault((place.loc, diagnostic.code), diagnostic)
-        if len(diagnostics) >= DIAGNOSTICS_FOUND_MAX:
+        if len(diagnostics) > DIAGNOSTICS_FOUND_MAX:
             break
     return list(diagnostics.values())
 

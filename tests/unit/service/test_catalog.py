@@ -13,6 +13,7 @@ from interlock.config.settings import BUNDLED
 from interlock.define.document import WorkflowDocument
 from interlock.define.workflow_ids import classify_id
 from interlock.kernel.budgets.workflow import (
+    DIAGNOSTICS_FOUND_MAX,
     DOCUMENT_BYTES_MAX,
 )
 from interlock.kernel.errors import ErrorCode
@@ -185,6 +186,26 @@ def test_a_file_that_does_not_compile_hides_no_file_with_the_same_id(
     assert entry.listing.name == "Good"
     assert view.entries["team.deploy"] is entry
     assert [(kind, ref) for kind, ref, _ in refused(view)] == [bad]
+
+
+def shown(*steps: dict[str, object]) -> list[tuple[str, str]]:
+    (file,) = viewed(("project", "x.json", linear_workflow("team.x", *steps))).refused
+    return [(one.code, one.severity) for one in file.diagnostics]
+
+
+@pytest.mark.inv("SRC-4")
+def test_a_list_of_very_many_faults_ends_by_saying_that_there_are_more() -> None:
+    mistyped: list[dict[str, object]] = [{"id": f"s{at}", "title": "T", "promt": "p"} for at in range(300)]
+    found = shown(*mistyped)
+    assert (len(found), found[-1]) == (DIAGNOSTICS_FOUND_MAX + 1, ("too_many", "error"))
+    assert {code for code, _ in shown(*mistyped[:100])} == {"unknown_key", "prompt_missing"}
+
+
+def test_very_many_warnings_hide_no_error() -> None:
+    warned: list[dict[str, object]] = [{"id": f"s{at}", "title": f"{{{{z{at}}}}}", "prompt": "p"} for at in range(300)]
+    found = shown(*warned, {"id": "z", "title": "Z", "prompt": "p", "when": {"var": "nothing", "equals": 1}})
+    assert found[0] == ("undeclared_key", "error")
+    assert (len(found), found[-1]) == (DIAGNOSTICS_FOUND_MAX + 1, ("too_many", "warning"))
 
 
 @pytest.mark.inv("SRC-4")

@@ -1,7 +1,6 @@
 """The native front end: parses a JSON value into the document model and reports every fault."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
 from typing import cast
 
 from pydantic import ValidationError
@@ -10,7 +9,7 @@ from interlock.decide.condition import Always, reads_loop_control
 from interlock.decide.evaluate import EVENT
 from interlock.decide.value import iter_reads
 from interlock.define import document as doc
-from interlock.define.diagnostics import Diagnostic, Diagnostics, fault
+from interlock.define.diagnostics import Diagnostic, Diagnostics, fault, limited
 from interlock.define.faults import diagnose_validation_error
 from interlock.define.native import forms as native
 from interlock.define.native.conditions import ConditionLowering
@@ -25,7 +24,6 @@ from interlock.kernel.budgets import (
     DAY_S,
 )
 from interlock.kernel.budgets.workflow import (
-    DIAGNOSTICS_FOUND_MAX,
     WORKFLOW_ID_CHARS_MAX,
 )
 from interlock.kernel.canonical import Json
@@ -61,7 +59,7 @@ def parse_native(value: dict[str, Json], patterns: PatternChecker) -> tuple[doc.
     # These checks read the original value, so that no fault of form hides their faults.
     faults += _check_id(value.get("id"))
     if not any(one.path == "steps" for one in faults):
-        faults += islice(_check_steps(value), DIAGNOSTICS_FOUND_MAX)
+        faults += limited(_check_steps(value))
     if form is None:
         return None, tuple(faults)
     lowering = _Lowering(form, patterns)

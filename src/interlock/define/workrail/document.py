@@ -14,7 +14,7 @@ from typing import cast
 from pydantic import ValidationError
 
 from interlock.define import document as doc
-from interlock.define.diagnostics import Diagnostic, Diagnostics, fault
+from interlock.define.diagnostics import Diagnostic, Diagnostics, fault, limited
 from interlock.define.faults import diagnose_validation_error, make_safe_id
 from interlock.define.parts import Reference
 from interlock.define.patterns import PatternChecker
@@ -45,8 +45,8 @@ def parse_workrail(value: dict[str, Json], patterns: PatternChecker) -> tuple[do
         form, _ = _parse_form(_recover_document(value, faults))
     # These checks read the original value, so that no fault of form hides their faults.
     faults += _check_id(value.get("id"))
-    faults += _check_prompts(value.get("steps"))
-    faults += _check_duplicate_ids(value.get("steps"))
+    faults += limited(_check_prompts(value.get("steps")))
+    faults += limited(_check_duplicate_ids(value.get("steps")))
     document = _lower_document(form, faults, patterns) if form is not None else None
     return document, tuple(dict.fromkeys(faults))
 

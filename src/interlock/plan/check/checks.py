@@ -11,6 +11,7 @@ from interlock.define.diagnostics import Diagnostic, fault, guessed_fix, warning
 from interlock.define.parts import Assessment
 from interlock.kernel.budgets.workflow import (
     CRITERIA_COMPARED_MAX,
+    DIAGNOSTICS_FOUND_MAX,
 )
 from interlock.plan.builtins.features import FEATURES
 from interlock.plan.builtins.packs import PACKS
@@ -40,7 +41,8 @@ def check_document(document: doc.WorkflowDocument) -> Iterator[Diagnostic]:
     yield from check_blanks(document)
     if document.requires_declared_keys:
         yield from check_placeholders(document)
-        yield from check_placeholder_keys(document)
+        # There may be very many, and each is compared with all keys.
+        yield from islice(check_placeholder_keys(document), DIAGNOSTICS_FOUND_MAX + 1)
         yield from _keys(document, steps)
         yield from check_sets(document)
         yield from check_sources(document)

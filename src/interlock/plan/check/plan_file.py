@@ -4,16 +4,13 @@ A plan file is checked completely when it is read. It needs no compiler, so what
 """
 
 from collections.abc import Iterator, Mapping
-from itertools import chain, islice
+from itertools import chain
 
 from pydantic import ValidationError
 
-from interlock.define.diagnostics import Diagnostic, Diagnostics, fault, has_errors
+from interlock.define.diagnostics import Diagnostic, Diagnostics, fault, has_errors, limited
 from interlock.define.faults import diagnose_validation_error
 from interlock.define.patterns import PatternChecker
-from interlock.kernel.budgets.workflow import (
-    DIAGNOSTICS_FOUND_MAX,
-)
 from interlock.kernel.canonical import Json
 from interlock.kernel.frozen import replace
 from interlock.plan.builtins.packs import PACKS
@@ -53,7 +50,7 @@ def parse_plan_file(value: Mapping[str, Json], patterns: PatternChecker) -> Comp
     found = [_numbered(one, workflow.plan) for one in validate_plan(workflow.plan, PACKS)]
     # Some parts are checked by walking the graph, which must be sound for that.
     parts = check_parts(workflow, patterns, is_sound=not has_errors(found))
-    found += map(_in_plan, islice(parts, DIAGNOSTICS_FOUND_MAX))
+    found += map(_in_plan, limited(parts))
     if "contracts" not in value:
         workflow = workflow.model_copy(update={"contracts": packs_of(workflow.plan)})
     found += chain(_contracts(workflow), _hash(workflow, stated) if HASH_KEY in value else ())

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from itertools import chain, islice
+from itertools import chain
 
 from interlock.define import document as doc
 from interlock.define.diagnostics import (
@@ -12,14 +12,12 @@ from interlock.define.diagnostics import (
     Replacement,
     fault,
     has_errors,
+    limited,
     warning,
 )
 from interlock.define.parts import drop_defaults
 from interlock.define.recovery import is_step_id
 from interlock.define.workflow_ids import classify_id, is_reserved, suggest_id
-from interlock.kernel.budgets.workflow import (
-    DIAGNOSTICS_FOUND_MAX,
-)
 from interlock.kernel.frozen import frozen, replace
 from interlock.kernel.ids import SourceKind
 from interlock.plan import records
@@ -54,7 +52,7 @@ def compile_workflow(document: doc.WorkflowDocument, library: RoutineLibrary | N
     Shuffled keys and features give the same bytes; one changed character of what is authored gives others.
     """
     library = library or RoutineLibrary(routines=builtin_routines())
-    found = list(islice(chain(check_document(document), document.warnings), DIAGNOSTICS_FOUND_MAX))
+    found = list(limited(chain(check_document(document), document.warnings)))
     features = _features(document)
     prompts = Prompts(
         slots={slot.slot_id: slot for slot in document.extension_points}, bindings=library.bindings, features=features

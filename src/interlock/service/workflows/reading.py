@@ -6,7 +6,7 @@ from dataclasses import field
 from functools import cache, partial
 from typing import Self, TypeVar
 
-from interlock.define.diagnostics import Diagnostic, Diagnostics, fault, has_errors
+from interlock.define.diagnostics import Diagnostic, Diagnostics, fault, has_errors, shortened
 from interlock.define.document import WorkflowDocument
 from interlock.define.front import FaultyDocument, parse_document
 from interlock.define.operations.definitions import CLASS_OF, Definition, Definitions, VersionTakenError
@@ -39,7 +39,8 @@ class Source:
     data: bytes = field(repr=False)
 
     def placed(self, diagnostics: Diagnostics) -> Diagnostics:
-        """Return the diagnostics, each with its line and column in this file."""
+        """Return the diagnostics, each with its line and column in this file; of very many, only the first."""
+        diagnostics = shortened(diagnostics)
         if not diagnostics:
             return ()
         at = find_positions(self.data, self.form, [one.path for one in diagnostics])
