@@ -231,12 +231,12 @@ class Builder:
 
     def _template(self, step: doc.TemplateStep, entries: list[_Exit]) -> list[_Exit]:
         template = self.prompts.bound(step.template) if isinstance(step.template, doc.BindingPart) else step.template
+        if template is None:
+            return entries
         routine = self.routines.get(template)
         at = f"{step.at}.templateCall"
         if routine is None:
-            guess = guessed_fix(template, self.routines, f"Use one of {', '.join(sorted(self.routines))}.")
-            named = f"{at}.slotId" if isinstance(step.template, doc.BindingPart) else f"{at}.templateId"
-            self.faults.append(fault(named, "unknown_template", f"There is no routine {template!r}.", *guess))
+            self.faults.append(self._unknown_routine(step.template, template, at))
             return entries
         missing = sorted(routine.args - step.args.keys())
         if missing:
@@ -262,6 +262,20 @@ class Builder:
             entries = self._step(inner, entries)
         self._origin = before
         return entries
+
+    def _unknown_routine(self, named: doc.BindingPart | str, template: str, at: str) -> Diagnostic:
+        """Return the fault of a call of a routine that does not exist; it names the file that has the wrong name."""
+        fix, edit = guessed_fix(template, self.routines, f"Use one of {', '.join(sorted(self.routines))}.")
+        if not isinstance(named, doc.BindingPart):
+            return fault(f"{at}.templateId", "unknown_template", f"There is no routine {template!r}.", fix, edit)
+        slot = named.slot_id
+        if slot in self.prompts.bindings:
+            message = f"`.interlock/bindings.json` binds the slot {slot!r} to {template!r}, which is no routine."
+            fix = f"{fix} Correct the binding, not this file."
+        else:
+            message = f"The default of the slot {slot!r} is {template!r}, which is no routine."
+            fix = f"{fix} Correct the `default` in `extensionPoints`."
+        return fault(f"{at}.slotId", "unknown_template", message, fix)
 
     def _named(self, guard: doc.Guard, derived: str) -> str:
         """Return the id of a condition: its own name, or one derived from its place."""

@@ -43,13 +43,13 @@ class Prompts:
             self.faults.append(fault(step.at, "too_long", message, "Refer to fewer built-in texts in this step."))
         return prompt, blocks, tuple(injections[ref] for ref in sorted(injections))
 
-    def bound(self, part: doc.BindingPart) -> str:
-        """Return the text that a slot is bound to: the project's, else the default of the slot."""
+    def bound(self, part: doc.BindingPart) -> str | None:
+        """Return the text that a slot is bound to: the project's, else its default. None: an unknown slot, a fault."""
         slot = self.slots.get(part.slot_id)
         if slot is None:
             guess = guessed_fix(part.slot_id, self.slots, "Define the slot in `extensionPoints`.")
             self.faults.append(fault(part.at, "unknown_slot", f"There is no slot {part.slot_id!r}.", *guess))
-            return ""
+            return None
         return self.bindings.get(part.slot_id, slot.default)
 
     def _resolved(
@@ -90,7 +90,7 @@ class Prompts:
             case doc.TextPart():
                 return part.text
             case doc.BindingPart():
-                return self.bound(part)
+                return self.bound(part) or ""
             case doc.SnippetPart():
                 snippet = SNIPPETS.get(part.ref_id)
                 if snippet is None:

@@ -1,0 +1,37 @@
+"""Faults of names and slots: each is reported once, at the place that is wrong, with a fix that works."""
+
+from typing import Any
+
+import pytest
+
+from interlock.define.diagnostics import Diagnostics
+from interlock.define.front import FaultyDocument, parse_document
+from interlock.plan.compile.compiler import Compiled, compile_workflow
+from interlock.plan.compile.routines import RoutineLibrary, builtin_routines
+
+
+def faults_of(document: dict[str, Any], bindings: dict[str, str] | None = None) -> Diagnostics:
+    """Return every diagnostic of a document, compiled with the bindings of a project."""
+    parsed = parse_document({"id": "test.one", "name": "One", **document})
+    if isinstance(parsed, FaultyDocument):
+        return parsed.diagnostics
+    library = RoutineLibrary(routines=builtin_routines(), bindings=bindings or {})
+    compiled = compile_workflow(parsed, library)
+    return compiled.warnings if isinstance(compiled, Compiled) else compiled
+
+
+def test_a_wrong_routine_is_reported_with_what_names_it() -> None:
+    slot = {"slotId": "fc", "purpose": "P", "default": "wr.templates.routine.nothing"}
+    call = {"id": "t", "title": "T", "templateCall": {"slotId": "fc"}}
+    document = {"extensionPoints": [slot], "steps": [call]}
+    (bound,) = faults_of(document, {"fc": "wr.templates.routine.nope"})
+    assert "`.interlock/bindings.json` binds the slot 'fc' to 'wr.templates.routine.nope'" in bound.message
+    (default,) = faults_of(document)
+    assert default.message.startswith("The default of the slot 'fc' is 'wr.templates.routine.nothing'")
+    assert {bound.code, default.code} == {"unknown_template"}
+    assert (bound.replacement, default.replacement) == (None, None), "no edit at the call corrects it"
+
+
+def test_an_unknown_slot_is_one_fault() -> None:
+    (found,) = faults_of({"steps": [{"id": "t", "title": "T", "templateCall": {"slotId": "nope"}}]})
+    assert found.code == "unknown_slot"
