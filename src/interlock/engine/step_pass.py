@@ -110,7 +110,7 @@ def _finding_of_set(node: PlanNode, title: str, action: SetAction, outcome: Outc
             if item.path == source
             else reasons.undecided(item, title, is_of_step=True)
         )
-    return _finding_of_missing(title, outcome, named(why))
+    return _finding_of_missing(title, f"sets {action.key!r} from", outcome, named(why))
 
 
 def _finding_of_emit(node: PlanNode, title: str, action: EmitAction, outcome: Outcome, named: _Named) -> Violation:
@@ -119,12 +119,12 @@ def _finding_of_emit(node: PlanNode, title: str, action: EmitAction, outcome: Ou
     assert why is not None, "as the caller checked"
     if outcome.kind == "rejected":
         return reasons.unfit_intent(node.node_id, action.kind, why)
-    return _finding_of_missing(title, outcome, named(why))
+    return _finding_of_missing(title, f"sends the intent {action.kind!r} with", outcome, named(why))
 
 
-def _finding_of_missing(title: str, outcome: Outcome, why: Undecided) -> Violation:
+def _finding_of_missing(title: str, does: str, outcome: Outcome, why: Undecided) -> Violation:
     if outcome.kind == "failed" and why.path is not None and why.found == NOT_SET:
-        return reasons.missing_key(title, why.path)
+        return reasons.missing_key(title, why.path, does)
     return reasons.undecided(why, title, is_of_step=True)
 
 

@@ -35,3 +35,13 @@ def test_a_wrong_routine_is_reported_with_what_names_it() -> None:
 def test_an_unknown_slot_is_one_fault() -> None:
     (found,) = faults_of({"steps": [{"id": "t", "title": "T", "templateCall": {"slotId": "nope"}}]})
     assert found.code == "unknown_slot"
+
+
+def test_a_consequence_in_a_step_that_asks_for_no_assessment_is_led_to_the_assessment() -> None:
+    more = {"when": {"anyEqualsLevel": "a"}, "effect": {"kind": "require_followup", "guidance": "More."}}
+    step = {"id": "s", "title": "S", "prompt": "p", "assessmentConsequences": [more]}
+    rating = {"id": "r", "purpose": "P", "dimensions": [{"id": "d", "purpose": "D", "levels": ["a", "b"]}]}
+    found = [one for one in faults_of({"assessments": [rating], "steps": [step]}) if one.severity == "error"]
+    assert [(one.code, one.fix) for one in found] == [("unknown_level", "Add `assessmentRefs: [r]`.")]
+    unknown = [one.code for one in faults_of({"steps": [{**step, "assessmentRefs": ["nope"]}]})]
+    assert unknown == ["unknown_assessment"]

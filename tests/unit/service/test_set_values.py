@@ -248,3 +248,15 @@ def test_a_context_key_with_the_name_of_evidence_is_asked_for_in_the_context(
     assert [one["path"] for one in refused["nextCall"]["fill"]] == ["context.artifact"]
     moved = harness.advance(refused, None, context={"artifact": {"size": 9}})
     assert moved["pending"]["stepId"] == "b"
+
+
+@pytest.mark.inv("CTX-9")
+def test_a_step_that_reads_a_key_which_is_not_set_is_not_said_to_set_it() -> None:
+    added = {"key": "m", "compute": {"add": [{"var": "n"}, 1]}}
+    inputs = [declared("m", "number"), declared("n", "number")]
+    harness = Harness.in_memory(document(step("a", set=[added]), inputs=inputs))
+    refused = harness.advance(harness.start("test.flow"))
+    (found,) = refused["blockers"]
+    assert found["code"] == "MISSING_REQUIRED_OUTPUT"
+    assert found["pointer"] == {"kind": "context_key", "key": "n"}
+    assert "sets 'm' from the context key 'n', which is not set." in found["message"]

@@ -156,12 +156,12 @@ def follow_up(assessment: str, level: str, guidance: str) -> Violation:
     )
 
 
-def missing_key(step_title: str, key: str) -> Violation:
-    """`contract_violation:missing_required_output` for a context key that a step must set."""
+def missing_key(step_title: str, key: str, does: str = "must set") -> Violation:
+    """`contract_violation:missing_required_output` for a context key that a step must set, or that it reads."""
     return _finding(
         "missing_required_output",
         _key(key),
-        f"The step {_quoted(step_title)} must set the context key {_named(key)!r}, which is not set.",
+        f"The step {_quoted(step_title)} {does} the context key {_named(key)!r}, which is not set.",
         f"Make the call that this answer shows with {_place(key)}." + _KEPT + _USE_FRESH,
         _of_context(key) or None,
     )

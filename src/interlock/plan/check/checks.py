@@ -127,7 +127,7 @@ def _evidence(document: doc.WorkflowDocument, steps: list[doc.Step]) -> Iterator
                 at = f"{step.at}.assessmentRefs[{number}]"
                 yield fault(at, "unknown_assessment", f"There is no assessment {name!r}.", *guess)
         asked_here = {name: ratings[name] for name in wanted.assessments if name in ratings}
-        yield from _consequences(step, asked_here)
+        yield from _consequences(step, asked_here, ratings)
         yield from _check_levels(step, asked_here)
         if wanted.criteria is not None and _is_gameable(wanted.criteria):
             message = "One text proves nothing: it can be written without doing the work."
@@ -140,7 +140,10 @@ def _evidence(document: doc.WorkflowDocument, steps: list[doc.Step]) -> Iterator
             yield warning(f"assessments[{number}]", "unassessed_outcome", message, "Name it in `assessmentRefs`.")
 
 
-def _consequences(step: doc.AgentStep, ratings: dict[str, Assessment]) -> Iterator[Diagnostic]:
+def _consequences(
+    step: doc.AgentStep, ratings: dict[str, Assessment], declared: dict[str, Assessment]
+) -> Iterator[Diagnostic]:
+    """Yield the faults of a step's consequences. `ratings` are the assessments that it asks for, by id."""
     seen: set[tuple[str, str | None]] = set()
     for one in step.evidence.consequences:
         if (one.level, one.assessment_id) in seen:
@@ -153,11 +156,24 @@ def _consequences(step: doc.AgentStep, ratings: dict[str, Assessment]) -> Iterat
             message = f"The step does not ask for the assessment {one.assessment_id!r}."
             yield fault(f"{one.at}.when.forAssessment", "unknown_assessment", message, *guess)
             continue
+        if not ratings:
+            # An unknown assessment that it asks for is a fault already.
+            if not step.evidence.assessments:
+                yield _unrated(one, declared)
+            continue
         levels = sorted({level for rating in named for level in _levels(rating)})
         if one.level.strip().lower() not in {level.strip().lower() for level in levels}:
             guess = guessed_fix(one.level, levels, f"Use one of {', '.join(levels) or 'the levels of an assessment'}.")
             message = f"No dimension has the level {one.level!r}."
             yield fault(f"{one.at}.when.anyEqualsLevel", "unknown_level", message, *guess)
+
+
+def _unrated(one: doc.Consequence, declared: dict[str, Assessment]) -> Diagnostic:
+    """Return the fault of a consequence in a step that asks for no assessment."""
+    rated = sorted(name for name, rating in declared.items() if one.level in _levels(rating))
+    fix = f"Add `assessmentRefs: [{rated[0]}]`." if rated else "Name an assessment with this level in `assessmentRefs`."
+    message = f"The step asks for no assessment, so nothing can have the level {one.level!r}."
+    return fault(f"{one.at}.when.anyEqualsLevel", "unknown_level", message, fix)
 
 
 def _check_levels(step: doc.AgentStep, ratings: dict[str, Assessment]) -> Iterator[Diagnostic]:
