@@ -63,6 +63,11 @@ def to_prose(text: str) -> Prose:
     return (TextPart(text=text),)
 
 
+def approval_prompt(question: str) -> str:
+    """Return the prompt of a step that a person decides, if its author wrote none."""
+    return f"This step asks for no work. A person decides: {question}"
+
+
 DELEGATE_TEXT = (
     "Hand the work below to subagents: use your client's own subagent tool, one subagent for each piece, all started"
     " in one message so that they run at the same time. Give each what it needs to know; it does not see this chat."
@@ -75,9 +80,6 @@ WAITS_TEXT = "This step asks for no work. It waits for the event"
 
 CHECKS_TEXT = "This step asks for no work. Interlock runs the check"
 """The same for a step that waits for the result of a check."""
-
-APPROVES_TEXT = "This step asks for no work. A person decides:"
-"""The same for a step that a person decides."""
 
 CLARIFY = "Ask the user if it is not clear: "
 """How a line of guidance begins that names a question to clarify. It is compiled into plans too."""

@@ -45,3 +45,11 @@ def test_a_consequence_in_a_step_that_asks_for_no_assessment_is_led_to_the_asses
     assert [(one.code, one.fix) for one in found] == [("unknown_level", "Add `assessmentRefs: [r]`.")]
     unknown = [one.code for one in faults_of({"steps": [{**step, "assessmentRefs": ["nope"]}]})]
     assert unknown == ["unknown_assessment"]
+
+
+@pytest.mark.inv("PLAN-7", "PLAN-23")
+@pytest.mark.parametrize("more", [{}, {"prompt": "Wait."}], ids=["generated prompt", "prompt of its own"])
+def test_a_placeholder_of_a_question_is_reported_at_the_question(more: dict[str, str]) -> None:
+    step = {"type": "approve", "id": "a", "title": "A", "question": "q {{nokey}}", **more}
+    (found,) = faults_of({"steps": [step]})
+    assert (found.path, found.code, found.severity) == ("steps[0].question", "undeclared_key", "warning")

@@ -303,7 +303,7 @@ class _Lowering:
         }
         awaits = {"event": APPROVAL, "fields": dict(APPROVAL_FIELDS), "assurance": form.assurance, "approval": ask}
         awaits |= self._lower_timeout(form.expires, f"{at}.expires")
-        step = self._waiting_step(form, at, f"{doc.APPROVES_TEXT} {form.question}", awaits)
+        step = self._waiting_step(form, at, doc.approval_prompt(form.question), awaits)
         return replace(_needing(step, "approved", "choice"), owner="human_gate")
 
     def _waiting_step(

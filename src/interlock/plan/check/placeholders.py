@@ -44,7 +44,12 @@ def _texts(step: doc.Step) -> Iterator[tuple[str, str]]:
     yield "title", step.title
     match step:
         case doc.AgentStep():
-            yield from _prompt_texts(step.prompt)
+            asked = step.awaits.approval if step.awaits is not None else None
+            if asked is not None:
+                yield "question", asked.question
+            # Such a step without a prompt of its own has one that is made of its question.
+            if asked is None or step.prompt != doc.to_prose(doc.approval_prompt(asked.question)):
+                yield from _prompt_texts(step.prompt)
             for at, one in enumerate(step.fragments):
                 yield f"promptFragments[{at}].text" if one.work is None else f"delegate[{one.work}]", one.text
             yield from ((f"guidance[{at}]", line) for at, line in enumerate(step.guidance))
