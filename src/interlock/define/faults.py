@@ -6,6 +6,7 @@ without the names that pydantic adds for alternatives of a union.
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import count
 from types import UnionType
 from typing import Annotated, Literal, TypeAlias, Union, cast, get_args, get_origin
 
@@ -20,6 +21,7 @@ from interlock.kernel.budgets import (
 from interlock.kernel.budgets.workflow import (
     DIAGNOSTICS_FOUND_MAX,
     FOUND_CHARS_MAX,
+    LONG_NAME_CHARS,
     STEP_ID_CHARS_MAX,
 )
 from interlock.kernel.canonical import Json
@@ -107,6 +109,20 @@ def find_value(document: Mapping[str, Json], loc: Location) -> object:
 def make_safe_id(text: str) -> str:
     """Build a delimiter-safe id that is similar to a text."""
     return re.sub(r"[^a-z0-9_-]+", "-", text.lower()).strip("-")[:STEP_ID_CHARS_MAX] or "step"
+
+
+def make_free_name(name: str, taken: set[str], before_number: str = "-") -> str:
+    """Return a name that is similar to one that is used twice, and add it to the names that are taken.
+
+    A long name does not become longer, so that it stays within its limit.
+    """
+    for number in count(2):
+        suffix = f"{before_number}{number}"
+        stem = name if len(name) < LONG_NAME_CHARS else name[: -len(suffix)]
+        if (found := f"{stem}{suffix}") not in taken:
+            taken.add(found)
+            return found
+    raise AssertionError("numbers have no end")
 
 
 def _is_miscounted(one: ErrorDetails, found: object) -> bool:

@@ -47,6 +47,24 @@ def test_a_consequence_in_a_step_that_asks_for_no_assessment_is_led_to_the_asses
     assert unknown == ["unknown_assessment"]
 
 
+def suggested(found: Diagnostics) -> list[str]:
+    return [one.fix.split("`")[1] for one in found if one.code == "duplicate_id"]
+
+
+def test_each_suggested_id_is_free_and_short_enough() -> None:
+    def steps(*ids: str) -> dict[str, Any]:
+        return {"steps": [{"id": one, "title": "T", "prompt": "p"} for one in ids]}
+
+    assert suggested(faults_of(steps("x", "x-2", "x", "x"))) == ["x-3", "x-4"]
+    (long,) = suggested(faults_of(steps("y" * 100, "y" * 100)))
+    assert len(long) == 100
+    assert faults_of(steps("y" * 100, long)) == ()
+    inputs = [{"key": one, "type": "string", "description": "K"} for one in ("k", "k_2", "k")]
+    assert suggested(faults_of({"inputs": inputs, **steps("a")})) == ["k_3"]
+    functions = [{"name": "f", "definition": "F"}] * 2
+    assert suggested(faults_of({"functionDefinitions": functions, **steps("a")})) == ["f_2"]
+
+
 @pytest.mark.inv("PLAN-7", "PLAN-23")
 @pytest.mark.parametrize("more", [{}, {"prompt": "Wait."}], ids=["generated prompt", "prompt of its own"])
 def test_a_placeholder_of_a_question_is_reported_at_the_question(more: dict[str, str]) -> None:

@@ -10,7 +10,7 @@ from interlock.decide.evaluate import EVENT
 from interlock.decide.value import iter_reads
 from interlock.define import document as doc
 from interlock.define.diagnostics import Diagnostic, Diagnostics, fault, limited
-from interlock.define.faults import diagnose_validation_error
+from interlock.define.faults import diagnose_validation_error, make_free_name
 from interlock.define.native import forms as native
 from interlock.define.native.conditions import ConditionLowering
 from interlock.define.native.outside_forms import ApproveForm, AwaitForm, CheckForm, EmitFieldForm, EmitForm, seconds_of
@@ -86,7 +86,9 @@ def _check_id(workflow_id: object) -> list[Diagnostic]:
 def _check_steps(value: Mapping[str, Json]) -> Iterator[Diagnostic]:
     """Report duplicate step ids, and steps that do not have exactly one prompt, at any nesting level."""
     first_at: dict[str, str] = {}
-    for at, step in _walk_authored_steps(value.get("steps"), "steps"):
+    steps = list(_walk_authored_steps(value.get("steps"), "steps"))
+    taken = {one for _, step in steps if isinstance(one := step.get("loopId", step.get("id")), str)}
+    for at, step in steps:
         yield from _check_prompt(step, at)
         key = "loopId" if "loopId" in step else "id"
         step_id = step.get(key)
@@ -94,9 +96,8 @@ def _check_steps(value: Mapping[str, Json]) -> Iterator[Diagnostic]:
             continue
         if step_id in first_at:
             message = f"{step_id!r} is also the id of {first_at[step_id]}."
-            yield fault(
-                f"{at}.{key}", "duplicate_id", message, f"Give one of the two another id, for example `{step_id}-2`."
-            )
+            fix = f"Give one of the two another id, for example `{make_free_name(step_id, taken)}`."
+            yield fault(f"{at}.{key}", "duplicate_id", message, fix)
         first_at.setdefault(step_id, at)
 
 

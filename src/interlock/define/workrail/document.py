@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from interlock.define import document as doc
 from interlock.define.diagnostics import Diagnostic, Diagnostics, fault, limited
-from interlock.define.faults import diagnose_validation_error, make_safe_id
+from interlock.define.faults import diagnose_validation_error, make_free_name, make_safe_id
 from interlock.define.parts import Reference
 from interlock.define.patterns import PatternChecker
 from interlock.define.recovery import is_step_id
@@ -135,10 +135,13 @@ def _is_empty(blocks: object) -> bool:
 def _check_duplicate_ids(steps: object) -> Iterator[Diagnostic]:
     """Report duplicate step ids, including those of loop bodies and of steps that are declared on other steps."""
     first_at: dict[str, str] = {}
-    for at, place, step_id in _iter_ids(steps):
+    ids = list(_iter_ids(steps))
+    taken = {step_id for _, _, step_id in ids}
+    for at, place, step_id in ids:
         if step_id in first_at:
             message = f"{step_id!r} is also the id of {first_at[step_id]}."
-            yield fault(place, "duplicate_id", message, f"Give one of the two another id, for example `{step_id}-2`.")
+            fix = f"Give one of the two another id, for example `{make_free_name(step_id, taken)}`."
+            yield fault(place, "duplicate_id", message, fix)
         first_at.setdefault(step_id, at)
 
 

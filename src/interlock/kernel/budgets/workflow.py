@@ -87,6 +87,8 @@ WORKFLOW_ID_CHARS_MAX = 128
 """A workflow's id is part of answers and of file names."""
 STEP_ID_CHARS_MAX = 100
 """The id of a step and of other parts of a workflow."""
+LONG_NAME_CHARS = 50
+"""From here on, a name that is suggested instead is no longer: each kind of name may have some more characters."""
 YAML_DIRECTIVES_MAX = 64
 """`%TAG` lines of one file: each is compared with all before it, so a file of them would take many seconds."""
 PATH_CHARS_MATCHED_MAX = 8 * PATH_BYTES_MAX

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from interlock.define import document as doc
 from interlock.define.declared import TypeMismatch, conform_value
 from interlock.define.diagnostics import Diagnostic, fault, warning
+from interlock.define.faults import make_free_name
 from interlock.define.parts import Assessment, ContextInput, FunctionDefinition, ItemField, ListItems, ProducedKey
 from interlock.plan.check.kinds import IN_WORDS, kind_of_value
 from interlock.record.context import RESERVED_KEYS
@@ -35,12 +36,13 @@ _Report = Callable[..., Diagnostic]
 def _check_unique(names: Iterable[str], at: str, report: _Report) -> Iterator[Diagnostic]:
     """Yield each repeated name; `at` is the path of a name, with `{}` for its number."""
     first: dict[str, int] = {}
-    for number, name in enumerate(names):
+    every = list(names)
+    taken = set(every)
+    for number, name in enumerate(every):
         if name in first:
             message = f"{name!r} is that of {at.format(first[name])} too."
-            yield report(
-                at.format(number), "duplicate_id", message, f"Rename one, for example `{name}-2`, or remove it."
-            )
+            fix = f"Rename one, for example `{make_free_name(name, taken, '_')}`, or remove it."
+            yield report(at.format(number), "duplicate_id", message, fix)
         first.setdefault(name, number)
 
 
