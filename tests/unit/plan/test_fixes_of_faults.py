@@ -6,7 +6,7 @@ import pytest
 
 from interlock.define.diagnostics import Diagnostics
 from interlock.define.front import FaultyDocument, parse_document
-from interlock.plan.compile.compiler import Compiled, compile_workflow
+from interlock.plan.compile.compiler import Compiled, compile_workflow, faults_beside
 from interlock.plan.compile.routines import RoutineLibrary, builtin_routines
 
 
@@ -14,7 +14,8 @@ def faults_of(document: dict[str, Any], bindings: dict[str, str] | None = None) 
     """Return every diagnostic of a document, compiled with the bindings of a project."""
     parsed = parse_document({"id": "test.one", "name": "One", **document})
     if isinstance(parsed, FaultyDocument):
-        return parsed.diagnostics
+        assert parsed.recovered is not None
+        return (*parsed.diagnostics, *faults_beside(parsed.diagnostics, parsed.recovered))
     library = RoutineLibrary(routines=builtin_routines(), bindings=bindings or {})
     compiled = compile_workflow(parsed, library)
     return compiled.warnings if isinstance(compiled, Compiled) else compiled
@@ -35,6 +36,47 @@ def test_a_wrong_routine_is_reported_with_what_names_it() -> None:
 def test_an_unknown_slot_is_one_fault() -> None:
     (found,) = faults_of({"steps": [{"id": "t", "title": "T", "templateCall": {"slotId": "nope"}}]})
     assert found.code == "unknown_slot"
+
+
+LOOP = {"loopId": "l", "title": "L", "maxIterations": 3, "while": {"kind": "loop_control"}}
+
+
+@pytest.mark.inv("PLAN-4")
+def test_a_fault_of_form_in_one_step_hides_no_fault_of_another() -> None:
+    steps = [
+        {"id": "one", "title": "T", "prompt": "p", "agentRol": "r"},
+        {"id": "two", "title": "T", "prompt": "p", "assessmentRefs": ["nope"]},
+        LOOP | {"body": [{"id": "c", "title": "C", "prompt": "p"}]},
+    ]
+    found = [(one.path, one.code) for one in faults_of({"steps": steps})]
+    assert found == [
+        ("steps[0].agentRol", "unknown_key"),
+        ("steps[1].assessmentRefs[0]", "unknown_assessment"),
+        ("steps[2].body", "loop_decision_missing"),
+    ]
+
+
+def test_a_faulty_step_in_a_loop_is_not_also_said_to_make_no_decision() -> None:
+    decides = {"id": "c", "title": "C", "prompt": "p", "outputContrat": {"contractRef": "wr.contracts.loop_control"}}
+    found = faults_of({"steps": [LOOP | {"body": [decides]}]})
+    assert [one.code for one in found] == ["unknown_key"]
+
+
+@pytest.mark.inv("PLAN-4", "IR-16")
+def test_what_a_step_verifies_is_checked_beside_other_faults() -> None:
+    def step(step_id: str, **more: object) -> dict[str, object]:
+        return {"id": step_id, "title": "T", "prompt": "p", **more}
+
+    steps = [step("a", assessmentRefs=["nope"]), step("b", verifies=["nowhere"]), step("c", by="another")]
+    found = sorted((one.path, one.code) for one in faults_of({"steps": steps}))
+    assert found == [
+        ("steps[0].assessmentRefs[0]", "unknown_assessment"),
+        ("steps[1]", "unknown_step"),
+        ("steps[2]", "unfit_node"),
+    ]
+    unfolded = {"id": "t", "title": "T", "templateCall": {"templateId": "wr.templates.routine.nope"}}
+    uncertain = faults_of({"steps": [unfolded, step("b", verifies=["t--first"])]})
+    assert [one.code for one in uncertain] == ["unknown_template"]
 
 
 def test_a_consequence_in_a_step_that_asks_for_no_assessment_is_led_to_the_assessment() -> None:

@@ -45,7 +45,7 @@ def validate_plan(plan: Plan, contracts: Iterable[str] | None = None) -> Diagnos
         *_schemas(plan, known),
         *_loops(plan, graphs),
         *_parts(plan, graphs),
-        *_verified(plan),
+        *check_verified(plan),
         *_waiting(plan),
     ]
     for scope in graphs.members:
@@ -228,8 +228,8 @@ def _waiting(plan: Plan) -> Iterator[Diagnostic]:
             )
 
 
-def _verified(plan: Plan) -> Iterator[Diagnostic]:
-    """Check that a step verifies only steps that come before it in the plan (IR-16)."""
+def check_verified(plan: Plan) -> Iterator[Diagnostic]:
+    """Yield each step that verifies a step which does not come before it in the plan (IR-16)."""
     before: list[str] = []
     for node in plan.nodes:
         if node.task is None:

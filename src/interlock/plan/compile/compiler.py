@@ -24,7 +24,7 @@ from interlock.plan import records
 from interlock.plan.builtins.features import FEATURES
 from interlock.plan.builtins.packs import PACKS
 from interlock.plan.check.checks import check_document
-from interlock.plan.check.validate import validate_plan
+from interlock.plan.check.validate import check_verified, validate_plan
 from interlock.plan.compile.builder import Builder, PlanTooLargeError
 from interlock.plan.compile.prompts import Prompts
 from interlock.plan.compile.routines import RoutineLibrary, builtin_routines
@@ -67,30 +67,38 @@ def compile_workflow(document: doc.WorkflowDocument, library: RoutineLibrary | N
     with suppress(PlanTooLargeError):
         plan = builder.plan_of(_probes(document), document.steps)
     found += prompts.faults
-    if plan is None or has_errors(found):
+    if plan is None or not _STEPS_MISSING.isdisjoint(one.code for one in found):
         return tuple(found)
-    found += [_placed(one, builder) for one in validate_plan(plan, PACKS)]
+    is_sound = not has_errors(found)
+    # The other checks of a plan would repeat a fault that was found, in other words.
+    found += [_placed(one, builder) for one in (validate_plan(plan, PACKS) if is_sound else check_verified(plan))]
     if has_errors(found):
         return tuple(found)
     return Compiled(workflow=_workflow(document, builder, plan, found), warnings=tuple(found))
 
 
+_STEPS_MISSING: frozenset[DiagnosticCode] = frozenset({"unknown_template", "unknown_slot", "template_recursion"})
+"""Codes of faults after which a plan is without some steps, so that what it says of steps is not certain."""
 _ANYWHERE = ("",)
 _RESTS_ON: Mapping[DiagnosticCode, tuple[str, ...]] = {
     "undeclared_key": ("inputs", "steps"),
     "unknown_function": ("functionDefinitions", "steps"),
-    "unknown_assessment": ("assessments", "steps"),
-    "unknown_level": ("assessments", "steps"),
+    "unknown_assessment": ("assessments",),
+    "unknown_level": ("assessments",),
     "unassessed_outcome": ("assessments", "steps"),
     "unknown_slot": ("extensionPoints",),
     "unknown_condition": ("conditions",),
     # A source may define more routines than are known here.
     "unknown_template": _ANYWHERE,
-    "loop_decision_missing": ("steps",),
     "automatic_cycle": ("steps",),
     "duplicate_node_id": ("steps",),
+    "unknown_step": ("steps",),
 }
 """Codes that may be false alarms after faulty parts were removed, with the members of a document that cause them."""
+
+
+_OF_IDS: frozenset[DiagnosticCode] = frozenset({"duplicate_node_id", "unknown_step"})
+"""Codes that depend on the ids of steps, which are replaced if they have a fault."""
 
 
 def faults_beside(reported: Diagnostics, rest: doc.WorkflowDocument) -> Diagnostics:
@@ -102,8 +110,9 @@ def faults_beside(reported: Diagnostics, rest: doc.WorkflowDocument) -> Diagnost
 
 
 def _is_unsure(found: Diagnostic, reported: Diagnostics) -> bool:
-    rests_on = _RESTS_ON.get(found.code, ())
-    removed = [one.path for one in reported if found.code == "duplicate_node_id" or not is_step_id(one.path)]
+    # Whether a loop has a decision depends on its own steps only.
+    rests_on = (found.path,) if found.code == "loop_decision_missing" else _RESTS_ON.get(found.code, ())
+    removed = [one.path for one in reported if found.code in _OF_IDS or not is_step_id(one.path)]
     return any(path.startswith(rests_on) for path in removed) if rests_on else False
 
 
