@@ -56,6 +56,29 @@ def read_regular(path: str | Path, bytes_max: int) -> bytes:
         return stream.read(bytes_max + 1)
 
 
+def find_blocked(root: str, path: str, error: OSError) -> str | None:
+    """Return the part of a path below `root` because of which `error` said that there is nothing, or no directory.
+
+    This is a link that leads nowhere, as to a disk that is not mounted, or something else in place of a directory. None
+    if a name is only missing from the directory that it would be in.
+    """
+    at = root
+    for part in path.split("/") if path else ():
+        at = f"{at}/{part}"
+        try:
+            mode = os.stat(at).st_mode  # noqa: PTH116 — a path of a store is a string
+        except NotADirectoryError:
+            return None  # the root itself is no directory
+        except FileNotFoundError:
+            return at[len(root) + 1 :] if os.path.islink(at) else None  # noqa: PTH114 — as above
+        except OSError:
+            return at[len(root) + 1 :]
+        is_inner = len(at) - len(root) - 1 < len(path)
+        if not stat.S_ISDIR(mode) and (is_inner or isinstance(error, NotADirectoryError)):
+            return at[len(root) + 1 :]
+    return None
+
+
 def write_new(path: Path, data: bytes) -> None:
     """Write a file that does not exist yet. After a failure there is none.
 

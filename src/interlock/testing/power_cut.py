@@ -19,7 +19,7 @@ from typing import TypeAlias, TypeVar
 
 from interlock.kernel.frozen import frozen, replace
 from interlock.kernel.ids import SessionId
-from interlock.store.local.files import Created, FileStat
+from interlock.store.local.files import Created, FileStat, UnreadableError
 
 T = TypeVar("T")
 
@@ -148,6 +148,8 @@ class CrashDisk:
 
     def names(self, path: str) -> list[str]:
         """See `FileOps.names`."""
+        if path in self.names_now and not self._file(path).is_dir:
+            raise UnreadableError(errno.ENOTDIR, "not a directory", path)
         prefix = f"{path}/" if path else ""
         below = (name[len(prefix) :] for name in self.names_now if name and name.startswith(prefix))
         return [name for name in below if "/" not in name]

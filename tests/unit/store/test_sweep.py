@@ -466,16 +466,6 @@ def test_a_session_that_could_not_be_seen_lets_nothing_go_unless_it_is_gone() ->
     assert blocker.session == A
 
 
-def test_a_file_with_the_name_of_a_session_keeps_nothing_else_from_going(tmp_path: Path) -> None:
-    apply(LocalStore(tmp_path), start_plan("b"))
-    (tmp_path / "sessions" / A).write_bytes(b"x")
-    collector = LocalCollector(tmp_path)
-    when = (tmp_path / "sessions" / A).stat().st_mtime + 200 * DAY_S
-    found = collect(collector, collector.retention_pins, CollectCommand(days=DAYS, now_s=when))
-    assert [one.session for one in found.taken.sessions] == [B]
-    assert [(one.session, one.why) for one in found.skipped] == [(A, "changed")]
-
-
 @pytest.mark.inv("GC-7", "GC-2")
 @pytest.mark.parametrize("data", [b"", b"{}", b"\xff", b'{"kind":"keep_marks","sessions":[],"v":2}\n', b"[]\n"])
 def test_keep_marks_that_cannot_be_read_let_nothing_go_and_are_never_written_over(data: bytes) -> None:

@@ -32,12 +32,13 @@ def check_sessions(data_dir: Path) -> Iterator[Finding]:
         StoreFailureError: The disk failed.
     """
     collector = open_store(data_dir).upkeep
+    # First, because what cannot be entered may end the check of the sessions.
+    yield from _report_obstacles(collector)
     with shown_progress("Checking sessions") as progress:
         kept, seen = read_kept(collector.retention_pins), collector.overview(progress)
     yield from _report_blockers(find_gc_blockers(kept, seen.attested, seen.unsound))
     count = len(seen.attested)
     yield fine("sessions", f"{count} match their manifests; `--deep` also reads every record.")
-    yield from _report_obstacles(collector)
     yield from _report_locks(collector)
     yield from _report_debris(seen.debris)
 
@@ -49,6 +50,8 @@ def check_sessions_deeply(data_dir: Path, command: CollectCommand) -> Iterator[F
         StoreFailureError: The disk failed.
     """
     collector = open_store(data_dir).upkeep
+    # First, because what cannot be entered may end the check of the sessions.
+    yield from _report_obstacles(collector)
     with shown_progress("Reading sessions") as progress:
         kept, snapshot = read_kept(collector.retention_pins), collector.mark(progress)
     blockers = find_gc_blockers(kept, snapshot.names(), snapshot.unsound)
@@ -56,7 +59,6 @@ def check_sessions_deeply(data_dir: Path, command: CollectCommand) -> Iterator[F
     found = len(snapshot.sessions)
     yield fine("sessions", f"{found} {'is' if found == 1 else 'are'} healthy: every record was read.")
     yield from _check_content(snapshot, collector)
-    yield from _report_obstacles(collector)
     yield from _report_locks(collector)
     yield from _report_debris([item for item in snapshot.items if item.kind not in CONTENT])
     if not (blockers or isinstance(kept, PinsDamagedError)):

@@ -86,7 +86,7 @@ class ContentFiles:
         have moved it back, or its writer finished it, between the two reads.
         """
         for place in (path, layout.trashed(path), path):
-            with suppress(FileNotFoundError, NotADirectoryError):
+            with suppress(FileNotFoundError):
                 yield self._files.read(place)
 
 
@@ -140,8 +140,11 @@ def _write_batch(
 
 
 def _create_new(files: FileOps, path: str, data: bytes) -> Created | None:
-    """Create a file whose name no group can refer to; None if it exists, or if a copy of it is in the trash."""
-    if files.stat(layout.trashed(path)) is not None:
+    """Create a file whose name no group can refer to; None if it exists, or may have a copy in the trash."""
+    try:
+        if files.stat(layout.trashed(path)) is not None:
+            return None
+    except UnreadableError:
         return None
     try:
         return files.create(path, data)

@@ -19,7 +19,7 @@ from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import SessionId
 from interlock.kernel.turns import TURNS
 from interlock.store.ports.errors import FailureKind, SessionUnreadableError, StoreFailureError
-from interlock.store.regular_file import READ_FLAGS, WRITE_FLAGS, NotRegularFileError, open_regular
+from interlock.store.regular_file import READ_FLAGS, WRITE_FLAGS, NotRegularFileError, find_blocked, open_regular
 
 _FILE_MODE = 0o600
 _DIR_MODE = 0o700
@@ -49,9 +49,9 @@ class FileStat:
 
 
 class UnreadableError(OSError):
-    """Something exists under the name, but the operating system does not permit reading it.
+    """Something exists under the name, but it cannot be read, or a part of its path cannot be entered.
 
-    `filename` is its path in the data directory.
+    A link that leads nowhere is such a part. `filename` is the path of that part in the data directory.
     """
 
 
@@ -64,13 +64,17 @@ class Created(Protocol):
 
 
 class FileOps(Protocol):
-    """The disk operations of the stores. Failures are `OSError`."""
+    """The disk operations of the stores. Failures are `OSError`.
+
+    A path is missing if its name is not in its directory. If a link on it leads nowhere, or something else is in place
+    of a directory, what it refers to may exist elsewhere: that is an `UnreadableError`.
+    """
 
     def read(self, path: str, offset: int = 0) -> bytes:
         """Return the file's bytes from an offset on.
 
         Raises:
-            FileNotFoundError, NotADirectoryError: There is no such file.
+            FileNotFoundError: It is missing.
             NotRegularFileError: Reading it could block or never end.
             UnreadableError: It cannot be read.
         """
@@ -80,7 +84,7 @@ class FileOps(Protocol):
         """Return the status of the path, or None if nothing exists there.
 
         Raises:
-            UnreadableError: The operating system does not permit reading the status.
+            UnreadableError: Its status cannot be read.
         """
         ...
 
@@ -209,23 +213,40 @@ class OsFiles:
     def _at(self, path: str) -> str:
         return f"{self._root}/{path}" if path else self._root
 
+    def _failure(self, error: OSError, path: str) -> OSError:
+        """Return the error of a read: `FileNotFoundError` if the path is only missing."""
+        if error.errno in _NO_ROOM:
+            # This process or the system cannot open another file, which says nothing about the path.
+            return error
+        if not isinstance(error, FileNotFoundError | NotADirectoryError):
+            return UnreadableError(error.errno, error.strerror, path)
+        blocked = find_blocked(self._root, path, error)
+        if blocked is not None:
+            return UnreadableError(error.errno, error.strerror, blocked)
+        return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+
+    def _raise_unless_missing(self, error: OSError, path: str) -> None:
+        """Raise the error of a read, unless the path is only missing."""
+        failure = self._failure(error, path)
+        if not isinstance(failure, FileNotFoundError):
+            raise failure from None
+
     def read(self, path: str, offset: int = 0) -> bytes:
         """See `FileOps.read`."""
         try:
             return _read_from(self._at(path), offset)
-        except (FileNotFoundError, NotADirectoryError, NotRegularFileError):
+        except NotRegularFileError:
             raise
         except OSError as error:
-            raise _unreadable(error, path) from None
+            raise self._failure(error, path) from None
 
     def stat(self, path: str) -> FileStat | None:
         """See `FileOps.stat`."""
         try:
             found = os.stat(self._at(path))  # noqa: PTH116 — Path costs more than the call
-        except (FileNotFoundError, NotADirectoryError):
-            return None
         except OSError as error:
-            raise _unreadable(error, path) from None
+            self._raise_unless_missing(error, path)
+            return None
         return FileStat(
             size=found.st_size,
             device=found.st_dev,
@@ -247,20 +268,18 @@ class OsFiles:
         """See `FileOps.names`."""
         try:
             return os.listdir(self._at(path))  # noqa: PTH208
-        except (FileNotFoundError, NotADirectoryError):
-            return []
         except OSError as error:
-            raise _unreadable(error, path) from None
+            self._raise_unless_missing(error, path)
+            return []
 
     def modified(self, path: str) -> dict[str, float]:
         """See `FileOps.modified`."""
         try:
             with os.scandir(self._at(path)) as entries:
                 return {entry.name: entry.stat().st_mtime for entry in entries}
-        except (FileNotFoundError, NotADirectoryError):
-            return {}
         except OSError as error:
-            raise _unreadable(error, path) from None
+            self._raise_unless_missing(error, path)
+            return {}
 
     def contents(self, path: str) -> dict[str, bytes]:
         """See `FileOps.contents`. Files that disappear meanwhile are left out."""
@@ -271,10 +290,9 @@ class OsFiles:
                     if entry.is_file():
                         with suppress(FileNotFoundError):
                             found[entry.name] = _read_whole(entry.path)
-        except (FileNotFoundError, NotADirectoryError):
-            return {}
         except OSError as error:
-            raise _unreadable(error, path) from None
+            self._raise_unless_missing(error, path)
+            return {}
         return found
 
     def make_root(self) -> None:
@@ -404,13 +422,6 @@ def _read_whole(path: str) -> bytes:
         return b"".join(chunks)
     finally:
         os.close(handle)
-
-
-def _unreadable(error: OSError, path: str) -> OSError:
-    """Return the error of a read: not about the path if this process or the system has no room for another file."""
-    if error.errno in _NO_ROOM:
-        return error
-    return UnreadableError(error.errno, error.strerror, path)
 
 
 def _make_private(path: Path) -> None:

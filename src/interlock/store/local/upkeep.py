@@ -91,7 +91,7 @@ def replacing(files: FileOps, path: str) -> Generator[None]:
 def _read(files: FileOps, path: str) -> bytes | None:
     try:
         return files.read(path)
-    except (FileNotFoundError, NotADirectoryError):
+    except FileNotFoundError:
         return None
 
 

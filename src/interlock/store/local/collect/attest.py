@@ -27,7 +27,6 @@ def attested_segments(files: FileOps, session: SessionId) -> frozenset[str] | No
         return frozenset(_segments(files, session, data)) if is_whole else None
     except (
         FileNotFoundError,
-        NotADirectoryError,
         NotRegularFileError,
         MalformedRecordError,
         UnknownVersionError,

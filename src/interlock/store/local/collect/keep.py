@@ -30,7 +30,7 @@ class PinFile:
         """See `RetentionPins.kept`."""
         try:
             return parse_keep_marks(self._files.read(layout.KEEP))
-        except (FileNotFoundError, NotADirectoryError):
+        except FileNotFoundError:
             return frozenset()
         except UnknownVersionError as error:
             raise PinsDamagedError(f"written by a newer Interlock ({error.found})") from error

@@ -11,6 +11,7 @@ from interlock.store.ports.maintenance import Obstacle
 _DIRS = (layout.SESSIONS, layout.WORKFLOWS, *layout.CONTENT_DIRS, layout.KEYS, layout.CONFIG, layout.TRASH)
 _FILES = (layout.UPKEEP_LOCK, layout.KEYRING_MARK)
 _MOVE = "Move it elsewhere: the next call that needs it makes it again."
+_RESTORE = "Make what it leads to available again, or put a copy from a backup in its place."
 _ALLOW = "Let the user who runs Interlock write to it."
 
 
@@ -25,7 +26,11 @@ def find_obstacles(files: FileOps) -> Iterator[Obstacle]:
     is_writable = files.is_writable("")
     for path in (*_DIRS, *_FILES):
         yield from _at(files, path, is_dir=path in _DIRS, is_writable=is_writable)
-    for name in sorted(filter(layout.is_session, files.names(layout.SESSIONS))):
+    try:
+        names = files.names(layout.SESSIONS)
+    except UnreadableError:
+        return  # it is among the directories above, or the check of the sessions names it
+    for name in sorted(filter(layout.is_session, names)):
         yield from _of_session(files, SessionId(name), is_writable=is_writable)
 
 
@@ -57,12 +62,16 @@ def _at(
     try:
         stat = files.stat(path)
     except UnreadableError as error:
-        yield Obstacle(name=path, found=f"it cannot be used ({error_name(error)})", fix=_ALLOW, session=session)
+        if files.is_link(error.filename):
+            # What the locks and marks hold can be made again.
+            fix = _RESTORE if is_dir or error.filename != path else _MOVE
+            yield Obstacle(name=error.filename, found="it is a link that leads nowhere", fix=fix, session=session)
+        else:
+            yield Obstacle(name=path, found=f"it cannot be used ({error_name(error)})", fix=_ALLOW, session=session)
         return
     if stat is None:
-        if files.is_link(path):
-            yield Obstacle(name=path, found="it is a link that leads nowhere", fix=_MOVE, session=session)
-    elif not (stat.is_dir if is_dir else stat.is_file):
+        return
+    if not (stat.is_dir if is_dir else stat.is_file):
         found = f"it is not a {'directory' if is_dir else 'regular file'}"
         yield Obstacle(name=path, found=found, fix=_MOVE, session=session)
     elif is_writable and not files.is_writable(path):

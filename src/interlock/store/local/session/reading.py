@@ -431,7 +431,7 @@ def _attested_bytes(files: FileOps, known: Verified, record: SegmentClosed) -> b
     where = record.segment_rel_path
     try:
         segment = files.read(layout.segment(known.session, record.first_event_index, record.last_event_index))
-    except (FileNotFoundError, NotADirectoryError):
+    except FileNotFoundError:
         raise DamageError(where=where, found="missing", verified=known) from None
     except NotRegularFileError:
         raise DamageError(where=where, found="not a regular file", verified=known) from None
@@ -479,7 +479,7 @@ def _manifest(files: FileOps, known: Verified, begin: int) -> bytes:
     """Return the manifest's bytes from an offset on; none if there is no manifest."""
     try:
         return files.read(layout.manifest(known.session), begin)
-    except (FileNotFoundError, NotADirectoryError):
+    except FileNotFoundError:
         return b""
     except NotRegularFileError:
         raise DamageError(where=_place(known), found="not a regular file", verified=known) from None

@@ -51,7 +51,7 @@ def read_mark(files: FileOps, session: SessionId) -> SettledMark | None:
     for _ in range(MARK_READS_MAX):
         try:
             data = files.read(layout.settled(session))
-        except (FileNotFoundError, NotADirectoryError):
+        except FileNotFoundError:
             return None
         except (NotRegularFileError, UnreadableError):
             break

@@ -85,5 +85,5 @@ class StoredSessions:
     def _manifest(self, session: SessionId) -> bytes:
         try:
             return self._files.read(layout.manifest(session))
-        except (FileNotFoundError, NotADirectoryError, NotRegularFileError):
+        except (FileNotFoundError, NotRegularFileError):
             return b""

@@ -30,7 +30,7 @@ def read_cached(files: FileOps, session: SessionId) -> CachedSummary | None:
     """Return what is cached; None if there is nothing, or not what a writer wrote."""
     try:
         data = files.read(layout.cached_summary(session))
-    except (FileNotFoundError, NotADirectoryError, NotRegularFileError, UnreadableError):
+    except (FileNotFoundError, NotRegularFileError, UnreadableError):
         return None
     head, _, body = data.partition(b"\n")
     line, _, summary = body.partition(b"\n")
