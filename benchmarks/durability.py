@@ -62,9 +62,9 @@ class CountingFiles(OsFiles):
         self._syncs, self._rounds, self._written = [], set(), {}
         return cost
 
-    def read(self, path: str, offset: int = 0) -> bytes:
+    def read(self, path: str, offset: int = 0, bytes_max: int | None = None) -> bytes:
         """See `FileOps.read`. A snapshot that is stored already is read, to be verified, instead of written."""
-        data = super().read(path, offset)
+        data = super().read(path, offset, bytes_max)
         self._note_snapshot(path, data)
         return data
 

@@ -296,8 +296,8 @@ class Glimpses(CrashDisk):
 
     wrong_reads = 0
 
-    def read(self, path: str, offset: int = 0) -> bytes:
-        data = super().read(path, offset)
+    def read(self, path: str, offset: int = 0, bytes_max: int | None = None) -> bytes:
+        data = super().read(path, offset, bytes_max)
         if path.endswith("manifest.jsonl") and self.wrong_reads:
             self.wrong_reads -= 1
             return b"?" + data[1:]

@@ -337,8 +337,8 @@ class Interleaved(CrashDisk):
 
     between: Callable[[], object] | None = None
 
-    def read(self, path: str, offset: int = 0) -> bytes:
-        data = CrashDisk.read(self, path, offset)
+    def read(self, path: str, offset: int = 0, bytes_max: int | None = None) -> bytes:
+        data = CrashDisk.read(self, path, offset, bytes_max)
         if path == MANIFEST and self.between is not None:
             work, self.between = self.between, None
             work()

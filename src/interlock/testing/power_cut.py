@@ -125,9 +125,10 @@ class CrashDisk:
 
     # -- the operations -----------------------------------------------------------------------------------------
 
-    def read(self, path: str, offset: int = 0) -> bytes:
+    def read(self, path: str, offset: int = 0, bytes_max: int | None = None) -> bytes:
         """See `FileOps.read`."""
-        return self._file(path).data[offset:]
+        data = self._file(path).data[offset:]
+        return data if bytes_max is None else data[:bytes_max]
 
     def stat(self, path: str) -> FileStat | None:
         """See `FileOps.stat`."""

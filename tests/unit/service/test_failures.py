@@ -143,9 +143,9 @@ class FailingFiles(OsFiles):
         self._meet("sync")
         super().sync(path, full=full, created=created)
 
-    def read(self, path: str, offset: int = 0) -> bytes:
+    def read(self, path: str, offset: int = 0, bytes_max: int | None = None) -> bytes:
         self._meet("read")
-        return super().read(path, offset)
+        return super().read(path, offset, bytes_max)
 
 
 def failing(root: Path) -> tuple[Harness, FailingFiles]:

@@ -129,9 +129,9 @@ class Unreadable(CrashDisk):
         self._meet(path)
         return CrashDisk.stat(self, path)
 
-    def read(self, path: str, offset: int = 0) -> bytes:
+    def read(self, path: str, offset: int = 0, bytes_max: int | None = None) -> bytes:
         self._meet(path)
-        return CrashDisk.read(self, path, offset)
+        return CrashDisk.read(self, path, offset, bytes_max)
 
     def names(self, path: str) -> list[str]:
         self._meet(path)

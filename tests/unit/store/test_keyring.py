@@ -284,9 +284,9 @@ class Unreadable(CrashDisk):
             self._meet(path)
         return CrashDisk.stat(self, path)
 
-    def read(self, path: str, offset: int = 0) -> bytes:
+    def read(self, path: str, offset: int = 0, bytes_max: int | None = None) -> bytes:
         self._meet(path)
-        return CrashDisk.read(self, path, offset)
+        return CrashDisk.read(self, path, offset, bytes_max)
 
     def _meet(self, path: str) -> None:
         if path == self.path and len(self.steps) >= self.at:

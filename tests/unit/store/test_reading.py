@@ -144,7 +144,7 @@ def test_files_beside_the_segments_that_are_none_alter_nothing(disk: CrashDisk) 
 
 def test_a_disk_that_fails_while_reading_is_a_failure_and_no_damage(disk: CrashDisk) -> None:
     class Failing(CrashDisk):
-        def read(self, path: str, offset: int = 0) -> bytes:  # noqa: ARG002 — none can be read
+        def read(self, path: str, offset: int = 0, bytes_max: int | None = None) -> bytes:  # noqa: ARG002 — none can be read
             raise OSError(5, "made to fail")
 
     failing = Failing(disk.files, disk.names_now, disk.entries_durable)

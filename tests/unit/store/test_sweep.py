@@ -144,10 +144,10 @@ def test_content_in_the_trash_is_still_read_and_moved_back_if_a_session_refers_t
 class MovingBack(CrashDisk):
     """A disk on which a sweep moves content back just after a reader looked for it where it belongs."""
 
-    def read(self, path: str, offset: int = 0) -> bytes:
+    def read(self, path: str, offset: int = 0, bytes_max: int | None = None) -> bytes:
         if path.startswith("trash/") and path in self.names_now:
             self.rename(path, path.removeprefix("trash/"))
-        return CrashDisk.read(self, path, offset)
+        return CrashDisk.read(self, path, offset, bytes_max)
 
 
 @pytest.mark.inv("GC-3")
@@ -451,10 +451,10 @@ def test_events_that_contradict_each_other_are_damage_to_a_sweep_too() -> None:
 class Vanishing(CrashDisk):
     """A disk on which the manifest of `a` is gone when it is read, and the rest of the session is there."""
 
-    def read(self, path: str, offset: int = 0) -> bytes:
+    def read(self, path: str, offset: int = 0, bytes_max: int | None = None) -> bytes:
         if path == layout.manifest(A):
             raise FileNotFoundError
-        return CrashDisk.read(self, path, offset)
+        return CrashDisk.read(self, path, offset, bytes_max)
 
 
 @pytest.mark.inv("GC-7")

@@ -1,10 +1,8 @@
 """What checks need on the disk: one lock for each step that waits for one, and the list of allowed files (CHECK-3)."""
 
-import json
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import cast
 
 from interlock.kernel.budgets import CHECKS_FILE_BYTES_MAX
 from interlock.kernel.canonical import Json, canonical_bytes
@@ -12,6 +10,7 @@ from interlock.kernel.ids import Digest, NodeId
 from interlock.store.local import layout
 from interlock.store.local.files import OsFiles, store_failure
 from interlock.store.local.locks import OsLocks, is_locked, lock_now, released
+from interlock.store.local.small_files import parse_object
 from interlock.store.local.upkeep import replacing, upkeep_lock
 from interlock.store.regular_file import read_regular
 
@@ -54,10 +53,9 @@ class LocalCheckFiles:
         """Return the digest of the file with own checks that a person has allowed, by its directory."""
         try:
             data = read_regular(self._root / layout.ALLOWED_CHECKS, CHECKS_FILE_BYTES_MAX)
-            value: object = json.loads(data)
-        except (OSError, ValueError):
+        except OSError:
             return {}
-        found: Mapping[str, object] = cast("Mapping[str, object]", value) if isinstance(value, dict) else {}
+        found: Mapping[str, object] = parse_object(data) or {}
         return {name: Digest(digest) for name, digest in found.items() if isinstance(digest, str)}
 
     def allow(self, directory: str, digest: Digest | None) -> None:

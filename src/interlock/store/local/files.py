@@ -70,8 +70,8 @@ class FileOps(Protocol):
     of a directory, what it refers to may exist elsewhere: that is an `UnreadableError`.
     """
 
-    def read(self, path: str, offset: int = 0) -> bytes:
-        """Return the file's bytes from an offset on.
+    def read(self, path: str, offset: int = 0, bytes_max: int | None = None) -> bytes:
+        """Return the file's bytes from an offset on, at most `bytes_max` of them.
 
         Raises:
             FileNotFoundError: It is missing.
@@ -231,10 +231,10 @@ class OsFiles:
         if not isinstance(failure, FileNotFoundError):
             raise failure from None
 
-    def read(self, path: str, offset: int = 0) -> bytes:
+    def read(self, path: str, offset: int = 0, bytes_max: int | None = None) -> bytes:
         """See `FileOps.read`."""
         try:
-            return _read_from(self._at(path), offset)
+            return _read_from(self._at(path), offset, bytes_max)
         except NotRegularFileError:
             raise
         except OSError as error:
@@ -393,10 +393,12 @@ def _darwin_boot_id() -> str:
     return "" if failed else value.value.decode("ascii", "replace")
 
 
-def _read_from(path: str, offset: int) -> bytes:
+def _read_from(path: str, offset: int, bytes_max: int | None) -> bytes:
     handle = open_regular(path)
     try:
         size = os.fstat(handle).st_size
+        if bytes_max is not None and offset + bytes_max <= size:
+            return os.pread(handle, bytes_max, offset)
         chunks: list[bytes] = []
         while True:
             wanted = max(size - offset, 0) + 1

@@ -10,10 +10,10 @@ disk in either case: it continues to sign, and the next rotation finishes this o
 """
 
 import base64
-import json
 import secrets
 import stat
 import threading
+from collections.abc import Mapping
 from typing import cast
 
 from interlock.kernel.canonical import Json, canonical_bytes, digest_of, digest_of_bytes
@@ -22,6 +22,7 @@ from interlock.kernel.ids import SigningKey
 from interlock.store.local import layout
 from interlock.store.local.content import write_durably
 from interlock.store.local.files import FileOps, FileStat, store_failure
+from interlock.store.local.small_files import parse_object, read_small
 from interlock.store.local.upkeep import replacing
 from interlock.store.ports.errors import KeyRingDamagedError
 from interlock.store.ports.keys import KeyRing, KeyRingStatus
@@ -138,7 +139,7 @@ class KeyRingFile:
             return None
         if self._settled is not None and self._settled.stat == found:
             return self._settled
-        data = self._files.read(layout.KEYRING)
+        data = read_small(self._files, layout.KEYRING)
         stored = _StoredRing(stat=found, ring=_decoded(data), is_settled=self._is_marked(data))
         self._settled = stored if stored.is_settled else None
         return stored
@@ -165,7 +166,7 @@ class KeyRingFile:
 
     def _is_marked(self, data: bytes) -> bool:
         try:
-            return self._files.read(layout.KEYRING_MARK) == _mark_of(data)
+            return read_small(self._files, layout.KEYRING_MARK) == _mark_of(data)
         except OSError:
             # An unreadable mark counts as missing.
             return False
@@ -195,13 +196,13 @@ def _decoded(data: bytes) -> KeyRing:
         KeyRingDamagedError: The file is not, byte for byte, what was written.
     """
     try:
-        fields = cast("dict[str, str | None]", json.loads(data))
+        fields = cast("Mapping[str, str | None]", parse_object(data) or {})
         current, previous = fields["current"], fields["previous"]
         ring = KeyRing(
             current=SigningKey(base64.b64decode(current or "")),
             previous=None if previous is None else SigningKey(base64.b64decode(previous)),
         )
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError) as error:
         raise KeyRingDamagedError("the key ring is not readable") from error
     lengths = {len(key) for key in (ring.current, ring.previous) if key is not None}
     if _encoded(ring) != data or lengths != {_KEY_BYTES}:

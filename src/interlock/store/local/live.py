@@ -14,8 +14,10 @@ from typing import NamedTuple
 from interlock.kernel.budgets import PROCESS_STATUS_BYTES_MAX
 from interlock.store.local import layout
 from interlock.store.local.files import FileOps
+from interlock.store.local.small_files import parse_object, read_small
 from interlock.store.regular_file import read_regular
 
+_FIELDS = ("pid", "start", "parent", "parentStart")
 _PARENT, _START = 1, 19
 """Places in the status of a process after the name of its program, which is in brackets and may contain anything."""
 
@@ -38,7 +40,7 @@ def announce(files: FileOps) -> None:
         for name in files.names(layout.LIVE):
             if _read(files, name) is None:
                 files.unlink(f"{layout.LIVE}/{name}")
-        data = json.dumps({"pid": here.pid, "start": here.start, "parent": parent.pid, "parentStart": parent.start})
+        data = json.dumps(dict(zip(_FIELDS, (*here, *parent), strict=True)))
         files.write(f"{layout.LIVE}/{here.pid}.json", data.encode("ascii"))
 
 
@@ -57,11 +59,12 @@ def descends_from(files: FileOps) -> bool | None:
 def _read(files: FileOps, name: str) -> tuple[Process, Process] | None:
     """Return the server of a file and the process that started it; None if that server is gone."""
     try:
-        value = json.loads(files.read(f"{layout.LIVE}/{name}"))
-        server = Process(pid=int(value["pid"]), start=int(value["start"]))
-        parent = Process(pid=int(value["parent"]), start=int(value["parentStart"]))
-    except (OSError, ValueError, KeyError, TypeError):
+        said = parse_object(read_small(files, f"{layout.LIVE}/{name}")) or {}
+    except OSError:
         return None
+    found = [said.get(key) for key in _FIELDS]
+    pid, start, parent_pid, parent_start = (one if isinstance(one, int) else -1 for one in found)
+    server, parent = Process(pid=pid, start=start), Process(pid=parent_pid, start=parent_start)
     return (server, parent) if _process(server.pid) == server else None
 
 

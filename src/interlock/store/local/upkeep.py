@@ -6,6 +6,7 @@ from contextlib import contextmanager, suppress
 from interlock.store.local import layout
 from interlock.store.local.files import FileOps, store_failure
 from interlock.store.local.locks import Locks
+from interlock.store.local.small_files import read_small
 from interlock.store.ports.errors import FailureKind, StoreFailureError
 
 _TRASH_DIRS = (
@@ -90,7 +91,7 @@ def replacing(files: FileOps, path: str) -> Generator[None]:
 
 def _read(files: FileOps, path: str) -> bytes | None:
     try:
-        return files.read(path)
+        return read_small(files, path)
     except FileNotFoundError:
         return None
 

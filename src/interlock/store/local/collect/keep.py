@@ -11,6 +11,7 @@ from interlock.store.local.content import write_durably
 from interlock.store.local.files import FileOps, UnreadableError, error_name, store_failure
 from interlock.store.local.locks import Locks
 from interlock.store.local.session.reading import DamageError
+from interlock.store.local.small_files import read_small
 from interlock.store.local.upkeep import replacing, upkeep_lock
 from interlock.store.ports.errors import PinsDamagedError, SessionsMissingError
 from interlock.store.regular_file import NotRegularFileError
@@ -29,7 +30,7 @@ class PinFile:
     def kept(self) -> frozenset[SessionId]:
         """See `RetentionPins.kept`."""
         try:
-            return parse_keep_marks(self._files.read(layout.KEEP))
+            return parse_keep_marks(read_small(self._files, layout.KEEP))
         except FileNotFoundError:
             return frozenset()
         except UnknownVersionError as error:

@@ -50,12 +50,11 @@ def read_mark(files: FileOps, session: SessionId) -> SettledMark | None:
     """
     for _ in range(MARK_READS_MAX):
         try:
-            data = files.read(layout.settled(session))
+            data = files.read(layout.settled(session), bytes_max=_BYTES)
         except FileNotFoundError:
             return None
         except (NotRegularFileError, UnreadableError):
             break
-        data = data[:_BYTES]
         if len(data) < _BYTES or data.endswith(_TORN):
             return None
         boot, manifest_bytes = _fields(data)

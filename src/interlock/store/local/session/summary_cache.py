@@ -16,6 +16,7 @@ import secrets
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from interlock.kernel.budgets.files import CACHED_SUMMARY_BYTES_MAX
 from interlock.kernel.canonical import Json, canonical_bytes, digest_of_bytes
 from interlock.kernel.ids import SessionId
 from interlock.store.local import layout
@@ -89,7 +90,7 @@ class SummaryCache:
         return True
 
     def write(self, verified: "Verified", summary: bytes) -> None:
-        """Cache a summary of the verified log.
+        """Cache a summary of the verified log, unless it is larger than what is read.
 
         Raises:
             StoreFailureError: The disk failed.
@@ -98,9 +99,11 @@ class SummaryCache:
         temp = layout.temp(path, secrets.token_hex(8))
         try:
             body = json.dumps(_origin(self._files, verified)).encode() + b"\n" + summary
-            head = canonical_bytes(_head(verified.last_group, verified.manifest_bytes, body))
+            data = canonical_bytes(_head(verified.last_group, verified.manifest_bytes, body)) + b"\n" + body
+            if len(data) > CACHED_SUMMARY_BYTES_MAX:
+                return
             self._files.make_dir(layout.cache_dir(verified.session))
-            self._files.write(temp, head + b"\n" + body)
+            self._files.write(temp, data)
             self._files.rename(temp, path)
         except OSError as error:
             discard(self._files, temp)

@@ -1,14 +1,15 @@
 """The file of a cached summary, and the state of the log that it is of: only a holder of the lock caches one."""
 
-import json
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
+from interlock.kernel.budgets.files import CACHED_SUMMARY_BYTES_MAX
 from interlock.kernel.canonical import digest_of_bytes
 from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import Digest, SessionId
 from interlock.store.local import layout
 from interlock.store.local.files import FileOps, UnreadableError
+from interlock.store.local.small_files import parse_object
 from interlock.store.regular_file import NotRegularFileError
 
 VERSION = 3
@@ -29,24 +30,24 @@ class CachedSummary:
 def read_cached(files: FileOps, session: SessionId) -> CachedSummary | None:
     """Return what is cached; None if there is nothing, or not what a writer wrote."""
     try:
-        data = files.read(layout.cached_summary(session))
+        data = files.read(layout.cached_summary(session), bytes_max=CACHED_SUMMARY_BYTES_MAX)
     except (FileNotFoundError, NotRegularFileError, UnreadableError):
         return None
     head, _, body = data.partition(b"\n")
     line, _, summary = body.partition(b"\n")
+    said = parse_object(head)
+    if said is None or said.get("v") != VERSION or said.get("summary") != digest_of_bytes(body):
+        return None
     try:
-        said = cast("Mapping[str, Any]", json.loads(head.decode()))
-        if said["v"] != VERSION or said["summary"] != digest_of_bytes(body):
-            return None
         return CachedSummary(
             session=session,
             manifest_bytes=said["manifestBytes"],
             last_group_bytes=said["lastGroupBytes"],
             last_group=said["lastGroup"],
-            origin=json.loads(line.decode()),
+            origin=parse_object(line) or {},
             summary=summary,
         )
-    except (ValueError, KeyError, TypeError):
+    except KeyError:
         return None
 
 
