@@ -1,6 +1,7 @@
 """A damaged session is reported by every command that reads sessions, and advice is given only where it works."""
 
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -151,25 +152,40 @@ def test_a_listing_reads_no_event_of_an_unchanged_session(place: Place, monkeypa
     reads = list[str]()
     read = OsFiles.read
 
-    def noted(files: OsFiles, path: str, offset: int = 0) -> bytes:
+    def noted(files: OsFiles, path: str, offset: int = 0, bytes_max: int | None = None) -> bytes:
         reads.append(path)
-        return read(files, path, offset)
+        return read(files, path, offset, bytes_max)
 
     monkeypatch.setattr(OsFiles, "read", noted)
     assert "in progress" in place.run("list").out
-    assert reads
+    assert {path.rpartition("/")[2] for path in reads if path.startswith("sessions/")} == {"summary"}
     assert not [path for path in reads if "/events/" in path]
 
 
 @pytest.mark.inv("HIS-7", "RES-4")
-def test_a_manifest_with_another_time_is_compared_by_its_last_group(place: Place) -> None:
+@pytest.mark.parametrize("at", [100, -9])
+def test_a_manifest_with_another_time_is_compared_whole(place: Place, at: int) -> None:
     session = recorded(place)
     manifest = place.root / "sessions" / session / "manifest.jsonl"
     os.utime(manifest, (0, 0))
     assert "in progress" in place.run("list").out
-    data = manifest.read_bytes()
-    manifest.write_bytes(data[:-9] + bytes([data[-9] ^ 1]) + data[-8:])
-    assert "Cannot be read" in place.run("list").out
+    data = bytearray(manifest.read_bytes())
+    data[at] ^= 1
+    manifest.write_bytes(data)
+    for command in ("list", "status", "open-gaps"):
+        printed = place.run(command)
+        assert session in printed.out
+        assert "in progress" not in printed.out
+        assert place.run(command, "--json").json()["unreadable"]
+
+
+@pytest.mark.inv("HIS-9", "RES-4")
+def test_a_directory_under_the_id_of_another_session_is_damaged(place: Place) -> None:
+    session = recorded(place)
+    other = session[:-1] + ("0" if session[-1] != "0" else "1")
+    shutil.copytree(place.root / "sessions" / session, place.root / "sessions" / other)
+    for command in ("list", "status", "open-gaps"):
+        assert other in str(place.run(command, "--json").json()["unreadable"]), command
 
 
 def test_an_interrupted_append_beside_the_log_is_no_damage(place: Place) -> None:

@@ -11,8 +11,10 @@ read, the last group counts if a summary was cached after it, because only a wri
 otherwise it is undecided. A manifest that ends before its mark has lost acknowledged history: damage.
 """
 
+import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from dataclasses import field
 from typing import TypeVar
 
 from rpds import HashTrieSet
@@ -67,8 +69,8 @@ class Verified:
     """The verified part of a session's manifest, and its content.
 
     `manifest_bytes` is the end of the last whole group; `last_group` are that group's bytes, by which a later call
-    recognises the same file. `is_marked` says that the session's mark, written since the machine started, covers the
-    manifest up to this end.
+    recognises the same file. `hashed` took the bytes up to that end, and takes no more. `is_marked` says that the
+    session's mark, written since the machine started, covers the manifest up to this end.
     """
 
     fold: Session
@@ -77,6 +79,7 @@ class Verified:
     last_group: bytes = b""
     pins: "HashTrieSet[SnapshotRef]"
     artifacts: "HashTrieSet[Digest]"
+    hashed: "hashlib._Hash" = field(compare=False, repr=False)  # pyright: ignore[reportPrivateUsage]
     file: tuple[int, int] | None = None
     is_marked: bool = False
 
@@ -84,6 +87,11 @@ class Verified:
     def session(self) -> SessionId:
         """The id of the session."""
         return self.fold.session
+
+    @property
+    def manifest_digest(self) -> Digest:
+        """The digest of the manifest up to the end of the last whole group."""
+        return Digest(f"sha256:{self.hashed.hexdigest()}")
 
 
 @frozen
@@ -121,7 +129,7 @@ class Followed:
 
 def unread(session: SessionId) -> Verified:
     """Return the state before anything of a session was read."""
-    return Verified(fold=new_session(session), pins=HashTrieSet(), artifacts=HashTrieSet())
+    return Verified(fold=new_session(session), pins=HashTrieSet(), artifacts=HashTrieSet(), hashed=hashlib.sha256())
 
 
 def follow(files: FileOps, known: Verified) -> Followed:
@@ -309,6 +317,8 @@ def add_group(known: Verified, segment: StoredSegment, *, folds: bool = True) ->
     artifacts = known.artifacts
     for digest in collect_references(segment.events).artifacts:
         artifacts = artifacts.insert(digest)
+    hashed = known.hashed.copy()
+    hashed.update(segment.group.data)
     return Verified(
         fold=fold,
         manifest_bytes=known.manifest_bytes + len(segment.group.data),
@@ -316,6 +326,7 @@ def add_group(known: Verified, segment: StoredSegment, *, folds: bool = True) ->
         last_group=segment.group.data,
         pins=pins,
         artifacts=artifacts,
+        hashed=hashed,
         file=known.file,
     )
 

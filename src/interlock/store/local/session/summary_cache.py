@@ -7,8 +7,8 @@ A summary is used only while the files that it was made from are unchanged (HIS-
 time that it had, no segment is missing or newer than the last one was when the summary was cached, and the snapshots
 and workflows that it names verify. For a session that costs one `stat` of its manifest and of each segment and one
 small read for each run; no event is read. A change that leaves the time of a segment unchanged is found when the log is
-read, and by `verify`. In a copy that did not keep the times of files, the end of the manifest is read, and no summary
-is used for segments that are newer.
+read, and by `verify`. In a copy that did not keep the times of files, the manifest is read whole, and no summary is
+used for segments that are newer.
 """
 
 import json
@@ -99,7 +99,7 @@ class SummaryCache:
         temp = layout.temp(path, secrets.token_hex(8))
         try:
             body = json.dumps(_origin(self._files, verified)).encode() + b"\n" + summary
-            data = canonical_bytes(_head(verified.last_group, verified.manifest_bytes, body)) + b"\n" + body
+            data = canonical_bytes(_head(verified, body)) + b"\n" + body
             if len(data) > CACHED_SUMMARY_BYTES_MAX:
                 return
             self._files.make_dir(layout.cache_dir(verified.session))
@@ -111,7 +111,7 @@ class SummaryCache:
 
 
 def _is_current(files: FileOps, cached: CachedSummary) -> bool:
-    """Say whether the log ends where it did when the summary was cached.
+    """Say whether the manifest is what it was when the summary was cached.
 
     A manifest of the same size and time is not read. It was settled: only a writer that holds the lock caches.
     """
@@ -121,12 +121,12 @@ def _is_current(files: FileOps, cached: CachedSummary) -> bool:
     return stat.modified_s == cached.origin["manifestModifiedS"] or is_attested(files, cached)
 
 
-def _head(last_group: bytes, manifest_bytes: int, body: bytes) -> dict[str, Json]:
+def _head(verified: "Verified", body: bytes) -> dict[str, Json]:
     return {
         "v": VERSION,
-        "manifestBytes": manifest_bytes,
-        "lastGroupBytes": len(last_group),
-        "lastGroup": digest_of_bytes(last_group),
+        "session": verified.session,
+        "manifestBytes": verified.manifest_bytes,
+        "manifest": verified.manifest_digest,
         "summary": digest_of_bytes(body),
     }
 

@@ -12,23 +12,25 @@ from interlock.store.local.files import FileOps, UnreadableError
 from interlock.store.local.small_files import parse_object
 from interlock.store.regular_file import NotRegularFileError
 
-VERSION = 3
+VERSION = 4
 
 
 @frozen
 class CachedSummary:
-    """A cached summary, the log that it says it is of, and what it was made from. Nothing of the log was compared."""
+    """A cached summary, the log that it says it is of, and what it was made from. Nothing of the log was compared.
+
+    `manifest` is the digest of the first `manifest_bytes` of the manifest, which the writer had verified.
+    """
 
     session: SessionId
     manifest_bytes: int
-    last_group_bytes: int
-    last_group: Digest
+    manifest: Digest
     origin: Mapping[str, Any]
     summary: bytes
 
 
 def read_cached(files: FileOps, session: SessionId) -> CachedSummary | None:
-    """Return what is cached; None if there is nothing, or not what a writer wrote."""
+    """Return what is cached; None if there is nothing, or not what a writer wrote for this session."""
     try:
         data = files.read(layout.cached_summary(session), bytes_max=CACHED_SUMMARY_BYTES_MAX)
     except (FileNotFoundError, NotRegularFileError, UnreadableError):
@@ -38,26 +40,23 @@ def read_cached(files: FileOps, session: SessionId) -> CachedSummary | None:
     said = parse_object(head)
     if said is None or said.get("v") != VERSION or said.get("summary") != digest_of_bytes(body):
         return None
-    try:
-        return CachedSummary(
-            session=session,
-            manifest_bytes=said["manifestBytes"],
-            last_group_bytes=said["lastGroupBytes"],
-            last_group=said["lastGroup"],
-            origin=parse_object(line) or {},
-            summary=summary,
-        )
-    except KeyError:
+    origin, manifest_bytes = parse_object(line), said.get("manifestBytes")
+    # A directory that was copied or renamed brings the summary of another session.
+    if said.get("session") != session or origin is None or not isinstance(manifest_bytes, int):
         return None
+    manifest = Digest(str(said.get("manifest")))
+    return CachedSummary(
+        session=session, manifest_bytes=manifest_bytes, manifest=manifest, origin=origin, summary=summary
+    )
 
 
 def is_attested(files: FileOps, cached: CachedSummary) -> bool:
-    """Say whether the manifest ends with the group after which the summary was cached."""
+    """Say whether the manifest begins with the bytes after which the summary was cached."""
     try:
-        group = files.read(layout.manifest(cached.session), cached.manifest_bytes - cached.last_group_bytes)
-    except (ValueError, TypeError, OverflowError, FileNotFoundError, NotRegularFileError):
+        manifest = files.read(layout.manifest(cached.session), bytes_max=cached.manifest_bytes)
+    except (FileNotFoundError, NotRegularFileError):
         return False
-    return len(group) == cached.last_group_bytes and digest_of_bytes(group) == cached.last_group
+    return digest_of_bytes(manifest) == cached.manifest
 
 
 def folded_bytes(files: FileOps, session: SessionId) -> int:
