@@ -7,15 +7,17 @@ from pathlib import Path
 
 from interlock.config.model import Config, ConfigFault, FaultyConfig
 from interlock.kernel.budgets import CONFIG_BYTES_MAX
-from interlock.store.regular_file import read_regular
+from interlock.store.regular_file import find_blocked, read_regular
 
 
 def read_config(path: Path) -> Config | FaultyConfig:
     """Return the configuration of a file, the defaults if there is no file, or all faults of the file."""
     try:
         data = read_regular(path, CONFIG_BYTES_MAX)
-    except (FileNotFoundError, NotADirectoryError):
-        return Config()
+    except (FileNotFoundError, NotADirectoryError) as error:
+        if find_blocked(str(path.parent), path.name, error) is None:
+            return Config()
+        return _unreadable(path, "The file is a link that leads nowhere.", "Correct the link, or remove it.")
     except OSError as error:
         return _unreadable(path, f"The file cannot be read: {error.strerror}.", "Correct it, or remove the file.")
     if len(data) > CONFIG_BYTES_MAX:

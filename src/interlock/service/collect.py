@@ -173,8 +173,8 @@ def _pin_blockers(kept: Kept, existing: Collection[SessionId]) -> Iterator[GcBlo
         yield GcBlocker(
             code="KEEP_MARKS_DAMAGED",
             message=f"The retention pins, config/keep.json of the data directory, cannot be read: {kept.found}.",
-            fix="Restore the file from a backup. Without one, remove it and pin the sessions again with"
-            " `interlock session keep`; the file still shows most of the session ids.",
+            fix="Restore the file from a backup. Without one, note the session ids that it still shows, remove it, and"
+            " pin the sessions again with `interlock session keep`.",
         )
         return
     for session in sorted(kept.difference(existing)):

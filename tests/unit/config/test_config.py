@@ -435,6 +435,19 @@ def test_what_stands_in_the_files_place_and_cannot_be_read_is_a_fault(tmp_path: 
     assert "cannot be read" in found.lines()[0]
 
 
+@pytest.mark.inv("CFG-1")
+def test_a_link_that_leads_nowhere_is_a_fault_and_not_the_defaults(tmp_path: Path) -> None:
+    (tmp_path / CONFIG_FILE).symlink_to("gone")
+    found = read_config(tmp_path / CONFIG_FILE)
+    assert isinstance(found, FaultyConfig)
+    assert "a link that leads nowhere" in found.lines()[0]
+    (tmp_path / "gone").write_text("[retention]\ndays = 7\n", encoding="utf-8")
+    config = read_config(tmp_path / CONFIG_FILE)
+    assert isinstance(config, Config)
+    assert config.retention_days == 7
+    assert read_config(tmp_path / "none" / CONFIG_FILE) == Config()
+
+
 def test_a_line_names_the_place_where_it_is_known(tmp_path: Path) -> None:
     path = tmp_path / CONFIG_FILE
     path.write_text("[gates]\nclaims = never")

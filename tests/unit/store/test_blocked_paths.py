@@ -17,6 +17,7 @@ from interlock.store.local.store import LocalStore
 from interlock.store.ports.errors import (
     FailureKind,
     Health,
+    PinsDamagedError,
     SessionUnreadableError,
     StoreFailureError,
 )
@@ -130,3 +131,16 @@ def test_a_trash_that_cannot_be_entered_stops_no_append(tmp_path: Path, harm: Ha
     root = stored(tmp_path)
     replaced(root, "trash", harm)
     assert apply(LocalStore(root), start_plan("c")).session == session_id("c")
+
+
+@pytest.mark.inv("GC-2", "GC-7")
+def test_pins_behind_a_link_that_leads_nowhere_are_unknown_and_let_nothing_go(tmp_path: Path) -> None:
+    root = stored(tmp_path)
+    pins = LocalCollector(root).retention_pins
+    pins.keep([A])
+    replaced(root, layout.KEEP, by_dangling_link)
+    for work in (pins.kept, partial(pins.keep, [A]), partial(pins.unkeep, [A])):
+        with pytest.raises((PinsDamagedError, StoreFailureError)):
+            work()
+    assert [one.code for one in collected(root, 200).blockers] == ["KEEP_MARKS_DAMAGED"]
+    assert (root / layout.KEEP).is_symlink()

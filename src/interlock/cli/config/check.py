@@ -1,6 +1,7 @@
 """`interlock config check`: report every fault of a configuration file."""
 
 import argparse
+import os
 from pathlib import Path
 
 from interlock.cli.options import add_store_options, chosen_data_dir
@@ -27,7 +28,7 @@ def run(options: argparse.Namespace) -> int:
     """
     file: str | None = options.file
     path = Path(file) if file is not None else chosen_data_dir(options) / CONFIG_FILE
-    exists = path.exists()
+    exists = os.path.lexists(path)
     if file is not None and not exists:
         raise StopError(f"There is no file {printable_line(file)}.", "Name a file that exists.", exit_code=2)
     config = read_config(path)

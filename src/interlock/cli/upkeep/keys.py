@@ -5,10 +5,11 @@ import os
 import time
 from pathlib import Path
 
-from interlock.cli.options import add_store_options, chosen_data_dir
+from interlock.cli.options import add_store_options, checked_settings, chosen_data_dir
 from interlock.cli.screen import StopError, say, say_json
 from interlock.cli.upkeep.failures import answered_by_upkeep, unconfirmed
 from interlock.cli.upkeep.source import add_source_arguments, make_source
+from interlock.config.data_dir import check_data_dir
 from interlock.kernel.budgets import DAY_S
 from interlock.kernel.canonical import Json
 from interlock.store.opening import open_store
@@ -41,11 +42,14 @@ def run(options: argparse.Namespace) -> int:
     """Run the chosen command and return its exit code.
 
     Raises:
-        StopError: See `_status`, `rotate_and_report` and `make_source`.
+        StopError: The data directory is none; or see `_status`, `rotate_and_report` and `make_source`.
     """
     if options.action == "source":
         return make_source(options)
-    store, as_json = open_store(chosen_data_dir(options)), bool(options.as_json)
+    data_dir, as_json = chosen_data_dir(options), bool(options.as_json)
+    with checked_settings():
+        check_data_dir(data_dir)
+    store = open_store(data_dir)
     chosen = rotate_and_report if options.action == "rotate" else _status
     return chosen(store, store, as_json=as_json)
 

@@ -19,6 +19,12 @@ from interlock.testing.harness import Harness, linear_workflow
 DOCUMENT = linear_workflow("test.abc", "a", "b", "c")
 
 
+def test_a_data_directory_that_is_none_is_refused_by_both_commands(site: Site) -> None:
+    site.data_dir.symlink_to("nowhere")
+    for command in ("status", "rotate"):
+        assert "is not a directory" in site.complained("keys", command, code=2)
+
+
 def test_before_the_first_run_there_is_nothing_to_see_or_to_rotate(site: Site) -> None:
     assert site.json("keys", "status") == {"keys": 0}
     assert "no keys yet" in site.said("keys", "status")

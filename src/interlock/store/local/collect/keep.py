@@ -40,7 +40,7 @@ class PinFile:
         except NotRegularFileError as error:
             raise PinsDamagedError("it is not a regular file") from error
         except UnreadableError as error:
-            raise PinsDamagedError(f"the system does not permit it ({error_name(error)})") from error
+            raise PinsDamagedError(f"the system refuses it ({error_name(error)})") from error
         except OSError as error:
             raise store_failure(error) from error
 
