@@ -9,7 +9,7 @@ from interlock.store.local.locks import Locks
 from interlock.store.local.small_files import read_small
 from interlock.store.ports.errors import FailureKind, StoreFailureError
 
-_TRASH_DIRS = (
+TRASH_DIRS = (
     layout.TRASH,
     layout.TRASHED_SESSIONS,
     layout.TRASHED_SEGMENTS,
@@ -64,7 +64,7 @@ def make_trash(files: FileOps) -> None:
         StoreFailureError: The disk failed, or one of them is a link: files moved there would leave the data directory.
     """
     try:
-        for path in _TRASH_DIRS:
+        for path in TRASH_DIRS:
             if files.is_link(path):
                 raise StoreFailureError(FailureKind.FAILED, f"{path} is a link; the trash is a directory of its own")
             files.make_dir(path)

@@ -76,6 +76,11 @@ def by_dangling_link(path: Path) -> None:
     path.symlink_to("nowhere")
 
 
+def by_link(path: Path) -> None:
+    path.rename(path.with_name("aside"))
+    path.symlink_to("aside")
+
+
 def by_file(path: Path) -> None:
     path.rename(path.with_name("aside"))
     path.write_bytes(b"x")
@@ -93,6 +98,7 @@ OBSTACLES: list[tuple[str, Callable[[Path], None]]] = [
         for directory, name in (("sessions/{}", "settled"), ("sessions/{}", ".lock"), ("config", ".lock"))
         for harm in (by_directory, by_pipe, by_loop, by_dangling_link, read_only)
     ),
+    *((name, by_link) for name in ("sessions/{}/.lock", "config/.lock", "trash", "trash/sessions", "trash/snapshots")),
     ("keys/settled", by_directory),
     *((name, by_file) for name in ("config", "trash", "artifacts", "keys")),
     *(

@@ -1,14 +1,16 @@
 """Files that keep the next call from working although no record is damaged: for `interlock doctor` (DOC-1)."""
 
+import errno
 from collections.abc import Iterator
 
 from interlock.kernel.ids import SessionId
 from interlock.store.local import layout
 from interlock.store.local.files import FileOps, UnreadableError, error_name
 from interlock.store.local.session.settled import read_mark
+from interlock.store.local.upkeep import TRASH_DIRS
 from interlock.store.ports.maintenance import Obstacle
 
-_DIRS = (layout.SESSIONS, layout.WORKFLOWS, *layout.CONTENT_DIRS, layout.KEYS, layout.CONFIG, layout.TRASH)
+_DIRS = (layout.SESSIONS, layout.WORKFLOWS, *layout.CONTENT_DIRS, layout.KEYS, layout.CONFIG, *TRASH_DIRS)
 _FILES = (layout.UPKEEP_LOCK, layout.KEYRING_MARK)
 _MOVE = "Move it elsewhere: the next call that needs it makes it again."
 _RESTORE = "Make what it leads to available again, or put a copy from a backup in its place."
@@ -59,20 +61,28 @@ def _at(
     files: FileOps, path: str, *, is_dir: bool, is_writable: bool, session: SessionId | None = None
 ) -> Iterator[Obstacle]:
     """Yield why a path cannot be used. What is missing can: the next call makes it."""
+    problem = _problem_at(files, path, is_dir=is_dir, is_writable=is_writable)
+    if problem is not None:
+        found, fix = problem
+        yield Obstacle(name=path, found=found, fix=fix, session=session)
+
+
+def _problem_at(files: FileOps, path: str, *, is_dir: bool, is_writable: bool) -> tuple[str, str] | None:
+    """Return why a path cannot be used, and what to do."""
+    # No link is followed to a lock, and what is moved to the trash stays in the data directory.
+    if (path in TRASH_DIRS or path.endswith("/.lock")) and files.is_link(path):
+        return "it is a link, and none is followed here", _MOVE
     try:
         stat = files.stat(path)
     except UnreadableError as error:
-        if files.is_link(error.filename):
-            # What the locks and marks hold can be made again.
-            fix = _RESTORE if is_dir or error.filename != path else _MOVE
-            yield Obstacle(name=error.filename, found="it is a link that leads nowhere", fix=fix, session=session)
-        else:
-            yield Obstacle(name=path, found=f"it cannot be used ({error_name(error)})", fix=_ALLOW, session=session)
-        return
+        if error.filename != path:
+            return None  # the directory in which it would be is an obstacle of its own
+        if error.errno == errno.ENOENT:
+            # What the marks hold can be made again.
+            return "it is a link that leads nowhere", _RESTORE if is_dir else _MOVE
+        return f"it cannot be used ({error_name(error)})", _ALLOW
     if stat is None:
-        return
+        return None
     if not (stat.is_dir if is_dir else stat.is_file):
-        found = f"it is not a {'directory' if is_dir else 'regular file'}"
-        yield Obstacle(name=path, found=found, fix=_MOVE, session=session)
-    elif is_writable and not files.is_writable(path):
-        yield Obstacle(name=path, found="it cannot be written", fix=_ALLOW, session=session)
+        return f"it is not a {'directory' if is_dir else 'regular file'}", _MOVE
+    return ("it cannot be written", _ALLOW) if is_writable and not files.is_writable(path) else None
