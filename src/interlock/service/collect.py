@@ -8,13 +8,23 @@ from typing import Literal, TypeAlias
 from interlock.engine.published import Published
 from interlock.kernel.budgets import DAY_S
 from interlock.kernel.canonical import Json
-from interlock.kernel.frozen import frozen
+from interlock.kernel.frozen import frozen, replace
 from interlock.kernel.ids import SessionId
 from interlock.kernel.progress import Progress, report_nothing
 from interlock.service.clock import moment_of, text_of_moment
 from interlock.service.run.advice import advise_by_health
 from interlock.store.ports.errors import FailureKind, Health, PinsDamagedError, StoreFailureError
-from interlock.store.ports.maintenance import Collector, Due, Retention, RetentionPins, Skipped, UnsoundSession
+from interlock.store.ports.maintenance import (
+    Collector,
+    Due,
+    GcSnapshot,
+    Retention,
+    RetentionPins,
+    Skipped,
+    StoreInspector,
+    UnsoundSession,
+    Upkeep,
+)
 from interlock.store.retention import due
 from interlock.views.session import Session
 
@@ -52,7 +62,7 @@ class GcBlocker(Published):
 
 @frozen
 class Collected:
-    """What was deleted, or would be; what was skipped until the next run; and the reasons for safe mode, if any."""
+    """What was deleted, or would be; which due sessions were left; and the reasons for safe mode, if any."""
 
     sessions: int
     kept: int
@@ -65,9 +75,14 @@ class Collected:
         """Whether `gc` deletes nothing because the store cannot be trusted."""
         return bool(self.blockers)
 
+    @property
+    def needs_attention(self) -> bool:
+        """Whether damage, or a link, kept something from being deleted."""
+        return self.is_safe_mode or any(one.why in {"damaged", "linked"} for one in self.skipped)
+
 
 def collect(
-    collector: Collector, pins: RetentionPins, command: CollectCommand, progress: Progress = report_nothing
+    collector: Upkeep, pins: RetentionPins, command: CollectCommand, progress: Progress = report_nothing
 ) -> Collected:
     """Find what can be deleted and delete it; a dry run only finds it and writes nothing.
 
@@ -89,7 +104,7 @@ def collect(
         return _collect(collector, pins, command, progress)
 
 
-def _collect(collector: Collector, pins: RetentionPins, command: CollectCommand, progress: Progress) -> Collected:
+def _collect(collector: Upkeep, pins: RetentionPins, command: CollectCommand, progress: Progress) -> Collected:
     # The pins are read before the sessions are listed, so every pinned session is listed, even without a lock.
     kept = read_kept(pins)
     snapshot = collector.mark(progress)
@@ -97,11 +112,30 @@ def _collect(collector: Collector, pins: RetentionPins, command: CollectCommand,
     blockers = find_gc_blockers(kept, snapshot.names(), snapshot.unsound)
     if blockers or isinstance(kept, PinsDamagedError):
         return Collected(sessions=count, kept=0, blockers=blockers)
-    retention = command.retention(kept)
+    retention, left = hold_back(collector, snapshot, command.retention(kept))
     if command.is_dry_run:
-        return Collected(sessions=count, kept=len(kept), taken=due(snapshot, retention))
+        return Collected(sessions=count, kept=len(kept), taken=due(snapshot, retention), skipped=left)
     swept = collector.sweep(snapshot, retention)
-    return Collected(sessions=count, kept=len(kept), taken=swept.taken, skipped=swept.skipped)
+    return Collected(sessions=count, kept=len(kept), taken=swept.taken, skipped=(*left, *swept.skipped))
+
+
+def hold_back(
+    inspector: StoreInspector, snapshot: GcSnapshot, retention: Retention
+) -> tuple[Retention, tuple[Skipped, ...]]:
+    """Return the rule under which expired sessions that may be restored, and those behind links, stay; and which stay.
+
+    Only the content of sessions that are due is read. A chosen session goes although content of it is lost.
+
+    Raises:
+        StoreFailureError: The disk failed.
+    """
+    expired = due(snapshot, retention).sessions
+    linked = [one.session for one in expired if one.is_linked]
+    aged = replace(snapshot, sessions=tuple(one for one in expired if one.session not in retention.chosen))
+    damaged = {session for one in inspector.damaged_content(aged) for session in one.sessions}.difference(linked)
+    left = [Skipped(session=one, why="linked") for one in linked]
+    left += [Skipped(session=one, why="damaged") for one in sorted(damaged)]
+    return replace(retention, kept=retention.kept.union(linked, damaged)), tuple(left)
 
 
 def _free_space(collector: Collector, pins: RetentionPins, command: CollectCommand, progress: Progress) -> None:

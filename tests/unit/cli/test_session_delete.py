@@ -56,6 +56,20 @@ def test_the_artifacts_of_a_deleted_session_go_with_a_later_collection(place: Pl
 
 
 @pytest.mark.inv("EVD-10")
+@pytest.mark.parametrize("linked", ["", "/events"])
+def test_a_session_behind_a_link_is_not_deleted(place: Place, harness: Harness, tmp_path: Path, linked: str) -> None:
+    session = session_of(harness.start("team.ship"))
+    path = place.root / f"sessions/{session}{linked}"
+    path.rename(tmp_path / "away")
+    path.symlink_to(tmp_path / "away")
+    printed = place.run("delete", session, "--yes")
+    assert printed.code == 1
+    assert f"{session} was not deleted: a link leads to its log." in printed.err
+    assert "Deleted" not in printed.out
+    assert place.run("verify").code == 0
+
+
+@pytest.mark.inv("EVD-10")
 def test_a_kept_session_is_not_deleted(place: Place, harness: Harness) -> None:
     first = harness.start("team.ship")
     place.run("keep", session_of(first))

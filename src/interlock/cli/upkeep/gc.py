@@ -23,9 +23,10 @@ from interlock.store.ports.maintenance import Due, Kind, Skipped
 
 _DESCRIPTION = """\
 Delete expired sessions and files that nothing refers to. The command moves them into the directory
-`trash`; the next use of the command removes them from there. If a session is damaged or newer than this
-release, nothing is deleted.
-Exit codes: 0 success, 1 nothing was deleted for the reason printed, 2 wrong command line."""
+`trash`; the next use of the command removes them from there. If the log of a session is damaged or newer than
+this release, nothing is deleted. An expired session of which other content is missing or damaged stays.
+Exit codes: 0 success, 1 something was not deleted for the reason printed, 2 wrong command line."""
+LINKED_FIX = "Move the log to the place of the link, or delete both yourself."
 _WORDS: Mapping[Kind, str] = {
     Kind.SESSION: "expired sessions",
     Kind.SNAPSHOT: "snapshots",
@@ -36,7 +37,14 @@ _WORDS: Mapping[Kind, str] = {
     Kind.LEFTOVER: "crash leftovers",
     Kind.TRASH: "trash, now removed",
 }
-_WHY = {"busy": "another process is writing to it", "changed": "it changed during this run", "full": "the disk is full"}
+_WHY = {
+    "busy": "another process is writing to it",
+    "changed": "it changed during this run",
+    "full": "the disk is full",
+    "damaged": "files that it refers to are missing or damaged. `interlock session verify` names them: restore them"
+    " from a backup, or run `interlock session delete`",
+    "linked": f"a link leads to its log. {LINKED_FIX.removesuffix('.')}",
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -49,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Collect, print what was deleted, and return the exit code: 1 if damage kept it from deleting anything.
+    """Collect, print what was deleted, and return the exit code: 1 if damage or a link kept something.
 
     Raises:
         StopError: The data directory is none, the configuration has faults, another command is at work, or the disk
@@ -69,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
         say_json(_to_json(data_dir, days, found, is_dry_run=is_dry_run))
     else:
         _say(days, found, is_dry_run=is_dry_run)
-    return 1 if found.is_safe_mode else 0
+    return 1 if found.needs_attention else 0
 
 
 def dry_run_json(data_dir: Path, days: int) -> dict[str, Json]:

@@ -10,11 +10,10 @@ from interlock.cli.render.progress import shown_progress
 from interlock.cli.screen import in_units
 from interlock.cli.upkeep.finding import Finding, attention, fine, note
 from interlock.kernel.budgets import NAMED_MAX
-from interlock.kernel.ids import SessionId
-from interlock.service.collect import CollectCommand, GcBlocker, find_gc_blockers, read_kept
+from interlock.service.collect import CollectCommand, GcBlocker, find_gc_blockers, hold_back, read_kept
 from interlock.store.opening import open_store
 from interlock.store.ports.errors import PinsDamagedError
-from interlock.store.ports.maintenance import CONTENT, GcSnapshot, Item, Kind, StoreInspector
+from interlock.store.ports.maintenance import CONTENT, GcSnapshot, Item, Kind, Retention, StoreInspector
 from interlock.store.retention import due
 
 _DEBRIS = {
@@ -62,7 +61,7 @@ def check_sessions_deeply(data_dir: Path, command: CollectCommand) -> Iterator[F
     yield from _report_locks(collector)
     yield from _report_debris([item for item in snapshot.items if item.kind not in CONTENT])
     if not (blockers or isinstance(kept, PinsDamagedError)):
-        yield from _report_expired(snapshot, kept, command)
+        yield from _report_expired(snapshot, hold_back(collector, snapshot, command.retention(kept))[0])
 
 
 def _report_blockers(blockers: Iterable[GcBlocker]) -> Iterator[Finding]:
@@ -101,8 +100,8 @@ def _report_debris(debris: Iterable[Item]) -> Iterator[Finding]:
             yield note("debris", f"{message}: `interlock gc` deletes what is older than a day.")
 
 
-def _report_expired(snapshot: GcSnapshot, kept: frozenset[SessionId], command: CollectCommand) -> Iterator[Finding]:
-    expired = due(snapshot, command.retention(kept))
+def _report_expired(snapshot: GcSnapshot, retention: Retention) -> Iterator[Finding]:
+    expired = due(snapshot, retention)
     sizes = [size for _, size in expired.sizes()]
     if sizes:
         message = (

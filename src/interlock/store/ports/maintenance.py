@@ -54,7 +54,8 @@ class GcSession:
     """A healthy session: when it was last written to, its size, and the names of the content that it refers to.
 
     The last activity is the newest recorded time of its log or the last change of its manifest, whichever is later.
-    `claims` are the sessions whose runs it claims.
+    `claims` are the sessions whose runs it claims. With `is_linked`, a link leads to its log, so removing the link
+    would not remove the log.
     """
 
     session: SessionId
@@ -62,6 +63,7 @@ class GcSession:
     bytes: int
     content: frozenset[str]
     claims: frozenset[SessionId] = frozenset()
+    is_linked: bool = False
 
 
 @frozen
@@ -126,13 +128,14 @@ class Due:
 
 @frozen
 class Skipped:
-    """A session that a sweep left to the next one.
+    """A session that was left, though it was due: to the next sweep, or until a person has done something about it.
 
-    Another process held it, it changed since it was marked, or the disk had no space for the work on it.
+    Another process held it, it changed since it was marked, or the disk had no space for the work on it. Or content
+    that it refers to is missing or damaged and may be restored, or a link leads to its log.
     """
 
     session: SessionId
-    why: Literal["busy", "changed", "full"]
+    why: Literal["busy", "changed", "full", "damaged", "linked"]
 
 
 @frozen

@@ -10,6 +10,7 @@ from interlock.cli.screen import StopError, counted, flat, say, say_json
 from interlock.cli.session.chosen import named_session
 from interlock.cli.store import answered_by_store, open_chosen_reader
 from interlock.cli.upkeep.failures import answered_by_upkeep
+from interlock.cli.upkeep.gc import LINKED_FIX
 from interlock.kernel.budgets import CELL_BYTES_MAX, NAMED_MAX, SHORT_ID_CHARS_MIN
 from interlock.kernel.errors import ErrorCode
 from interlock.kernel.ids import SessionId
@@ -109,7 +110,7 @@ def _delete(options: argparse.Namespace, session: SessionId) -> None:
     """Delete a session, in two sweeps: the first moves it to the trash, the second empties the trash.
 
     Raises:
-        StopError: It is kept, another process holds it, or damage elsewhere prevents deletions.
+        StopError: It is kept, another process holds it, a link leads to it, or damage elsewhere prevents deletions.
     """
     collector = open_store(chosen_data_dir(options)).upkeep
     with answered_by_upkeep():
@@ -120,6 +121,8 @@ def _delete(options: argparse.Namespace, session: SessionId) -> None:
         if found.blockers:
             blocker = found.blockers[0]
             raise StopError(f"Nothing was deleted. {blocker.message}", blocker.fix, exit_code=1)
+        if any((one.session, one.why) == (session, "linked") for one in found.skipped):
+            raise StopError(f"{session} was not deleted: a link leads to its log.", LINKED_FIX, exit_code=1)
         if session not in {one.session for one in found.taken.sessions}:
             raise StopError(
                 f"{session} was not deleted: another process writes to it.",

@@ -235,6 +235,7 @@ class _Marking:
             bytes=sum(stat.size for _, stat in below if not stat.is_dir),
             content=frozenset(self.names.setdefault(name, name) for name in found.content),
             claims=found.claims,
+            is_linked=any(map(self.files.is_link, _log_paths(session))),
         )
         self.sessions.append(marked)
         for path, stat in below:
@@ -252,6 +253,10 @@ class _Marking:
 
     def _refuse(self, session: SessionId, health: Health, where: str, found: str) -> None:
         self.unsound.append(UnsoundSession(session=session, health=health, where=where, found=found))
+
+
+def _log_paths(session: SessionId) -> tuple[str, ...]:
+    return layout.session_dir(session), layout.events_dir(session), layout.manifest(session)
 
 
 def _is_segment(path: str) -> bool:
