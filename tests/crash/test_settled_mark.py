@@ -224,6 +224,25 @@ def test_without_a_readable_mark_a_summary_of_the_last_group_shows_that_it_was_s
     assert opened(ahead).load(A) == new
 
 
+@pytest.mark.inv("CRASH-3", "HIS-9")
+def test_a_summary_after_an_older_mark_shows_that_the_later_groups_were_settled() -> None:
+    disk = CrashDisk()
+    apply(opened(disk), start_plan())
+    older, plan = disk.read(MARK), advance(disk)
+    new = apply(opened(disk), plan)
+    store = opened(disk)
+    with store.hold(A) as lock:
+        store.cache_summary(lock, b"of the advance")
+    put(disk, MARK, older)
+    assert opened(disk).cached_summary(A) == b"of the advance"
+    assert opened(disk).load(A) == new
+    assert opened(disk).unfinished(A) is None
+    with opened(disk).hold(A):
+        assert disk.read(MARK) == older, "nothing has to be settled"
+    disk.unlink(layout.cached_summary(A))
+    assert opened(disk).unfinished(A) is UnfinishedAppend.GROUP
+
+
 @pytest.mark.inv("CRASH-3")
 def test_no_summary_makes_a_group_count_that_nobody_settled() -> None:
     for is_killed in (False, True):

@@ -6,9 +6,9 @@ tail, which does not count, if they are a proper prefix of the group of a segmen
 the part of it that the disk lost). Everything else is damage.
 
 A whole group counts for readers once its writer has settled it: the settled mark reaches its end. Beyond the mark it
-counts if the mark is of another boot or there is none, for then its bytes came from the disk. If the mark cannot be
-read, the last group counts if a summary was cached after it, because only a writer that has settled a group caches;
-otherwise it is undecided. A manifest that ends before its mark has lost acknowledged history: damage.
+counts if the mark is of another boot or there is none, for then its bytes came from the disk, or if a summary was
+cached after it, because only a writer that has settled a group caches. If the mark cannot be read, the last group is
+undecided without such a summary. A manifest that ends before its mark has lost acknowledged history: damage.
 """
 
 import hashlib
@@ -184,14 +184,14 @@ def _with_mark(files: FileOps, known: Verified, data: bytes) -> Followed:
 def _split_at_mark(
     files: FileOps, known: Verified, groups: list[tuple[Verified, StoredSegment]], mark: SettledMark | None
 ) -> Followed:
-    """Split the groups at the mark. Without a readable mark, only the last group may be unsettled."""
+    """Split the groups where they are known to be settled. Without a readable mark, only the last one may not be."""
     if mark is None or not mark.is_of_this_boot:
         return Followed(settled=groups[-1][0] if groups else known)
-    if mark.manifest_bytes is None:
-        is_settled = not groups or folded_bytes(files, known.session) == groups[-1][0].manifest_bytes
-        count = len(groups) if is_settled else len(groups) - 1
-    else:
-        count = sum(verified.manifest_bytes <= mark.manifest_bytes for verified, _ in groups)
+    end = mark.manifest_bytes or 0
+    if groups and groups[-1][0].manifest_bytes > end:
+        end = max(end, folded_bytes(files, known.session))
+    counted_min = len(groups) - 1 if mark.manifest_bytes is None else 0
+    count = max(sum(verified.manifest_bytes <= end for verified, _ in groups), counted_min)
     settled = groups[count - 1][0] if count else known
     return Followed(
         settled=replace(settled, is_marked=mark.manifest_bytes == settled.manifest_bytes),
