@@ -82,7 +82,7 @@ WRITING_PORTS = {
     "KeyRingMaintenance": {"cli/upkeep/checks.py", "cli/upkeep/keys.py"},
     "Collector": {"service/collect.py", "service/contracts/claim.py"},
     "RetentionPins": {"service/collect.py"},
-    "Upkeep": set[str](),
+    "Upkeep": {"service/collect.py"},
     "Store": {
         "cli/store.py",
         "cli/session/lifecycle/end.py",

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from interlock.kernel import budgets
-from interlock.kernel.budgets import console, drive, operations, threads, workflow
+from interlock.kernel.budgets import console, drive, files, operations, threads, workflow
 
 TESTS = Path(__file__).parent.parent
 SRC = TESTS.parent / "src" / "interlock"
-BUDGETS = {Path(str(module.__file__)): module for module in (budgets, console, drive, operations, threads, workflow)}
+BUDGETS = {Path(str(module.__file__)): module for module in (budgets, console, drive, files, operations, threads, workflow)}
 FORMAT = "part of a format: another number is another format"
 MEASURED = "measured on the engine, which fixes it"
 CODE = "a code or a mode that the operating system fixes"
