@@ -59,6 +59,16 @@ def test_each_append_is_printed_once_until_the_run_is_complete(
 
 
 @pytest.mark.inv("EVD-14")
+def test_it_says_that_the_session_was_deleted_meanwhile(
+    place: Place, harness: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = str(harness.session_of(harness.start("team.ship", goal="Ship")))
+    monkeypatch.setattr(watch, "pause", lambda: place.run("delete", session, "--yes"))
+    assert main(["watch", "--data-dir", str(place.root)]) == 1
+    assert f"The session {session} is gone." in place.capsys.readouterr().err
+
+
+@pytest.mark.inv("EVD-14")
 def test_ctrl_c_ends_it_and_nothing_was_written(
     place: Place, harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:

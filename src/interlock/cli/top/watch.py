@@ -24,6 +24,7 @@ from interlock.views.summary import RunSummary, run_json
 from interlock.views.timeline import Entry, entry_of
 
 _ERASE = "\r\x1b[K"
+_LIST = "`interlock session list` lists all runs."
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -124,9 +125,11 @@ class _Watched:
         history = history_of(self._store, self._chosen.session)
         runs = summary_of(history.session, self._plans).runs if history is not None else ()
         found = [run for run in runs if self._chosen.run in (None, run.run)]
-        if history is None or not found:
+        if history is None:
+            raise StopError(f"The session {self._chosen.session} is gone.", _LIST, exit_code=1)
+        if not found:
             message = f"The session {self._chosen.session} has no run to watch."
-            raise StopError(message, "`interlock session list` lists all runs.", exit_code=1)
+            raise StopError(message, _LIST, exit_code=1)
         latest = max(found, key=lambda run: run.last_index)
         self._chosen = SelectedSession(session=self._chosen.session, run=latest.run)
         return history, latest
