@@ -12,7 +12,9 @@ from interlock.kernel.budgets import console, drive, files, operations, threads,
 
 TESTS = Path(__file__).parent.parent
 SRC = TESTS.parent / "src" / "interlock"
-BUDGETS = {Path(str(module.__file__)): module for module in (budgets, console, drive, files, operations, threads, workflow)}
+BUDGETS = {
+    Path(str(module.__file__)): module for module in (budgets, console, drive, files, operations, threads, workflow)
+}
 FORMAT = "part of a format: another number is another format"
 MEASURED = "measured on the engine, which fixes it"
 CODE = "a code or a mode that the operating system fixes"
