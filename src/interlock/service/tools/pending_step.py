@@ -57,7 +57,7 @@ def with_kept_evidence(
 ) -> PendingStepView:
     """Return the pending step of an attempt that blockers refused, which asks only for what has to change (EVID-13).
 
-    A claim of a confirmation is asked for again only if the step asks for context, which may change what it is about.
+    A claim of a confirmation is asked for again only with context or an artifact, which may change what it is about.
 
     Raises:
         ContentDamagedError: What was sent is missing or damaged.
@@ -69,7 +69,8 @@ def with_kept_evidence(
     if step.evidence_schema_ref != NOTES_CONTRACT:
         blockers = refused.blockers if refused is not None else ()
         view = replace(view, artifacts=amended_outlines(run_context.workflow, step, brought, blockers))
-    return view if view.context or claim_in(brought) is None else replace(view, claim=None)
+    is_about_other = view.context or view.artifacts
+    return view if is_about_other or claim_in(brought) is None else replace(view, claim=None)
 
 
 def render_step_at(
