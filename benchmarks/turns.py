@@ -16,7 +16,7 @@ from interlock.drive.client import StartOptions, ToolCaller
 from interlock.drive.conversation.messages import ToolCall
 from interlock.drive.models.protocol import InferenceRequest, InferenceResponse
 from interlock.drive.run.driver import Driver, Progress
-from interlock.drive.setup import ServerCommand, Surroundings, connect, equip
+from interlock.drive.run.setup import ServerCommand, Surroundings, connect, equip
 
 TURN_MS_MAX = 15
 

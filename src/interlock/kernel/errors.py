@@ -186,7 +186,7 @@ class Refusal:
         kind = self.retry or rule.retry
         retry: dict[str, Json] = {"kind": kind.value}
         if kind is RetryKind.RETRYABLE_AFTER_MS:
-            retry["afterMs"] = rule.after_ms
+            retry["afterMs"] = rule.after_ms or LOCK_RETRY_AFTER_MS
         body: dict[str, Json] = {
             "code": self.code.value,
             "message": self.message,

@@ -1,7 +1,6 @@
 """`interlock config check`: report every fault of a configuration file."""
 
 import argparse
-import os
 from pathlib import Path
 
 from interlock.cli.options import add_store_options, chosen_data_dir
@@ -28,7 +27,7 @@ def run(options: argparse.Namespace) -> int:
     """
     file: str | None = options.file
     path = Path(file) if file is not None else chosen_data_dir(options) / CONFIG_FILE
-    exists = os.path.lexists(path)
+    exists = path.exists() or path.is_symlink()
     if file is not None and not exists:
         raise StopError(f"There is no file {printable_line(file)}.", "Name a file that exists.", exit_code=2)
     config = read_config(path)
