@@ -440,19 +440,6 @@ def test_an_old_attempt_with_other_content_says_where_the_run_stands(memory: Har
     assert third.state in again.text
 
 
-def test_an_old_refused_attempt_with_other_content_asks_for_nothing_of_the_done_step(memory: Harness) -> None:
-    first = memory.start("test.abc")
-    refused = memory.advance(first, None)
-    memory.follow(refused)
-    again = memory.advance(first, "Something else.")
-    assert (again["kind"], again.warnings) == ("blocked", ["REPLAY_PAYLOAD_IGNORED"])
-    assert "suggestedFix" not in again["blockers"][0]
-    assert refused["blockers"][0]["suggestedFix"] not in again.text
-    assert again["blockers"][0]["message"] in again.text
-    assert again["nextCall"]["arguments"]["stateToken"] in again.text
-    assert memory.advance(first, None).structure == refused.structure, "the same content has the same answer"
-
-
 def test_a_complete_run_names_no_next_call(memory: Harness) -> None:
     last = memory.advance(memory.advance(memory.start("test.abc")))
     memory.advance(last)

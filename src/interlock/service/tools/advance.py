@@ -387,10 +387,6 @@ def _render_outcome(ports: Ports, call: _Call, session: Session, recorded: fold_
     later_tip = None if is_same else _find_later_tip(run_context, child)
     if step is not None and later_tip is not None:
         step = replace(step, waiting=None)
-    if blockers is not None and later_tip is not None:
-        # The step is done: nothing of it is sent again.
-        done = (one.model_copy(update={"suggested_fix": None}) for one in blockers.blockers)
-        blockers = BlockerReport(blockers=tuple(done))
     with ports.read.trace.span("render"):
         return render_answer(
             AnswerModel(
