@@ -38,6 +38,7 @@ AUTONOMIES = ("guided", "full_auto_stop_on_user_deps", NEVER_STOPS)
 REFUSALS_MAX = 9
 """Refused attempts in a row that are recorded."""
 LOOP_CONTROL = "wr.loop_control"
+CLAIM = "wr.confirmation"
 
 
 # Evidence.
@@ -316,6 +317,11 @@ class _Attempt:
         refused: Mapping[str, Document] = node.artifacts if is_retry else {}
         completed = {kind: _completed(node.step or {}, one, refused.get(kind, {})) for kind, one in sent.items()}
         self.artifacts = {**refused, **completed}
+        kept = (self.artifacts[kind].items() >= one.items() for kind, one in refused.items() if kind != CLAIM)
+        is_other = any(key in node.context and node.context[key] != value for key, value in report.context.items())
+        if CLAIM not in sent and (is_other or not all(kept)):
+            # A person confirmed something else.
+            self.artifacts.pop(CLAIM, None)
         unfit = [one for one in model.inputs if one["key"] in report.context and _is_unfit(one, self.said(one))]
         self.unfit = {Owed("invalid_required_output", one["key"], (type(self.said(one)), one["type"])) for one in unfit}
         fitting = {key: value for key, value in report.context.items() if key not in {one["key"] for one in unfit}}
@@ -384,7 +390,7 @@ class _Attempt:
             asked.append("needs_user_approval")
         if not asked or self.report.answer == "accept":
             return set(), set()
-        claim = self.artifacts.get("wr.confirmation", {})
+        claim = self.artifacts.get(CLAIM, {})
         if self.report.answer is None and claim.get("confirmedBy") and not claim["confirmedBy"].startswith("<"):
             return set(), {Owed("needs_user_approval", step["id"], ("claim",))}
         if self.report.answer == "decline" and not self.never_stops:
