@@ -6,7 +6,7 @@ from typing import TypeAlias, cast
 
 from interlock.decide.evaluate import describe_kind, is_number, is_same_value
 from interlock.define.parts import ContextInput, ItemField, ListItems, ProducedKey
-from interlock.kernel.blanks import Blank
+from interlock.kernel.blanks import Blank, choice_text
 from interlock.kernel.budgets import ECHO_BYTES_MAX
 from interlock.kernel.canonical import Json, JsonScalar
 from interlock.kernel.frozen import frozen
@@ -137,12 +137,8 @@ def _member_shape(one: ItemField) -> str:
 
 def _value_shape(declared: ListItems | ItemField) -> str:
     if declared.choices:
-        return " | ".join(map(_choice, declared.choices))
+        return " | ".join(map(choice_text, declared.choices))
     return {"string": "text", "boolean": "true | false"}.get(declared.type, declared.type)
-
-
-def _choice(choice: Json) -> str:
-    return choice if isinstance(choice, str) else json.dumps(choice, ensure_ascii=False)
 
 
 def infer_type(value: object) -> str | None:
