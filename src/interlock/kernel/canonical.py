@@ -48,6 +48,15 @@ class NotCanonicalError(ValueError):
         self.found = found
 
 
+def parse_object(data: bytes) -> dict[str, Any] | None:
+    """Return the JSON object that some bytes hold; None if they hold anything else."""
+    try:
+        value: object = json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else None
+
+
 def canonical_bytes(value: object) -> bytes:
     """Return the one byte sequence that RFC 8785 gives a JSON value.
 

@@ -5,16 +5,14 @@ payload bytes; both are in base64url without padding. Only the exact text that `
 """
 
 import base64
-import json
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import cast
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes, hmac
 
 from interlock.kernel.budgets import TOKEN_CHARS_MAX
-from interlock.kernel.canonical import Json, NotCanonicalError, canonical_bytes
+from interlock.kernel.canonical import Json, NotCanonicalError, canonical_bytes, parse_object
 from interlock.kernel.errors import ErrorCode
 from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import AttemptId, Digest, NodeId, RunId, SessionId, SigningKey, WorkflowHash
@@ -135,11 +133,7 @@ def _check_shape(text: str, parts: list[str]) -> TokenFault | None:
 
 
 def _parse_fields(payload: bytes | None) -> Mapping[str, object]:
-    try:
-        value: object = json.loads(payload or b"")
-    except (ValueError, RecursionError):
-        return {}
-    return cast("dict[str, object]", value) if isinstance(value, dict) else {}
+    return parse_object(payload or b"") or {}
 
 
 def _payload_of(ref: TokenRef) -> dict[str, Json]:

@@ -1,10 +1,8 @@
 """Reads from the log what an attempt is judged by: the same facts for the first call and for a later replay."""
 
-import json
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import partial
-from typing import cast
 
 from pydantic import ValidationError
 
@@ -18,7 +16,7 @@ from interlock.engine.request import (
     TURN_CONTENT_TYPE,
     Request,
 )
-from interlock.kernel.canonical import Json
+from interlock.kernel.canonical import Json, parse_object
 from interlock.kernel.ids import AttemptId, Digest, ack_attempt, derived_id
 from interlock.plan.records import Task
 from interlock.record.content import WHOLE_NOTES_CONTENT_TYPE
@@ -271,13 +269,10 @@ def stored_object(reader: SessionReader, digest: Digest) -> dict[str, Json]:
     Raises:
         ContentDamagedError: It is missing or damaged, or its bytes are intact but not a JSON object.
     """
-    try:
-        value: object = json.loads(reader.artifact(digest))
-    except (ValueError, RecursionError):
-        value = None
-    if not isinstance(value, dict):
+    value = parse_object(reader.artifact(digest))
+    if value is None:
         raise ContentDamagedError(what="artifact", digest=digest, found="no JSON object")
-    return cast("dict[str, Json]", value)
+    return value
 
 
 def _files(node: Node, wanted: set[str]) -> Iterator[tuple[str, Digest]]:

@@ -5,12 +5,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from interlock.kernel.budgets import CHECKS_FILE_BYTES_MAX
-from interlock.kernel.canonical import Json, canonical_bytes
+from interlock.kernel.canonical import Json, canonical_bytes, parse_object
 from interlock.kernel.ids import Digest, NodeId
 from interlock.store.local import layout
 from interlock.store.local.files import OsFiles, store_failure
 from interlock.store.local.locks import OsLocks, is_locked, lock_now, released
-from interlock.store.local.small_files import parse_object
 from interlock.store.local.upkeep import replacing, upkeep_lock
 from interlock.store.regular_file import read_regular
 

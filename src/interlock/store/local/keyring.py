@@ -16,13 +16,13 @@ import threading
 from collections.abc import Mapping
 from typing import cast
 
-from interlock.kernel.canonical import Json, canonical_bytes, digest_of, digest_of_bytes
+from interlock.kernel.canonical import Json, canonical_bytes, digest_of, digest_of_bytes, parse_object
 from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import SigningKey
 from interlock.store.local import layout
 from interlock.store.local.content import write_durably
 from interlock.store.local.files import FileOps, FileStat, store_failure
-from interlock.store.local.small_files import parse_object, read_small
+from interlock.store.local.small_files import read_small
 from interlock.store.local.upkeep import replacing
 from interlock.store.ports.errors import KeyRingDamagedError
 from interlock.store.ports.keys import KeyRing, KeyRingStatus

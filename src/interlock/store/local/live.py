@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from interlock.kernel.budgets import PROCESS_STATUS_BYTES_MAX
+from interlock.kernel.canonical import parse_object
 from interlock.store.local import layout
 from interlock.store.local.files import FileOps
-from interlock.store.local.small_files import parse_object, read_small
+from interlock.store.local.small_files import read_small
 from interlock.store.regular_file import read_regular
 
 _FIELDS = ("pid", "start", "parent", "parentStart")

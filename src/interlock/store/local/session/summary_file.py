@@ -4,12 +4,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from interlock.kernel.budgets.files import CACHED_SUMMARY_BYTES_MAX
-from interlock.kernel.canonical import digest_of_bytes
+from interlock.kernel.canonical import digest_of_bytes, parse_object
 from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import Digest, SessionId
 from interlock.store.local import layout
 from interlock.store.local.files import FileOps, UnreadableError
-from interlock.store.local.small_files import parse_object
 from interlock.store.regular_file import NotRegularFileError
 
 VERSION = 4
