@@ -97,12 +97,15 @@ class CodeRule:
     meaning: str
     owner: Owner
     retry: RetryKind = RetryKind.NOT_RETRYABLE
-    after_ms: int | None = None
+
+    @property
+    def after_ms(self) -> int | None:
+        """How long a caller should wait before it retries; None unless that is what `retry` says."""
+        return LOCK_RETRY_AFTER_MS if self.retry is RetryKind.RETRYABLE_AFTER_MS else None
 
 
 def _rule(meaning: str, owner: Owner, retry: RetryKind = RetryKind.NOT_RETRYABLE) -> CodeRule:
-    after_ms = LOCK_RETRY_AFTER_MS if retry is RetryKind.RETRYABLE_AFTER_MS else None
-    return CodeRule(meaning=meaning, owner=owner, retry=retry, after_ms=after_ms)
+    return CodeRule(meaning=meaning, owner=owner, retry=retry)
 
 
 _AFTER, _NOW = RetryKind.RETRYABLE_AFTER_MS, RetryKind.RETRYABLE_IMMEDIATE
@@ -182,11 +185,10 @@ class Refusal:
 
     def envelope(self) -> dict[str, Json]:
         """Return the error envelope that every surface shows (ANS-7)."""
-        rule = CODES[self.code]
-        kind = self.retry or rule.retry
+        kind = self.retry or CODES[self.code].retry
         retry: dict[str, Json] = {"kind": kind.value}
         if kind is RetryKind.RETRYABLE_AFTER_MS:
-            retry["afterMs"] = rule.after_ms or LOCK_RETRY_AFTER_MS
+            retry["afterMs"] = LOCK_RETRY_AFTER_MS
         body: dict[str, Json] = {
             "code": self.code.value,
             "message": self.message,
