@@ -77,7 +77,8 @@ class Calls:
             async with report_progress_while(context) as activity:
                 outcome = await self._outcome(tool, context, params, activity)
                 if isinstance(outcome, Refusal):
-                    outcome = await self._corrected(outcome, tool, context, params, activity)
+                    with anyio.CancelScope(shield=True):  # a cancelled call too is answered with its correction
+                        outcome = await self._corrected(outcome, tool, context, params, activity)
         except Exception:  # noqa: BLE001 — the outermost edge: no exception may reach the client
             _log.exception("%s failed", tool.name)
             outcome = _internal_error(tool)
@@ -138,12 +139,10 @@ class Calls:
         params: types.CallToolRequestParams,
         activity: Activity,
     ) -> Refusal:
-        """Return a refusal with its corrected call, which is looked up in a thread, even if the call was cancelled."""
+        """Return a refusal with its corrected call, which is looked up in a thread."""
         look_up = partial(look_up_report, self._ports.read, asking=self._asking(context))
         work = partial(with_corrected_call, refusal, tool, params.arguments or {}, look_up)
-        with anyio.CancelScope(shield=True):
-            return await self._workers.run(work, activity.cancel)
-        raise AssertionError("a shielded scope ends no call")
+        return await self._workers.run(work, activity.cancel)
 
     async def _follow_check(
         self, context: ServerRequestContext[Any, Any], call: Call, activity: Activity, first: Outcome
