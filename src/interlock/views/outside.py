@@ -191,6 +191,10 @@ class Outside:
         """Yield the events of a run and kind, the newest first."""
         yield from (self.events[one] for one in self.by_kind.get((run, kind), List()))
 
+    def last_about(self, run: RunId, kind: str, node: NodeId) -> Received | None:
+        """Return the newest event of a run and kind that is about a node."""
+        return next((one for one in self.latest(run, kind) if one.node == node), None)
+
     def count(self, run: RunId, kind: str) -> int:
         """Count the events of a run and kind."""
         return len(self.by_kind.get((run, kind), List()))

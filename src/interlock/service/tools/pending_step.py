@@ -183,14 +183,12 @@ def _waiting(run_context: RunContext, node: Node, task: Task, seen: Context) -> 
 def _last_answer(run_context: RunContext, node: Node) -> str:
     """Say what was answered so far to the question of a step; nothing if nobody has answered."""
     session = run_context.session
-    head = chain_head(session, node).node
-    answers = [one for one in session.outside.received(node.run, APPROVAL) if one.node == head]
-    if not answers:
+    last = session.outside.last_about(node.run, APPROVAL, chain_head(session, node).node)
+    if last is None:
         return ""
-    last = answers[-1].data.fields
-    level = session.describe_level(answers[-1].index, answers[-1].data.assurance)
-    note = f" The note:\n\n{quoted(str(last['note']))}\n\n" if last["note"] else " "
-    return f"So far the answer is {last['choice']!r} ({level}).{note}"
+    fields, level = last.data.fields, session.describe_level(last.index, last.data.assurance)
+    note = f" The note:\n\n{quoted(str(fields['note']))}\n\n" if fields["note"] else " "
+    return f"So far the answer is {fields['choice']!r} ({level}).{note}"
 
 
 def _approval_words(awaits: AwaitEvent, question: str, said: str, label: str) -> str:

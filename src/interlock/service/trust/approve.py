@@ -144,8 +144,7 @@ def _wrong_choice(run_context: RunContext, approval: OpenApproval, given: GivenA
 
 def _nothing_open(run_context: RunContext) -> Refusal:
     """Refuse an answer to no question; the last one that was answered is named."""
-    answers = list(run_context.session.outside.received(run_context.run.run, APPROVAL))
-    last = answers[-1] if answers else None
+    last = next(run_context.session.outside.latest(run_context.run.run, APPROVAL), None)
     found = "It does not wait for an approval"
     if last is not None:
         who = last.actor.identifier if last.actor is not None else "an unknown caller"

@@ -150,8 +150,7 @@ class _EarlierAnswer:
 
 
 def _earlier_answer(run_context: RunContext, approval: OpenApproval) -> _EarlierAnswer:
-    answers = run_context.session.outside.latest(run_context.run.run, APPROVAL)
-    last = next((one for one in answers if one.node == approval.node.node), None)
+    last = run_context.session.outside.last_about(run_context.run.run, APPROVAL, approval.node.node)
     if last is None:
         return _EarlierAnswer()
     choice, note = flat(str(last.data.fields.get("choice"))), str(last.data.fields.get("note") or "")
