@@ -316,7 +316,7 @@ def _place_of(step: StepReport, on_path: Collection[NodeId]) -> Line:
 
 
 def _whose_name(step: StepReport) -> str:
-    """Say whose name the reporter of a step has: Interlock itself goes on with what a step waits for."""
+    """Say whose name the reporter of a step has: Interlock itself continues with what a step waits for."""
     for one in step.received:
         is_awaited = one.event_id in step.took and one.data.event not in UNCOUNTED
         if is_awaited and one.data.via in _OWN_WAYS and _is_same(one.actor, step.reporter):

@@ -27,10 +27,7 @@ from interlock.service.ports import ReadPorts
 from interlock.service.run.context import load_run_context
 from interlock.service.run.summaries import Unreadable, unreadable_by
 from interlock.service.tokens.mint import minting
-from interlock.store.ports.errors import (
-    UNUSABLE_SESSION,
-    KeyRingMissingError,
-)
+from interlock.store.ports.errors import UNUSABLE_SESSION, KeyRingMissingError
 from interlock.store.ports.keys import KeyRing
 from interlock.store.ports.workspace import NOWHERE
 from interlock.views.resume import Candidate, RunQuery, Why, ranked, repo_root_hash
