@@ -39,6 +39,7 @@ REFUSALS_MAX = 9
 """Refused attempts in a row that are recorded."""
 LOOP_CONTROL = "wr.loop_control"
 CLAIM = "wr.confirmation"
+TURN = "wr.turn"
 
 
 # Evidence.
@@ -316,8 +317,10 @@ class _Attempt:
         sent = {kept_under(artifact): artifact for artifact in report.artifacts}
         refused: Mapping[str, Document] = node.artifacts if is_retry else {}
         completed = {kind: _completed(node.step or {}, one, refused.get(kind, {})) for kind, one in sent.items()}
-        self.artifacts = {**refused, **completed}
-        kept = (self.artifacts[kind].items() >= one.items() for kind, one in refused.items() if kind != CLAIM)
+        # The record of a turn belongs to the attempt that it came with.
+        evidence = {kind: one for kind, one in refused.items() if kind != TURN}
+        self.artifacts = evidence | completed
+        kept = (self.artifacts[kind].items() >= one.items() for kind, one in evidence.items() if kind != CLAIM)
         is_other = any(key in node.context and node.context[key] != value for key, value in report.context.items())
         if CLAIM not in sent and (is_other or not all(kept)):
             # A person confirmed something else.
