@@ -326,7 +326,7 @@ class _Attempt:
             # A person confirmed something else.
             self.artifacts.pop(CLAIM, None)
         unfit = [one for one in model.inputs if one["key"] in report.context and _is_unfit(one, self.said(one))]
-        self.unfit = {Owed("invalid_required_output", one["key"], (type(self.said(one)), one["type"])) for one in unfit}
+        self.unfit = {invalid(one["key"]) for one in unfit}
         fitting = {key: value for key, value in report.context.items() if key not in {one["key"] for one in unfit}}
         self.context = merged(node.context, fitting)
         self.never_stops = node.autonomy == NEVER_STOPS
