@@ -47,7 +47,7 @@ NO_LIMIT = {
     "engine/answer/secret_scanning.py": {"_FORM_CHARS_MIN": RULE, "_OPAQUE_CHARS_MIN": RULE, "_OPAQUE_BITS_MIN": RULE},
     "engine/outside.py": {"KEY_BYTES": FORMAT},
     "engine/walk/capture.py": {"CAPTURE_VERSIONS": FORMAT},
-    "kernel/canonical.py": {"SAFE_INTEGER_MAX": FORMAT},
+    "kernel/canonical.py": {"SAFE_INTEGER_MAX": FORMAT, "_WRITTEN_IN_DIGITS_MAX": FORMAT},
     "kernel/ids.py": {
         "_BODY_CHARS": FORMAT,
         "_BODY_BITS": FORMAT,
@@ -61,7 +61,6 @@ NO_LIMIT = {
     "record/short_tokens.py": dict.fromkeys(["_VERSION", "_BODY_CHARS", "_MAC_BYTES", "_SESSION_BYTES"], FORMAT),
     "service/report/notes.py": {"_INDENT": FORMAT},
     "service/report/markdown.py": {"_FENCE_MIN": FORMAT},
-    "service/run/context_limits.py": {"_WRITTEN_WITH_EXPONENT_FROM": FORMAT},
     "store/git.py": {"_SHA1_CHARS": FORMAT},
     "store/local/files.py": {"_FILE_MODE": CODE, "_DIR_MODE": CODE, "_F_FULLFSYNC": CODE},
     "store/local/keyring.py": {"_KEY_BYTES": FORMAT},

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
@@ -31,8 +32,14 @@ else:
 SAFE_INTEGER_MAX = 2**53 - 1
 """The largest integer that every JSON reader keeps exact (RFC 8785, 3.2.2.3)."""
 
+_WRITTEN_IN_DIGITS_MAX = 1e21
+"""A whole float below this is written as digits (RFC 8785, 3.2.2.3), so it is read back as an integer."""
+_LONG_NUMBER = re.compile(rb"[0-9]{16}")
+"""What the bytes of a value hold if a float in it is written as an integer that is not exact."""
+
 JsonScalar = str | int | float | bool | None
 
+_TOO_LARGE = "an integer of 2^53 or beyond"
 _PLAIN_SCALARS: frozenset[type[object]] = frozenset({str, bool, type(None)})
 _encode_plain = json.JSONEncoder(
     ensure_ascii=False, sort_keys=True, separators=(",", ":"), check_circular=False, allow_nan=False
@@ -63,17 +70,21 @@ def canonical_bytes(value: object) -> bytes:
     Plain values (no float, ASCII keys) take a path through the C encoder that yields the same bytes.
 
     Raises:
-        NotCanonicalError: The value holds what JSON cannot carry exactly: NaN, an integer of 2^53 or beyond,
-            a lone surrogate, a key that is not a string, another type, or nesting beyond the interpreter's stack.
+        NotCanonicalError: The value holds what JSON cannot carry exactly: NaN, an integer of 2^53 or beyond, also as a
+            float that is written in digits, a lone surrogate, a key that is not a string, another type, or nesting
+            beyond the interpreter's stack.
     """
     try:
         if _is_plain(value):
             return _encode_plain(value).encode("utf-8")
-        return rfc8785.dumps(cast("dict[str, object]", value))  # pyright: ignore[reportArgumentType] — judges by itself
+        written = rfc8785.dumps(cast("dict[str, object]", value))  # pyright: ignore[reportArgumentType] — judges by itself
     except RecursionError:
         raise NotCanonicalError("", "nested too deep") from None
     except (ValueError, UnicodeError, AttributeError):
         raise _fault_of(value) from None
+    if _LONG_NUMBER.search(written) and _located(value) is not None:
+        raise _fault_of(value)
+    return written
 
 
 def readable_json(value: Json) -> str:
@@ -124,6 +135,11 @@ def nests_deeper_than(value: object, depth_max: int) -> bool:
         if not level:
             return False
     return any(isinstance(item, Mapping | list | tuple) for item in level)
+
+
+def is_read_back_otherwise(number: float) -> bool:
+    """Say whether the canonical text of a float is an integer that other readers may not keep exact."""
+    return SAFE_INTEGER_MAX < abs(number) < _WRITTEN_IN_DIGITS_MAX
 
 
 def is_digest(text: str) -> bool:
@@ -203,8 +219,10 @@ def _scalar_fault(value: object) -> str | None:
         case bool() | None | dict() | list() | tuple():
             return None
         case int():
-            return None if abs(value) <= SAFE_INTEGER_MAX else "an integer of 2^53 or beyond"
+            return None if abs(value) <= SAFE_INTEGER_MAX else _TOO_LARGE
         case float():
-            return None if value - value == 0 else "a number that is not finite"
+            if value - value != 0:
+                return "a number that is not finite"
+            return _TOO_LARGE if is_read_back_otherwise(value) else None
         case _:
             return f"a {type(value).__name__}, which JSON cannot represent"

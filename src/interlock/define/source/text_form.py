@@ -16,7 +16,13 @@ from interlock.kernel.budgets.workflow import (
     DOCUMENT_VALUES_MAX,
     YAML_BYTES_MAX,
 )
-from interlock.kernel.canonical import SAFE_INTEGER_MAX, Json, NotCanonicalError, canonical_bytes
+from interlock.kernel.canonical import (
+    SAFE_INTEGER_MAX,
+    Json,
+    NotCanonicalError,
+    canonical_bytes,
+    is_read_back_otherwise,
+)
 from interlock.kernel.frozen import replace
 from interlock.kernel.json_bounds import Excess, JsonBounds, find_excess
 from interlock.kernel.text import render_path
@@ -92,7 +98,7 @@ def _parse_object(data: bytes, text_format: TextFormat) -> dict[str, Json]:
             fault(
                 render_path(reversed(reversed_path)),
                 "number_not_exact",
-                f"The number {found} cannot be stored exactly.",
+                f"Found {found}, which cannot be stored exactly.",
                 "Write the number as text, in quotes.",
             )
         )
@@ -232,7 +238,7 @@ def _describe_inexact(scalar: object) -> str | None:
         case int():
             is_exact = -SAFE_INTEGER_MAX <= scalar <= SAFE_INTEGER_MAX
         case float():
-            is_exact = isfinite(scalar)
+            is_exact = isfinite(scalar) and not is_read_back_otherwise(scalar)
         case _:
             is_exact = True
     if not is_exact:

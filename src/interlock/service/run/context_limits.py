@@ -14,10 +14,10 @@ from interlock.kernel.budgets import (
     WORDS_BYTES_MAX,
 )
 from interlock.kernel.canonical import (
-    SAFE_INTEGER_MAX,
     Json,
     NotCanonicalError,
     canonical_bytes,
+    is_read_back_otherwise,
     members_of,
     nests_deeper_than,
 )
@@ -28,8 +28,6 @@ from interlock.record.context import RESERVED_KEYS, merge_context
 from interlock.record.outcome import BlockerReport, ContextKeyPointer
 from interlock.record.snapshot import Complete, Running
 
-_WRITTEN_WITH_EXPONENT_FROM = 1e21
-"""RFC 8785 writes whole numbers below this without fraction or exponent, so they read back as integers."""
 _METHOD = "UTF-8 bytes of the canonical JSON (RFC 8785) of the merged context"
 _ASK_AGAIN = Correction(instead={"context": Blank(what="your context, corrected", shape="object")})
 """The correction of a context with a fault inside. Without it, the call would do without the rest of the context."""
@@ -123,7 +121,7 @@ def _value_refusal(key: str, value: Json) -> Refusal | None:
             f"`context.{key}` nests deeper than {CONTEXT_DEPTH_MAX} levels.",
             "Flatten it, or pass a reference to it.",
         )
-    if any(_reads_back_otherwise(item) for item in _everything_in(value)):
+    if any(isinstance(item, float) and is_read_back_otherwise(item) for item in _everything_in(value)):
         return _refusal(f"context.{key}", f"`context.{key}` holds a number of 2^53 or beyond.", "Send it as text.")
     if _holds_reserved(value):
         return _refusal(f"context.{key}", f"`context.{key}` holds a reserved key.", "Rename it.")
@@ -154,11 +152,6 @@ def _holds_reserved(value: object) -> bool:
         for item in _everything_in(value)
         if isinstance(item, Mapping)
     )
-
-
-def _reads_back_otherwise(item: object) -> bool:
-    """Say whether a number's canonical text is an integer that other readers may not read back exactly."""
-    return isinstance(item, float) and SAFE_INTEGER_MAX < abs(item) < _WRITTEN_WITH_EXPONENT_FROM
 
 
 def _refusal(path: str, message: str, suggestion: str) -> Refusal:
