@@ -527,3 +527,25 @@ def test_a_link_in_the_trash_leads_a_sweep_to_nobody_elses_files(tmp_path: Path,
         collect(collector, collector.retention_pins, CollectCommand(days=DAYS, now_s=when))
     assert sorted(path for path in theirs.rglob("*") if path.is_file()) == before
     assert LocalStore(mine).load(session_id("a")) is not None
+
+
+@pytest.mark.damages
+@pytest.mark.inv("GC-4")
+def test_a_session_that_is_a_link_to_the_empty_place_of_a_disk_stays_with_its_content(tmp_path: Path) -> None:
+    store, disk, place = tmp_path / "data", tmp_path / "disk", tmp_path / "place"
+    apply(LocalStore(store), start_plan("a"))
+    place.mkdir()
+    linked = store / "sessions" / A
+    when = linked.stat().st_mtime + 2 * DAYS * DAY_S
+    linked.rename(disk)
+    linked.symlink_to(place)
+    for _ in range(2):
+        collector = LocalCollector(store)
+        collected = collect(collector, collector.retention_pins, CollectCommand(days=DAYS, now_s=when))
+        assert len(collected.blockers) == 1
+    linked.unlink()
+    linked.symlink_to(disk)
+    opened_again = LocalStore(store)
+    session = opened_again.load(session_id("a"))
+    assert session is not None
+    assert_readable(opened_again, session)

@@ -213,8 +213,12 @@ class _Marking:
             if self.files.stat(layout.session_dir(session)) is not None:
                 self._refuse(session, Health.CORRUPT_HEAD, "manifest", "removed while it was read")
             return
+        linked = next(filter(self.files.is_link, _log_paths(session)), None)
         if found.segments:
             self._sound(found, below, last_s)
+        elif linked is not None:
+            # The place of a disk that is not mounted is empty, and the session is on that disk.
+            self._refuse(session, Health.UNREADABLE, linked, "a link to an empty directory")
         elif is_beginning(self.files, session):
             self._add(Kind.LEFTOVER, layout.session_dir(session), session=session)
         else:
