@@ -129,3 +129,58 @@ def test_a_part_of_a_file_is_read(tmp_path: Path) -> None:
     assert files.read("a", 1, 4) == b"0123"
     assert files.read("a", 9, 100) == b'89"'
     assert files.read("a", bytes_max=12) == files.read("a", bytes_max=13) == files.read("a")
+
+
+def file_in_place(directory: Path) -> None:
+    directory.write_bytes(b"")
+
+
+def link_to_nothing(directory: Path) -> None:
+    directory.symlink_to(directory.parent / "nowhere")
+
+
+def server_as_directory(directory: Path) -> None:
+    (directory / "1.json").mkdir(parents=True)
+
+
+@pytest.mark.damages
+@pytest.mark.inv("WORLD-9")
+@pytest.mark.parametrize("harm", [file_in_place, link_to_nothing, server_as_directory])
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are read as Linux shows them")
+def test_nothing_is_known_of_servers_whose_files_cannot_be_read(tmp_path: Path, harm: Harm) -> None:
+    stored(tmp_path)
+    harm(tmp_path / layout.LIVE)
+    assert live.descends_from(OsFiles(tmp_path)) is None
+    assert apply(LocalStore(tmp_path, announces=True), start_plan("b")) is not None
+    assert live.descends_from(OsFiles(tmp_path)) in (None, True)
+
+
+@pytest.mark.inv("WORLD-9")
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are read as Linux shows them")
+def test_a_server_that_could_not_announce_itself_does_so_with_the_next_write(tmp_path: Path) -> None:
+    stored(tmp_path)
+    (tmp_path / layout.LIVE).write_bytes(b"")
+    store = LocalStore(tmp_path, announces=True)
+    apply(store, start_plan("b"))
+    (tmp_path / layout.LIVE).unlink()
+    apply(store, start_plan("c"))
+    assert live.descends_from(OsFiles(tmp_path)) is True
+
+
+@pytest.mark.damages
+@pytest.mark.inv("WORLD-9")
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are read as Linux shows them")
+def test_a_server_deletes_only_files_of_ended_servers(tmp_path: Path) -> None:
+    stored(tmp_path)
+    others = tmp_path / "others"
+    others.mkdir()
+    for name in ("notes.txt", "1.json"):
+        (others / name).write_text("mine")
+    (tmp_path / layout.LIVE).symlink_to(others)
+    apply(LocalStore(tmp_path, announces=True), start_plan("b"))
+    (tmp_path / layout.LIVE).unlink()
+    assert {"notes.txt", "1.json"} <= {path.name for path in others.iterdir()}
+    (tmp_path / layout.LIVE).mkdir()
+    (tmp_path / layout.LIVE / "notes.txt").write_text("mine")
+    apply(LocalStore(tmp_path, announces=True), start_plan("c"))
+    assert (tmp_path / layout.LIVE / "notes.txt").exists()

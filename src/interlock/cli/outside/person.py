@@ -35,5 +35,8 @@ def require_person(options: argparse.Namespace, what: str) -> None:
     """
     if not is_person(options):
         message = f"Only a person {what}; this command was not started in a terminal of a person."
-        fix = "Run it in a terminal that no agent controls. On platforms without /proc, Interlock cannot tell."
+        fix = (
+            "Run it in a terminal that no agent controls. Interlock cannot tell on platforms without /proc, and while "
+            "the directory `live` of the data directory cannot be read."
+        )
         raise StopError(message, fix, exit_code=1)

@@ -1,11 +1,13 @@
 """Which servers work on a data directory: so that a command can say whether an agent's client started it (WORLD-9).
 
-A server leaves one file when it first writes. A file whose process is gone, or has another start time, says nothing.
-Nothing else depends on these files. Processes are read as Linux shows them; elsewhere nothing is known of them.
+A server leaves one file when it first writes. A file whose process is gone, or has another start time, says nothing,
+and the next server deletes it. Other files stay. If one of a server cannot be read, nothing is known. Nothing else
+depends on these files. Processes are read as Linux shows them; elsewhere nothing is known of them.
 """
 
 import json
 import os
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -18,6 +20,7 @@ from interlock.store.local.files import FileOps
 from interlock.store.local.small_files import read_small
 from interlock.store.regular_file import read_regular
 
+_NAME = re.compile(r"[0-9]+\.json")
 _FIELDS = ("pid", "start", "parent", "parentStart")
 _PARENT, _START = 1, 19
 """Places in the status of a process after the name of its program, which is in brackets and may contain anything."""
@@ -30,19 +33,26 @@ class Process(NamedTuple):
     start: int
 
 
-def announce(files: FileOps) -> None:
-    """Leave the file of this process, with the process that started it. It never raises: nothing depends on it."""
+def announce(files: FileOps) -> bool:
+    """Leave the file of this process, with the process that started it; return False if that failed.
+
+    It never raises: the work of the server does not depend on it.
+    """
     here = _process(os.getpid())
     parent = _parent(here) if here is not None else None
     if here is None or parent is None:
-        return
-    with suppress(OSError):
+        return True
+    try:
         files.make_dir(layout.LIVE)
-        for name in files.names(layout.LIVE):
-            if _read(files, name) is None:
-                files.unlink(f"{layout.LIVE}/{name}")
+        for name in [] if files.is_link(layout.LIVE) else _names(files):
+            with suppress(OSError):
+                if _read(files, name) is None:
+                    files.unlink(f"{layout.LIVE}/{name}")
         data = json.dumps(dict(zip(_FIELDS, (*here, *parent), strict=True)))
         files.write(f"{layout.LIVE}/{here.pid}.json", data.encode("ascii"))
+    except OSError:
+        return False
+    return True
 
 
 def descends_from(files: FileOps) -> bool | None:
@@ -51,17 +61,27 @@ def descends_from(files: FileOps) -> bool | None:
     if here is None:
         return None
     starters: set[Process] = set()
-    with suppress(OSError):
-        for name in files.names(layout.LIVE):
-            starters.update(_read(files, name) or ())
-    return not starters.isdisjoint(_ancestors(here))
+    is_known = True
+    try:
+        for name in _names(files):
+            try:
+                starters.update(_read(files, name) or ())
+            except OSError:
+                is_known = False
+    except OSError:
+        is_known = False
+    return not starters.isdisjoint(_ancestors(here)) or (False if is_known else None)
+
+
+def _names(files: FileOps) -> list[str]:
+    return list(filter(_NAME.fullmatch, files.names(layout.LIVE)))
 
 
 def _read(files: FileOps, name: str) -> tuple[Process, Process] | None:
     """Return the server of a file and the process that started it; None if that server is gone."""
     try:
         said = parse_object(read_small(files, f"{layout.LIVE}/{name}")) or {}
-    except OSError:
+    except FileNotFoundError:
         return None
     found = [said.get(key) for key in _FIELDS]
     pid, start, parent_pid, parent_start = (one if isinstance(one, int) else -1 for one in found)

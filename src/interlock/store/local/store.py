@@ -143,8 +143,7 @@ class LocalStore:
         if self._announces:
             from interlock.store.local.live import announce  # noqa: PLC0415 — once in a server
 
-            self._announces = False
-            announce(self._files)
+            self._announces = not announce(self._files)
 
     @contextmanager
     def hold(self, session: SessionId, *, since_s: float | None = None) -> Generator[SessionLock]:
