@@ -279,6 +279,16 @@ def test_a_token_under_another_name_goes_where_it_belongs_and_replaces_none(memo
     assert corrected(refused) == (CONTINUE, {"ackToken": answer.ack, "output": DONE})
 
 
+@pytest.mark.inv("ANS-4", "ANS-15")
+def test_of_the_tokens_of_two_runs_none_is_kept(memory: Harness) -> None:
+    one, other = memory.start("test.abc").ack, memory.start("test.abc").ack
+    for more in ({"token": other}, {"arguments": {"ackToken": other}}):
+        refused = memory.call(CONTINUE, {"ackToken": one, "output": DONE, **more})
+        call = refused["details"]["correctedCall"]
+        assert call["arguments"] == {"output": DONE}
+        assert [blank["path"] for blank in call["fill"]] == ["ackToken"]
+
+
 @pytest.mark.inv("ANS-12", "ANS-24")
 def test_wrapped_and_misplaced_arguments_are_moved_to_their_place(memory: Harness) -> None:
     answer = memory.start("test.abc")

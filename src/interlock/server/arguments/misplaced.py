@@ -92,9 +92,11 @@ def loose_artifact(
 def place_unknown(tool: Tool, sent: Mapping[str, Json], unknown: Sequence[Location], accepts: Accepts) -> Correction:
     """Return the call in which each unknown argument is at its place or left out.
 
-    If a report has no evidence without those that are left out, its `output` is asked for.
+    Of two different tokens for one argument, none is kept: they may be of two runs (ANS-4). If a report has no evidence
+    without those that are left out, its `output` is asked for.
     """
     arguments, is_evidence = dict(sent), False
+    contested = set[Location]()
     loose = loose_artifact(tool, sent, unknown, accepts)
     artifact: dict[str, Json] = {}
     for loc in loose:
@@ -116,11 +118,19 @@ def place_unknown(tool: Tool, sent: Mapping[str, Json], unknown: Sequence[Locati
         waiting += [(key,) for key in held if key not in tool.argument_names]
         is_evidence |= place is None and not _ARGUMENTS_OF_ALL_TOOLS.issuperset(loc)
         arguments, value = _take(arguments, loc)
-        arguments = _merge(arguments, held if place is None else _nest(place, value))
+        moved = held if place is None else _nest(place, value)
+        pairs = {name: (start, arguments.get(name), moved.get(name)) for name, start in PREFIXES.items()}
+        contested |= {(name,) for name, pair in pairs.items() if _are_two_tokens(*pair)}
+        arguments = _merge(arguments, moved)
     arguments = {name: arguments[name] for name in tool.argument_names if name in arguments}
     is_report = "output" in tool.argument_names and ("ackToken" in arguments or "checkpointToken" in arguments)
     lacks_evidence = is_evidence and is_report and not arguments.get("output")
-    return Correction(wrong=(("output",),) if lacks_evidence else (), understood=arguments)
+    wrong = (*sorted(contested, key=str), *([("output",)] if lacks_evidence else []))
+    return Correction(wrong=wrong, understood=arguments)
+
+
+def _are_two_tokens(start: str, one: Json, other: Json) -> bool:
+    return one != other and all(isinstance(token, str) and token.startswith(start) for token in (one, other))
 
 
 def _token_argument(tool: Tool, value: Json) -> str | None:
