@@ -92,8 +92,8 @@ def loose_artifact(
 def place_unknown(tool: Tool, sent: Mapping[str, Json], unknown: Sequence[Location], accepts: Accepts) -> Correction:
     """Return the call in which each unknown argument is at its place or left out.
 
-    Of two different tokens for one argument, none is kept: they may be of two runs (ANS-4). If a report has no evidence
-    without those that are left out, its `output` is asked for.
+    Two different tokens for one argument are both left out: they may be of two runs (ANS-4). If a report has no
+    evidence without those that are left out, its `output` is asked for.
     """
     arguments, is_evidence = dict(sent), False
     contested = set[Location]()
