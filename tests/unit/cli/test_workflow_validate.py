@@ -40,6 +40,14 @@ def test_every_fault_of_a_file_stands_together_with_its_place(
     assert summary.startswith("2 files: 1 fine, 0 with warnings, 1 refused (")
 
 
+def test_a_loop_of_links_is_a_fault_of_its_files_alone(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
+    write("all/ok.json", "team.ok")
+    for name, target in (("a.json", "b.json"), ("b.json", "a.json")):
+        (Path("all") / name).symlink_to(target)
+    assert project.run("validate", "all") == 1
+    assert lines(capsys)[-1].startswith("3 files: 1 fine, 0 with warnings, 2 refused (")
+
+
 def test_a_warning_does_not_refuse(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
     assert project.run("validate", write("a.json", "abc")) == 0
     warning, summary = lines(capsys)

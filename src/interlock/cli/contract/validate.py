@@ -6,7 +6,7 @@ from pathlib import Path
 
 from interlock.cli.options import add_json
 from interlock.cli.screen import StopError, fault_lines, say, say_json
-from interlock.cli.workflow.places import add_place_options, checked_file, chosen_places, given_path, shown
+from interlock.cli.workflow.places import add_place_options, checked_file, chosen_places, given_path, real_path, shown
 from interlock.cli.workflow.validate import Totals
 from interlock.define.diagnostics import Diagnostics, fault
 from interlock.define.operations.definitions import Definition, Definitions, VersionTakenError, kind_of
@@ -81,7 +81,7 @@ def _find_files(roots: Iterable[Path]) -> list[Path]:
         else:
             raise StopError(f"There is no file or directory {shown(root)}.", "Name one that exists.", exit_code=2)
         for path in inside:
-            found.setdefault(path.resolve(), path)
+            found.setdefault(real_path(path), path)
     if not found:
         fix = "Name a directory with *.json, *.yaml or *.yml."
         raise StopError("There is no file of a block, a flow or a contract.", fix, exit_code=2)

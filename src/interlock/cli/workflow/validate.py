@@ -14,6 +14,7 @@ from interlock.cli.workflow.places import (
     checked_file,
     chosen_places,
     given_path,
+    real_path,
     shown,
 )
 from interlock.define.diagnostics import Diagnostics, fault, has_errors
@@ -147,9 +148,9 @@ def _files(places: WorkflowLocations, paths: Sequence[str]) -> list[Path]:
     for root in map(given_path, paths) if paths else [_own_directory(places)]:
         if root.is_dir():
             for path in _below(root):
-                found.setdefault(path.resolve(), path)
+                found.setdefault(real_path(path), path)
         elif root.is_file():
-            found.setdefault(root.resolve(), checked_file(root))
+            found.setdefault(real_path(root), checked_file(root))
         else:
             raise StopError(f"There is no file or directory {shown(root)}.", "Name one that exists.", exit_code=2)
     if not found:
