@@ -49,7 +49,7 @@ def test_a_call_is_never_parted_from_its_result_and_nothing_is_lost_or_doubled(
         if kind == "call":
             messages += [message("assistant", "x" * size, f"c{number}"), message("tool", "y" * size, f"c{number}")]
         else:
-            messages.append(message(kind, f"{number}" * size))
+            messages.append(message(kind, f"{number}:" + "x" * size))
     memory = Memory(window_size=5, max_history_tokens=400, summarization=strategy)
     window = select_window(messages, memory)
     kept_calls = {call.call_id for one in window.kept for call in one.calls}
