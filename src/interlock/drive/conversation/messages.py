@@ -7,7 +7,7 @@ from dataclasses import field
 from typing import Literal, TypeAlias, cast
 
 from interlock.kernel.budgets import ARTIFACT_DEPTH_MAX
-from interlock.kernel.canonical import SAFE_INTEGER_MAX, Json
+from interlock.kernel.canonical import SAFE_INTEGER_MAX, Json, is_read_back_otherwise
 from interlock.kernel.frozen import frozen
 
 Role = Literal["user", "system", "assistant", "tool"]
@@ -158,7 +158,7 @@ def carried(value: object, depth: int = 0) -> Json:
     if isinstance(value, int):
         return value if abs(value) <= SAFE_INTEGER_MAX else str(value)
     if isinstance(value, float):
-        return value if math.isfinite(value) else str(value)
+        return value if math.isfinite(value) and not is_read_back_otherwise(value) else str(value)
     if depth >= _PART_DEPTH_MAX:
         return "[nested too deep]"
     if isinstance(value, Mapping):
