@@ -13,7 +13,7 @@ from pydantic import Field
 
 from interlock.decide.condition import Condition, Term
 from interlock.decide.evaluate import ABSENT, NOT_SET, Inputs, Undecided, describe_kind, evaluate, inputs_of, is_number
-from interlock.kernel.canonical import SAFE_INTEGER_MAX, Json
+from interlock.kernel.canonical import Json, number_fault
 from interlock.kernel.errors import InterlockError
 
 Operator = Literal["add", "subtract", "multiply", "divide", "negate", "min", "max", "sum", "length", "append"]
@@ -135,11 +135,7 @@ def calculate(value: Value, inputs: Inputs) -> object:
 
 def describe_inexact_number(value: object) -> str | None:
     """Describe a number that JSON cannot represent exactly; None for any other value."""
-    if isinstance(value, float) and not isfinite(value):
-        return "a number that is not finite"
-    if isinstance(value, int) and abs(value) > SAFE_INTEGER_MAX:
-        return "an integer of 2^53 or beyond"
-    return None
+    return number_fault(value) if isinstance(value, int | float) else None
 
 
 INTENT_FIELD = "a string, a number or a boolean"

@@ -39,7 +39,6 @@ _LONG_NUMBER = re.compile(rb"[0-9]{16}")
 
 JsonScalar = str | int | float | bool | None
 
-_TOO_LARGE = "an integer of 2^53 or beyond"
 _PLAIN_SCALARS: frozenset[type[object]] = frozenset({str, bool, type(None)})
 _encode_plain = json.JSONEncoder(
     ensure_ascii=False, sort_keys=True, separators=(",", ":"), check_circular=False, allow_nan=False
@@ -81,9 +80,9 @@ def canonical_bytes(value: object) -> bytes:
     except RecursionError:
         raise NotCanonicalError("", "nested too deep") from None
     except (ValueError, UnicodeError, AttributeError):
-        raise _fault_of(value) from None
-    if _LONG_NUMBER.search(written) and _located(value) is not None:
-        raise _fault_of(value)
+        raise _find_fault(value) or NotCanonicalError("", "not a JSON value") from None
+    if _LONG_NUMBER.search(written) and (fault := _find_fault(value)) is not None:
+        raise fault
     return written
 
 
@@ -137,9 +136,12 @@ def nests_deeper_than(value: object, depth_max: int) -> bool:
     return any(isinstance(item, Mapping | list | tuple) for item in level)
 
 
-def is_read_back_otherwise(number: float) -> bool:
-    """Say whether the canonical text of a float is an integer that other readers may not keep exact."""
-    return SAFE_INTEGER_MAX < abs(number) < _WRITTEN_IN_DIGITS_MAX
+def number_fault(number: float) -> str | None:
+    """Return why a number has no canonical form, in the words of `NotCanonicalError.found`; None if it has one."""
+    if number - number != 0:
+        return "a number that is not finite"
+    is_exact = abs(number) <= SAFE_INTEGER_MAX or (isinstance(number, float) and abs(number) >= _WRITTEN_IN_DIGITS_MAX)
+    return None if is_exact else "an integer of 2^53 or beyond"
 
 
 def is_digest(text: str) -> bool:
@@ -175,14 +177,14 @@ def _is_plain(value: object) -> bool:
     return False
 
 
-def _fault_of(value: object) -> NotCanonicalError:
-    """Return why a value has no canonical form. The search can descend deeper than the encoder that failed."""
+def _find_fault(value: object) -> NotCanonicalError | None:
+    """Return why a value has no canonical form, if that is found. The search can descend deeper than the encoder."""
     try:
         located = _located(value)
     except RecursionError:
         return NotCanonicalError("", "nested too deep")
     if located is None:
-        return NotCanonicalError("", "not a JSON value")
+        return None
     found, inside_out = located
     return NotCanonicalError(render_path(reversed(inside_out)), found)
 
@@ -218,11 +220,7 @@ def _scalar_fault(value: object) -> str | None:
             return "text with a lone surrogate" if any("\ud800" <= char <= "\udfff" for char in value) else None
         case bool() | None | dict() | list() | tuple():
             return None
-        case int():
-            return None if abs(value) <= SAFE_INTEGER_MAX else _TOO_LARGE
-        case float():
-            if value - value != 0:
-                return "a number that is not finite"
-            return _TOO_LARGE if is_read_back_otherwise(value) else None
+        case int() | float():
+            return number_fault(value)
         case _:
             return f"a {type(value).__name__}, which JSON cannot represent"

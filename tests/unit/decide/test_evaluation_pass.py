@@ -234,7 +234,7 @@ def test_a_value_is_set_as_its_declaration_spells_it() -> None:
     assert [effect.value for effect in ran(lowered(assignment("text", "WORD"))).effects] == ["word"]
 
 
-@pytest.mark.parametrize("number", [float("nan"), float("inf"), 2**53])
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), 2**53, 2.0**53])
 def test_a_payload_that_json_cannot_carry_is_rejected(number: float) -> None:
     done = ran(lowered(assignment("k", path="n")), {"n": number})
     assert (done.outcomes["action:k"].kind, done.effects) == ("rejected", ())

@@ -182,6 +182,7 @@ TRAPS: dict[str, tuple[dict[str, Any], str]] = {
     "an infinity below": ({"a": {"b": [1, float("inf")]}}, "context.a.b[1]"),
     "an integer beyond 2^53": ({"a": {"b": 2**53}}, "context.a.b"),
     "a negative integer beyond 2^53": ({"a": -(2**53)}, "context.a"),
+    "a whole float beyond 2^53": ({"a": {"b": 1e17}}, "context.a.b"),
     "half a character": ({"a": ["\ud800"]}, "context.a[0]"),
     "half a character as key": ({"\ud800": 1}, "context"),
     "half a character as key below": ({"a": {"\udfff": 1}}, "context.a"),

@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Iterable, Iterator
-from math import isfinite
 from typing import Literal, NoReturn, TypeAlias, cast
 
 from interlock.define.diagnostics import Diagnostic, fault
@@ -16,13 +15,7 @@ from interlock.kernel.budgets.workflow import (
     DOCUMENT_VALUES_MAX,
     YAML_BYTES_MAX,
 )
-from interlock.kernel.canonical import (
-    SAFE_INTEGER_MAX,
-    Json,
-    NotCanonicalError,
-    canonical_bytes,
-    is_read_back_otherwise,
-)
+from interlock.kernel.canonical import Json, NotCanonicalError, canonical_bytes, number_fault
 from interlock.kernel.frozen import replace
 from interlock.kernel.json_bounds import Excess, JsonBounds, find_excess
 from interlock.kernel.text import render_path
@@ -232,16 +225,9 @@ def _find_inexact(value: _Container) -> tuple[str, list[str | int]] | None:
 
 def _describe_inexact(scalar: object) -> str | None:
     """Return why `canonical_bytes` refuses a scalar, or None. It is called only for scalars that it may refuse."""
-    match scalar:
-        case str():
-            is_exact = scalar.isascii() or not _SURROGATE.search(scalar)
-        case int():
-            is_exact = -SAFE_INTEGER_MAX <= scalar <= SAFE_INTEGER_MAX
-        case float():
-            is_exact = isfinite(scalar) and not is_read_back_otherwise(scalar)
-        case _:
-            is_exact = True
-    if not is_exact:
+    if isinstance(scalar, int | float):
+        return number_fault(scalar)
+    if isinstance(scalar, str) and not scalar.isascii() and _SURROGATE.search(scalar):
         try:
             canonical_bytes(scalar)
         except NotCanonicalError as error:

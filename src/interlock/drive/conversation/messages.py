@@ -1,13 +1,12 @@
 """Messages in one form, whatever they came from, and values that JSON can carry (DRIVE-4, DRIVE-5)."""
 
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import field
 from typing import Literal, TypeAlias, cast
 
 from interlock.kernel.budgets import ARTIFACT_DEPTH_MAX
-from interlock.kernel.canonical import SAFE_INTEGER_MAX, Json, is_read_back_otherwise
+from interlock.kernel.canonical import Json, number_fault
 from interlock.kernel.frozen import frozen
 
 Role = Literal["user", "system", "assistant", "tool"]
@@ -155,10 +154,8 @@ def carried(value: object, depth: int = 0) -> Json:
         return carried_text(value)
     if value is None or isinstance(value, bool):
         return value
-    if isinstance(value, int):
-        return value if abs(value) <= SAFE_INTEGER_MAX else str(value)
-    if isinstance(value, float):
-        return value if math.isfinite(value) and not is_read_back_otherwise(value) else str(value)
+    if isinstance(value, int | float):
+        return value if number_fault(value) is None else str(value)
     if depth >= _PART_DEPTH_MAX:
         return "[nested too deep]"
     if isinstance(value, Mapping):

@@ -17,7 +17,6 @@ from interlock.kernel.canonical import (
     Json,
     NotCanonicalError,
     canonical_bytes,
-    is_read_back_otherwise,
     members_of,
     nests_deeper_than,
 )
@@ -121,8 +120,6 @@ def _value_refusal(key: str, value: Json) -> Refusal | None:
             f"`context.{key}` nests deeper than {CONTEXT_DEPTH_MAX} levels.",
             "Flatten it, or pass a reference to it.",
         )
-    if any(isinstance(item, float) and is_read_back_otherwise(item) for item in _everything_in(value)):
-        return _refusal(f"context.{key}", f"`context.{key}` holds a number of 2^53 or beyond.", "Send it as text.")
     if _holds_reserved(value):
         return _refusal(f"context.{key}", f"`context.{key}` holds a reserved key.", "Rename it.")
     if key == "goal" and value is not None and not isinstance(value, str):
