@@ -543,6 +543,7 @@ def test_a_session_that_is_a_link_to_the_empty_place_of_a_disk_stays_with_its_co
         collector = LocalCollector(store)
         collected = collect(collector, collector.retention_pins, CollectCommand(days=DAYS, now_s=when))
         assert len(collected.blockers) == 1
+    assert LocalCollector(store).retention_pins.keep([A]) == {A}
     linked.unlink()
     linked.symlink_to(disk)
     opened_again = LocalStore(store)

@@ -139,11 +139,20 @@ def newest_s(below: list[tuple[str, FileStat]]) -> float:
     return max((stat.modified_s for _, stat in below), default=0.0)
 
 
+def link_to_log(files: FileOps, session: SessionId) -> str | None:
+    """Return the first link on the way to a session's log: its directory, its events or its manifest; None without."""
+    log = (layout.session_dir(session), layout.events_dir(session), layout.manifest(session))
+    return next(filter(files.is_link, log), None)
+
+
 def is_beginning(files: FileOps, session: SessionId) -> bool:
     """Return whether an interrupted start or import can have left this directory, which has no group.
 
     A start leaves no later segment than the first. An import leaves a mark of this boot that nothing was recorded.
+    Neither leaves a link: the place of a disk that is not mounted is empty, and the session is on that disk.
     """
+    if link_to_log(files, session) is not None:
+        return False
     mark = read_mark(files, session)
     if mark is not None and mark.has_settled_nothing:
         return True
@@ -213,14 +222,12 @@ class _Marking:
             if self.files.stat(layout.session_dir(session)) is not None:
                 self._refuse(session, Health.CORRUPT_HEAD, "manifest", "removed while it was read")
             return
-        linked = next(filter(self.files.is_link, _log_paths(session)), None)
         if found.segments:
             self._sound(found, below, last_s)
-        elif linked is not None:
-            # The place of a disk that is not mounted is empty, and the session is on that disk.
-            self._refuse(session, Health.UNREADABLE, linked, "a link to an empty directory")
         elif is_beginning(self.files, session):
             self._add(Kind.LEFTOVER, layout.session_dir(session), session=session)
+        elif (linked := link_to_log(self.files, session)) is not None:
+            self._refuse(session, Health.UNREADABLE, linked, "a link to an empty directory")
         else:
             self._refuse(session, Health.CORRUPT_HEAD, "manifest", "missing, though there are segments")
 
@@ -239,7 +246,7 @@ class _Marking:
             bytes=sum(stat.size for _, stat in below if not stat.is_dir),
             content=frozenset(self.names.setdefault(name, name) for name in found.content),
             claims=found.claims,
-            is_linked=any(map(self.files.is_link, _log_paths(session))),
+            is_linked=link_to_log(self.files, session) is not None,
         )
         self.sessions.append(marked)
         for path, stat in below:
@@ -257,10 +264,6 @@ class _Marking:
 
     def _refuse(self, session: SessionId, health: Health, where: str, found: str) -> None:
         self.unsound.append(UnsoundSession(session=session, health=health, where=where, found=found))
-
-
-def _log_paths(session: SessionId) -> tuple[str, ...]:
-    return layout.session_dir(session), layout.events_dir(session), layout.manifest(session)
 
 
 def _is_segment(path: str) -> bool:
