@@ -1,8 +1,8 @@
 """Which servers work on a data directory: so that a command can say whether an agent's client started it (WORLD-9).
 
 A server leaves one file when it first writes. A file whose process is gone, or has another start time, says nothing,
-and the next server deletes it. Other files stay. If one of a server cannot be read, nothing is known. Nothing else
-depends on these files. Processes are read as Linux shows them; elsewhere nothing is known of them.
+and the next server deletes it. Other files stay. A file of a server that cannot be read leaves it unknown which client
+started a command. These files have no other use. Processes are read as Linux shows them, and on no other platform.
 """
 
 import json
@@ -63,22 +63,30 @@ def descends_from(files: FileOps) -> bool | None:
     starters: set[Process] = set()
     is_known = True
     try:
-        for name in _names(files):
-            try:
-                starters.update(_read(files, name) or ())
-            except OSError:
-                is_known = False
+        names = _names(files)
     except OSError:
-        is_known = False
-    return not starters.isdisjoint(_ancestors(here)) or (False if is_known else None)
+        return None
+    for name in names:
+        try:
+            starters.update(_read(files, name) or ())
+        except OSError:
+            is_known = False
+    if not starters.isdisjoint(_ancestors(here)):
+        return True
+    return False if is_known else None
 
 
 def _names(files: FileOps) -> list[str]:
+    """Return the names of the files that servers have left. Raises as `FileOps.names` does."""
     return list(filter(_NAME.fullmatch, files.names(layout.LIVE)))
 
 
 def _read(files: FileOps, name: str) -> tuple[Process, Process] | None:
-    """Return the server of a file and the process that started it; None if that server is gone."""
+    """Return the server of a file and the process that started it; None if that server or its file is gone.
+
+    Raises:
+        OSError: The file cannot be read.
+    """
     try:
         said = parse_object(read_small(files, f"{layout.LIVE}/{name}")) or {}
     except FileNotFoundError:
