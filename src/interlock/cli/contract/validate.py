@@ -1,12 +1,13 @@
 """`interlock contract validate`: check files of blocks, flows and contracts, and report every fault with its line."""
 
 import argparse
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
 from interlock.cli.options import add_json
 from interlock.cli.screen import StopError, fault_lines, say, say_json
-from interlock.cli.workflow.places import add_place_options, checked_file, chosen_places, given_path, real_path, shown
+from interlock.cli.workflow.places import add_place_options, checked_file, chosen_places, given_path, shown
 from interlock.cli.workflow.validate import Totals
 from interlock.define.diagnostics import Diagnostics, fault
 from interlock.define.operations.definitions import Definition, Definitions, VersionTakenError, kind_of
@@ -72,7 +73,7 @@ class _Checked:
 
 def _find_files(roots: Iterable[Path]) -> list[Path]:
     """Return the files that the paths name, each once."""
-    found: dict[Path, Path] = {}
+    found: dict[str, Path] = {}
     for root in roots:
         if root.is_dir():
             inside = [file.path for file in LocalWorkflowFiles(core_dirs=(), user_dir=root).files(None)]
@@ -81,7 +82,7 @@ def _find_files(roots: Iterable[Path]) -> list[Path]:
         else:
             raise StopError(f"There is no file or directory {shown(root)}.", "Name one that exists.", exit_code=2)
         for path in inside:
-            found.setdefault(real_path(path), path)
+            found.setdefault(os.path.realpath(path), path)
     if not found:
         fix = "Name a directory with *.json, *.yaml or *.yml."
         raise StopError("There is no file of a block, a flow or a contract.", fix, exit_code=2)

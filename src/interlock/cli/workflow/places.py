@@ -92,7 +92,7 @@ class WorkflowLocations:
 
     def kind_of(self, path: Path) -> SourceKind:
         """Return the source of a file by its directory; a file outside of all sources counts as one of the project."""
-        real = real_path(path)
+        real = Path(os.path.realpath(path))
         if any(real.is_relative_to(core_dir.resolve()) for core_dir in self.core_dirs):
             return "bundled"
         return "user" if real.is_relative_to(self.user_dir.resolve()) else "project"
@@ -188,11 +188,6 @@ def given_path(text: str) -> Path:
     if not text.strip():
         raise StopError("An argument is empty.", "Name a workflow file or a directory.", exit_code=2)
     return Path(text)
-
-
-def real_path(path: Path) -> Path:
-    """Return the path without links, by which a file is known under each of its names. A loop of links stays in it."""
-    return Path(os.path.realpath(path))
 
 
 def read_given(path: Path, bytes_max: int) -> bytes:

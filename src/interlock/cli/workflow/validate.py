@@ -1,6 +1,7 @@
 """`interlock workflow validate`: report every fault of every file with its place and its fix. Writes nothing."""
 
 import argparse
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +15,6 @@ from interlock.cli.workflow.places import (
     checked_file,
     chosen_places,
     given_path,
-    real_path,
     shown,
 )
 from interlock.define.diagnostics import Diagnostics, fault, has_errors
@@ -144,13 +144,13 @@ def run(options: argparse.Namespace) -> int:
 
 def _files(places: WorkflowLocations, paths: Sequence[str]) -> list[Path]:
     """Return the files that the paths name, each once, in the order of the paths."""
-    found: dict[Path, Path] = {}
+    found: dict[str, Path] = {}
     for root in map(given_path, paths) if paths else [_own_directory(places)]:
         if root.is_dir():
             for path in _below(root):
-                found.setdefault(real_path(path), path)
+                found.setdefault(os.path.realpath(path), path)
         elif root.is_file():
-            found.setdefault(real_path(root), checked_file(root))
+            found.setdefault(os.path.realpath(root), checked_file(root))
         else:
             raise StopError(f"There is no file or directory {shown(root)}.", "Name one that exists.", exit_code=2)
     if not found:
