@@ -96,7 +96,7 @@ def place_unknown(tool: Tool, sent: Mapping[str, Json], unknown: Sequence[Locati
     evidence without those that are left out, its `output` is asked for.
     """
     arguments, is_evidence = dict(sent), False
-    contested = set[Location]()
+    contested = set[str]()
     loose = loose_artifact(tool, sent, unknown, accepts)
     artifact: dict[str, Json] = {}
     for loc in loose:
@@ -119,18 +119,23 @@ def place_unknown(tool: Tool, sent: Mapping[str, Json], unknown: Sequence[Locati
         is_evidence |= place is None and not _ARGUMENTS_OF_ALL_TOOLS.issuperset(loc)
         arguments, value = _take(arguments, loc)
         moved = held if place is None else _nest(place, value)
-        pairs = {name: (start, arguments.get(name), moved.get(name)) for name, start in PREFIXES.items()}
-        contested |= {(name,) for name, pair in pairs.items() if _are_two_tokens(*pair)}
+        contested |= _contested_tokens(arguments, moved)
         arguments = _merge(arguments, moved)
     arguments = {name: arguments[name] for name in tool.argument_names if name in arguments}
     is_report = "output" in tool.argument_names and ("ackToken" in arguments or "checkpointToken" in arguments)
     lacks_evidence = is_evidence and is_report and not arguments.get("output")
-    wrong = (*sorted(contested, key=str), *([("output",)] if lacks_evidence else []))
-    return Correction(wrong=wrong, understood=arguments)
+    wrong = [*sorted(contested), *(["output"] if lacks_evidence else [])]
+    return Correction(wrong=tuple((name,) for name in wrong), understood=arguments)
 
 
-def _are_two_tokens(start: str, one: Json, other: Json) -> bool:
-    return one != other and all(isinstance(token, str) and token.startswith(start) for token in (one, other))
+def _contested_tokens(arguments: Mapping[str, Json], moved: Mapping[str, Json]) -> set[str]:
+    """Return the arguments for which both hold a token, and not the same one."""
+    return {
+        name
+        for name, start in PREFIXES.items()
+        if arguments.get(name) != moved.get(name)
+        and all(isinstance(token := held.get(name), str) and token.startswith(start) for held in (arguments, moved))
+    }
 
 
 def _token_argument(tool: Tool, value: Json) -> str | None:
