@@ -281,9 +281,10 @@ def test_a_token_under_another_name_goes_where_it_belongs_and_replaces_none(memo
 
 @pytest.mark.inv("ANS-4", "ANS-15")
 def test_of_the_tokens_of_two_runs_none_is_kept(memory: Harness) -> None:
-    one, other = memory.start("test.abc").ack, memory.start("test.abc").ack
-    for more in ({"token": other}, {"arguments": {"ackToken": other}}):
-        refused = memory.call(CONTINUE, {"ackToken": one, "output": DONE, **more})
+    first, second = memory.start("test.abc"), memory.start("test.abc")
+    other = second["nextCall"]["arguments"]
+    for more in ({"token": second.ack}, {"arguments": other}):
+        refused = memory.call(CONTINUE, {**first["nextCall"]["arguments"], "output": DONE, **more})
         call = refused["details"]["correctedCall"]
         assert call["arguments"] == {"output": DONE}
         assert [blank["path"] for blank in call["fill"]] == ["ackToken"]

@@ -92,8 +92,8 @@ def loose_artifact(
 def place_unknown(tool: Tool, sent: Mapping[str, Json], unknown: Sequence[Location], accepts: Accepts) -> Correction:
     """Return the call in which each unknown argument is at its place or left out.
 
-    Two different tokens for one argument are both left out: they may be of two runs (ANS-4). If a report has no
-    evidence without those that are left out, its `output` is asked for.
+    Two different tokens for one argument are both left out, and the label of a run with them: they may be of two runs
+    (ANS-4). If a report has no evidence without those that are left out, its `output` is asked for.
     """
     arguments, is_evidence = dict(sent), False
     contested = set[str]()
@@ -121,6 +121,8 @@ def place_unknown(tool: Tool, sent: Mapping[str, Json], unknown: Sequence[Locati
         moved = held if place is None else _nest(place, value)
         contested |= _contested_tokens(arguments, moved)
         arguments = _merge(arguments, moved)
+    if contested:
+        arguments.pop("run", None)
     arguments = {name: arguments[name] for name in tool.argument_names if name in arguments}
     is_report = "output" in tool.argument_names and ("ackToken" in arguments or "checkpointToken" in arguments)
     lacks_evidence = is_evidence and is_report and not arguments.get("output")
