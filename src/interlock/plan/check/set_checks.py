@@ -301,12 +301,13 @@ def _results(value: Value) -> Iterator[Given | Read | Operation]:
 
 
 def _check_constants(value: Value, at: str) -> Iterator[Diagnostic]:
-    """Yield each operation that fails whatever a run has: its operands are constants, or it divides by a constant 0."""
+    """Yield each operation that fails whenever it is computed: its operands are constants, or it divides by 0."""
     failed = dict[str, None]()
     for part in iter_parts(value):
         if not isinstance(part, Operation):
             continue
-        of = part.of if part.op != "divide" else (Given(op="constant", value=1), part.of[1])
+        # Zero can be divided by everything but zero, so only a divisor of 0 fails whatever is divided.
+        of = part.of if part.op != "divide" else (Given(op="constant", value=0), part.of[1])
         for operation in (part, part.model_copy(update={"of": of})):
             try:
                 if not inputs_of_value(operation):
@@ -314,7 +315,8 @@ def _check_constants(value: Value, at: str) -> Iterator[Diagnostic]:
             except CalculationError as error:
                 failed[error.found] = None
     for found in failed:
-        yield fault(at, "wrong_value", f"This always fails: found {found}.", "Write other operands.")
+        message = f"A part of this fails whenever it is computed: found {found}."
+        yield fault(at, "wrong_value", message, "Write other operands.")
 
 
 def _check_together(step: doc.AgentStep) -> Iterator[Diagnostic]:
