@@ -347,6 +347,17 @@ FAULTS: dict[str, tuple[Callable[[Value], None], str, str]] = {
         "wrong_value",
         "plan.conditions[0].condition",
     ),
+    "a decision of the agent that is reversed": (
+        setter(
+            "plan",
+            "conditions",
+            0,
+            "condition",
+            to={"op": "not", "of": {"op": "loop_control", "whenAbsent": "hold"}},
+        ),
+        "wrong_value",
+        "plan.conditions[0].condition",
+    ),
     "a condition twice": (
         lambda value: value["plan"]["conditions"].append(value["plan"]["conditions"][0]),
         "duplicate_id",

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from tests.support.flow import DECLARED_KINDS, Document, document, loop, step
+from tests.support.flow import DECLARED_KINDS, Document, deciding, document, loop, step
 
 from interlock.define.document import WorkflowDocument
 from interlock.define.front import FaultyDocument, parse_document, parse_workflow
@@ -70,6 +70,7 @@ def test_a_long_chain_of_named_conditions_is_too_deep_and_no_cycle() -> None:
         {"var": "goal"},
         {"var": "goal", "gt": None},
         {"kind": "loop_control"},
+        {"not": {"kind": "loop_control"}},
         {"kind": "condition_ref", "conditionId": "gone"},
         {"kind": "condition_ref", "conditionId": "self"},
     ],
@@ -84,6 +85,27 @@ def test_a_faulty_condition_has_no_second_fault(when: Document) -> None:
             assert faults_beside(found.diagnostics, found.recovered) == ()
         else:
             assert when == {"kind": "loop_control"}, "only `while` of a loop may read it"
+
+
+@pytest.mark.inv("DEC-12")
+@pytest.mark.parametrize(
+    ("turning", "path"),
+    [
+        ({"not": {"kind": "loop_control"}}, "steps[0].while.not"),
+        ({"not": {"not": {"kind": "loop_control"}}}, "steps[0].while.not.not"),
+        ({"not": {"and": [{"var": "goal", "equals": "x"}, {"kind": "loop_control"}]}}, "steps[0].while.not"),
+        ({"or": [{"not": {"kind": "condition_ref", "conditionId": "again"}}]}, "steps[0].while.or[0].not"),
+        ({"kind": "condition_ref", "conditionId": "ended"}, "conditions.ended.not"),
+    ],
+    ids=str,
+)
+def test_the_decision_of_the_agent_is_not_reversed(turning: Document, path: str) -> None:
+    whole = loop("l", deciding("d"), **{"while": turning})
+    used: Document = {"again": {"kind": "loop_control"}}
+    if "ended" in turning.values():
+        used["ended"] = {"not": {"kind": "loop_control"}}
+    message = "`not` reverses `loop_control`: `continue` of the agent would end the loop."
+    assert faults(whole, conditions=used) == [(path, message)]
 
 
 TWICE: Document = {"for": {"count": 2}}

@@ -76,9 +76,7 @@ class ConditionLowering:
             case "kind":
                 return self._lower_kind(form, at, loop_id, above)
             case "not_":
-                return Not(
-                    op="not", of=self.lower_condition(cast("ConditionForm", form.not_), f"{at}.not", loop_id, above)
-                )
+                return self._lower_negation(cast("ConditionForm", form.not_), f"{at}.not", loop_id, above)
             case joined:
                 parts = cast("tuple[ConditionForm, ...]", getattr(form, joined))
                 word = joined.rstrip("_")
@@ -87,6 +85,13 @@ class ConditionLowering:
                     for number, part in enumerate(parts)
                 )
                 return AllOf(op="and", of=of) if word == "and" else AnyOf(op="or", of=of)
+
+    def _lower_negation(self, form: ConditionForm, at: str, loop_id: str | None, above: tuple[str, ...]) -> Condition:
+        condition = self.lower_condition(form, at, loop_id, above)
+        if not reads_loop_control(condition):
+            return Not(op="not", of=condition)
+        message = "`not` reverses `loop_control`: `continue` of the agent would end the loop."
+        return self._report(at, message, "Remove `not`. Another pass begins if the agent says `continue`.")
 
     def _lower_comparison(self, form: ConditionForm, operators: list[str], at: str) -> Condition:
         if len(operators) != 1:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterator, Mapping
 
-from interlock.decide.condition import Compare, Condition, iter_loop_controls, iter_terms
+from interlock.decide.condition import Compare, Condition, Not, iter_loop_controls, iter_terms, reads_loop_control
 from interlock.decide.criteria import Criteria, Length, Matches, iter_rule_conditions, iter_rules
 from interlock.decide.evaluate import is_number
 from interlock.decide.value import OPERANDS, Choose, Given, Operation, Read, Value, iter_parts
@@ -180,7 +180,7 @@ def _part(part: Value, at: str) -> Iterator[Diagnostic]:
 
 
 def _loop_controls(workflow: CompiledWorkflow) -> Iterator[Diagnostic]:
-    """Check that only loops need the decision of a loop-control artifact: nothing asks an agent for it elsewhere."""
+    """Check that loop control is the condition of a loop, not reversed: agents are asked for it there, in its words."""
     of_loops = {loop.condition_id for loop in workflow.plan.loops}
     of_edges = {edge.condition_id for edge in workflow.plan.edges}
     names = [named.condition_id for named in workflow.plan.conditions]
@@ -189,6 +189,9 @@ def _loop_controls(workflow: CompiledWorkflow) -> Iterator[Diagnostic]:
         if not is_of_loop and any(one.when_absent == "missing" for one in iter_loop_controls(condition)):
             message = "`loop_control` is the condition of a loop; here it can never be decided."
             yield fault(at, "wrong_value", message, "Read a context key.")
+        if any(isinstance(term, Not) and reads_loop_control(term) for term in iter_terms(condition)):
+            message = "`not` reverses `loop_control`: `continue` of the agent would end the loop."
+            yield fault(at, "wrong_value", message, "Remove `not`.")
 
 
 def _comparison(term: Compare, at: str) -> Iterator[Diagnostic]:
