@@ -248,6 +248,58 @@ def test_a_pass_is_copied_as_the_number_it_is_and_an_item_as_whatever_it_is() ->
     assert (found.path, found.code) == ("steps[0].body[0].set[2].from", "wrong_type")
 
 
+FOUND = {
+    **declared("found", "list"),
+    "items": {
+        "type": "object",
+        "fields": [{"key": "file", "type": "string"}, {"key": "line", "type": "number", "required": False}],
+    },
+}
+HAS_LINE: Document = {"var": "it.line", "exists": True}
+LINE: Document = {"key": "level", "from": "it.line"}
+NOTIFY: Document = {"kind": "team.notify", "fields": {"line": {"from": "it.line"}}}
+COUNTED: Document = {"key": "level", "compute": {"add": [{"var": "it.line"}, 1]}}
+
+
+def faults_of_body(*body: Document) -> list[tuple[str, str]]:
+    whole = loop("l", *body, forEach={"items": "found", "itemVar": "it"})
+    return [(one.path, one.code) for one in diagnostics(whole, inputs=[*DECLARED, FOUND])]
+
+
+@pytest.mark.inv("EFF-1")
+@pytest.mark.parametrize(
+    ("work", "part"),
+    [
+        ({"set": [LINE]}, "set[0].from"),
+        ({"set": [{**LINE, "when": {"var": "it.file", "exists": True}}]}, "set[0].from"),
+        ({"set": [COUNTED]}, "set[0].compute"),
+        ({"emit": [NOTIFY]}, "emit[0].fields.line.from"),
+    ],
+    ids=str,
+)
+def test_a_member_that_an_item_may_lack_is_not_read_without_asking(work: Document, part: str) -> None:
+    assert faults_of_body(step("a", **work)) == [(f"steps[0].body[0].{part}", "wrong_value")]
+
+
+@pytest.mark.inv("EFF-1")
+@pytest.mark.parametrize(
+    "body",
+    [
+        step("a", set=[{"key": "mode", "from": "it.file"}]),
+        step("a", set=[{**LINE, "when": HAS_LINE}]),
+        step("a", set=[{**LINE, "when": {"and": [HAS_LINE, {"var": "it.line", "gt": 1}]}}]),
+        step("a", set=[{"key": "level", "compute": {"if": [HAS_LINE, {"var": "it.line"}, 0]}}]),
+        step("a", set=[LINE], when=HAS_LINE),
+        step("a", emit=[{**NOTIFY, "when": HAS_LINE}]),
+        choose("c", (HAS_LINE, [step("a", set=[COUNTED])])),
+        {**parallel("p", [step("a", set=[LINE])], [step("b")]), "when": HAS_LINE},
+    ],
+    ids=str,
+)
+def test_a_member_is_read_where_a_condition_asks_whether_it_exists(body: Document) -> None:
+    assert faults_of_body(body) == []
+
+
 def test_steps_are_checked_wherever_they_stand_and_two_may_set_one_key() -> None:
     fine, bad = [{"key": "mode", "value": "x"}], [{"key": "mode", "value": 1}]
     steps = (

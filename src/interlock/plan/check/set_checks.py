@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 from typing import cast
 
+from interlock.decide.condition import Condition, iter_comparisons
 from interlock.decide.evaluate import EVENT, EVIDENCE_ROOTS, ConditionInputs
 from interlock.decide.value import (
     INTENT_FIELD,
@@ -18,6 +19,7 @@ from interlock.decide.value import (
     describe_unsendable,
     inputs_of_value,
     iter_parts,
+    iter_reads,
 )
 from interlock.define import document as doc
 from interlock.define.declared import (
@@ -60,11 +62,13 @@ class _Source:
     """The type and the possible values at a path, as known before any run. None: not known.
 
     `is_sent`: an agent sends it in this report, which is refused if the value does not fit. One that fits is enough.
+    `is_optional`: it is a member that the declaration of the items allows to be missing.
     """
 
     type: str | None = None
     choices: tuple[Json, ...] = ()
     is_sent: bool = False
+    is_optional: bool = False
     members: "Mapping[str, _Source]" = field(default_factory=dict[str, "_Source"])
 
 
@@ -80,26 +84,36 @@ _WANTED: Mapping[tuple[str, int], tuple[str, ...]] = {
 
 @frozen
 class _Sets:
-    """One check. `variables` are those of the loops around, each with what is known of it and its loop."""
+    """One check. `variables` are those of the loops around, each with what is known of it and its loop.
+
+    `asked` are the paths of which the conditions around ask whether a value exists.
+    """
 
     declared: Mapping[str, ContextInput]
     items: Mapping[str, ListItems]
     ratings: Mapping[str, Assessment]
     variables: Mapping[str, tuple[str, _Source]] = field(default_factory=dict[str, tuple[str, _Source]])
+    asked: frozenset[str] = frozenset()
 
     def of_steps(self, steps: Iterable[doc.Step]) -> Iterator[Diagnostic]:
         """Yield the faults of steps and of all that is nested in them."""
         for step in steps:
+            here = replace(self, asked=self.asked | _asked(_entry_conditions(step)))
             if isinstance(step, doc.AgentStep):
-                for number, action in enumerate(step.sets):
-                    yield from self._of_action(step, action, f"{step.at}.set[{number}]")
-                yield from _check_together(step)
-                for number, action in enumerate(step.emits):
-                    yield from self._of_intent(step, action, f"{step.at}.emit[{number}]")
-            inside = self._inside(step) if isinstance(step, doc.LoopStep) else self
+                yield from here.of_actions(step)
+            inside = here.in_body(step) if isinstance(step, doc.LoopStep) else here
             yield from inside.of_steps(doc.inner_steps(step))
 
-    def _inside(self, loop: doc.LoopStep) -> "_Sets":
+    def of_actions(self, step: doc.AgentStep) -> Iterator[Diagnostic]:
+        """Yield the faults in what one step sets and sends."""
+        for number, action in enumerate(step.sets):
+            yield from self._of_action(step, action, f"{step.at}.set[{number}]")
+        yield from _check_together(step)
+        for number, action in enumerate(step.emits):
+            yield from self._of_intent(step, action, f"{step.at}.emit[{number}]")
+
+    def in_body(self, loop: doc.LoopStep) -> "_Sets":
+        """Return the check of the steps in a loop's body."""
         number = (loop.id, _Source(type="number"))
         own = {loop.iteration_var: number, loop.index_var: number}
         if loop.item_var is not None:
@@ -114,6 +128,7 @@ class _Sets:
         possible = [self._known(step, one) for one in _results(action.payload)]
         if action.compute is not None:
             yield from self._operands(step, action.compute, f"{at}.compute")
+        yield from self._missing(action, action.payload, at)
         if declared is None:
             yield self._undeclared(step, action, possible[0], at)
         elif action.compute is None and action.source is None:
@@ -127,6 +142,7 @@ class _Sets:
         """Yield each field that can never be sent, and each mirrored key that can never take its field (WORLD-5)."""
         for name, one in sorted(action.fields.items()):
             yield from self._of_field(step, one, f"{at}.fields.{name}")
+            yield from self._missing(action, one.payload, f"{at}.fields.{name}")
         fixed = {name: one.value for name, one in action.fields.items() if _is_fixed(one)}
         size = len(canonical_bytes(fixed)) if all(describe_unsendable(one) is None for one in fixed.values()) else 0
         if size > EVENT_FIELDS_BYTES_MAX:
@@ -159,6 +175,16 @@ class _Sets:
         for known in (one for one in types if one is not None and one not in _SENDABLE):
             message = f"A field of an intent is {INTENT_FIELD}; this is {describe_type(known)}."
             yield fault(f"{at}.{part}", "wrong_type", message, _FIX)
+
+    def _missing(self, action: SetAction | EmitAction, value: Value, at: str) -> Iterator[Diagnostic]:
+        """Yield each member that an item may lack and that is read without asking: its report would be refused."""
+        asked = self.asked | _asked(action.conditions)
+        part = "from" if isinstance(value, Read) else "compute"
+        for path in dict.fromkeys(iter_reads(value)):
+            if path not in asked and self._variable_at(path).is_optional:
+                message = f"{path!r} may be missing in an item, but this needs a value that always exists."
+                fix = f"Remove `required: false` from the member, or add `when: {{var: {path}, exists: true}}`."
+                yield fault(f"{at}.{part}", "wrong_value", message, fix)
 
     def _variable(self, key: str, at: str) -> Diagnostic:
         loop, _ = self.variables[key]
@@ -221,16 +247,21 @@ class _Sets:
         if root == "artifact":
             return _field_of_artifact(step.evidence, members)
         if root in self.variables:
-            known = self.variables[root][1]
-            for member in members:
-                known = known.members.get(member, _UNKNOWN)
-            return known
+            return self._variable_at(path)
         if members or root == EVENT:
             return _UNKNOWN
         declared = self.declared.get(root)
         if declared is None and root == "goal":
             return _Source(type="string")
         return _Source(type=declared.type, choices=declared.choices) if declared is not None else _UNKNOWN
+
+    def _variable_at(self, path: str) -> _Source:
+        """Return what is known of a path into a variable of the loops around."""
+        root, *members = path.split(".")
+        known = self.variables[root][1] if root in self.variables else _UNKNOWN
+        for member in members:
+            known = known.members.get(member, _UNKNOWN)
+        return known
 
     def _level(self, step: doc.AgentStep, path: str) -> _Source:
         parts = path.split(".")
@@ -239,6 +270,20 @@ class _Sets:
             return _UNKNOWN
         levels = next((one.levels for one in rating.dimensions if one.id == parts[2]), ())
         return _Source(type="string", choices=tuple(levels))
+
+
+def _entry_conditions(step: doc.Step) -> Iterator[Condition]:
+    """Yield the conditions that decide whether a step, or one of those inside it, is reached."""
+    if step.when is not None:
+        yield step.when.condition
+    if isinstance(step, doc.ChoiceStep):
+        yield from (branch.guard.condition for branch in step.branches)
+
+
+def _asked(conditions: Iterable[Condition]) -> frozenset[str]:
+    """Return the paths of which conditions ask whether a value exists."""
+    terms = (term for condition in conditions for term in iter_comparisons(condition))
+    return frozenset(term.var for term in terms if term.op == "exists")
 
 
 def _field_of_event(awaits: AwaitEvent, name: str) -> _Source:
@@ -255,7 +300,9 @@ def _item(items: ListItems | None) -> _Source:
     """Return what the declaration of a list says of an item."""
     if items is None:
         return _UNKNOWN
-    members = {one.key: _Source(type=one.type, choices=one.choices) for one in items.fields}
+    members = {
+        one.key: _Source(type=one.type, choices=one.choices, is_optional=not one.required) for one in items.fields
+    }
     return _Source(type=items.type, choices=items.choices, members=members)
 
 
