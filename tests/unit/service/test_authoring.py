@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+from tests.support.definitions import BLOCK
 
 from interlock.cli.workflow.places import WorkflowLocations
 from interlock.service.workflows.authoring import NewFile, NotWritten, WorkflowAuthor
@@ -71,3 +72,32 @@ def test_a_copy_of_what_is_no_workflow_is_refused(author: WorkflowAuthor) -> Non
     assert isinstance(found, NotWritten)
     assert "'team.nothing' is no workflow that can run." in found.message
     assert not new_file(author, SHIP).path.parent.exists()
+
+
+@pytest.mark.inv("CON-13")
+def test_the_file_of_a_workflow_is_opened_and_replaced_although_another_directory_has_its_name(
+    author: WorkflowAuthor,
+) -> None:
+    block = json.dumps(BLOCK).encode()
+    other, own = (author.workspace / ".interlock" / one / "ship.json" for one in ("workflows", "operations"))
+    for path, data in ((other, block), (own, SHIP)):
+        path.parent.mkdir(parents=True)
+        path.write_bytes(data)
+    opened = author.open("team.ship")
+    assert opened is not None
+    assert opened.data == SHIP
+    assert author.save("team.ship", OTHER, opened.digest) is None
+    assert (other.read_bytes(), own.read_bytes()) == (block, OTHER)
+
+
+@pytest.mark.inv("CON-13")
+def test_a_page_that_was_opened_before_the_id_moved_to_another_file_replaces_nothing(author: WorkflowAuthor) -> None:
+    assert author.create(new_file(author, SHIP)) is None
+    opened, first = author.open("team.ship"), new_file(author, SHIP).path
+    assert opened is not None
+    second = author.workspace / ".interlock" / "operations" / first.name
+    second.parent.mkdir()
+    second.write_bytes(OTHER)
+    first.write_bytes(json.dumps(BLOCK).encode())
+    assert isinstance(author.save("team.ship", SHIP, opened.digest), NotWritten)
+    assert second.read_bytes() == OTHER

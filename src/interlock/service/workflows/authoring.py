@@ -20,7 +20,6 @@ from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.outline import step_lines
 from interlock.service.workflows.catalog import Catalog, Entry, RefusedFile, Source
 from interlock.store.workflow_files import (
-    FORMS,
     PROJECT_DIR,
     WorkflowFile,
     WorkflowSources,
@@ -101,18 +100,7 @@ class WorkflowAuthor:
             OSError: The file cannot be read.
         """
         file = self._file_of(workflow_id)
-        if file is None:
-            return None
-        data = self.files.read(file)
-        is_editable = file.kind in _EDITABLE and len(data) <= DOCUMENT_BYTES_MAX
-        return OpenedSource(
-            kind=file.kind,
-            ref=file.ref,
-            form=FORMS[Path(file.ref).suffix],
-            data=data,
-            digest=digest_of_bytes(data),
-            is_editable=is_editable,
-        )
+        return self._opened(file) if file is not None else None
 
     def check(self, opened: OpenedSource, data: bytes) -> CheckedSource:
         """Check a source as if the file had it. Writes nothing."""
@@ -124,7 +112,8 @@ class WorkflowAuthor:
 
     def save(self, workflow_id: str, data: bytes, opened: Digest) -> NotWritten | None:
         """Replace the file of a workflow, if it is unchanged since it was opened and the source can run."""
-        file, now = self._file_of(workflow_id), self.open(workflow_id)
+        file = self._file_of(workflow_id)
+        now = self._opened(file) if file is not None else None
         if file is None or now is None or not now.is_editable:
             fix = "Copy it to an id of your own, and edit the copy."
             return NotWritten(message="This workflow cannot be edited here.", fix=fix)
@@ -224,8 +213,19 @@ class WorkflowAuthor:
         found = self.catalog.view(self.workspace).found(workflow_id)
         if found is None:
             return None
-        wanted = (found.source.kind, found.source.ref)
-        return next((one for one in self.files.files(self.workspace) if (one.kind, one.ref) == wanted), None)
+        wanted = found.source.location
+        return next((one for one in self.files.files(self.workspace) if one.location == wanted), None)
+
+    def _opened(self, file: WorkflowFile) -> OpenedSource:
+        data = self.files.read(file)
+        return OpenedSource(
+            kind=file.kind,
+            ref=file.ref,
+            form=file.form,
+            data=data,
+            digest=digest_of_bytes(data),
+            is_editable=file.kind in _EDITABLE and len(data) <= DOCUMENT_BYTES_MAX,
+        )
 
 
 def copied_value(origin: Entry, workflow_id: str) -> dict[str, Json]:

@@ -313,12 +313,12 @@ class Catalog:
         try:
             data = self._sources.read(file)
         except OSError:
-            source = Source(kind=file.kind, ref=file.ref, form=file.form, data=b"")
+            source = Source(kind=file.kind, ref=file.ref, form=file.form, data=b"", location=file.location)
             unreadable = fault("", "not_utf8", "The file cannot be read.", "Check the permissions of the file.")
             return RefusedFile(source=source, workflow_id=None, diagnostics=(unreadable,))
         allowed = min(PATTERNS_SIZE_MAX, PATTERNS_LISTED_SIZE_MAX - budget.pattern_size)
         patterns = PatternChecker(allowed)
-        source = Source(kind=file.kind, ref=file.ref, form=file.form, data=data)
+        source = Source(kind=file.kind, ref=file.ref, form=file.form, data=data, location=file.location)
         if kept is not None and kept.found.source == source:
             with self._mutex:
                 self._read[file.location] = _CachedFile(stamp=file.stamp, found=kept.found)

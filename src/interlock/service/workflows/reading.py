@@ -31,12 +31,17 @@ _Found = TypeVar("_Found")
 
 @frozen
 class Source:
-    """A file: its bytes, from which the positions of faults are found, and its origin."""
+    """A file: its bytes, from which the positions of faults are found, and its origin.
+
+    `location` is the path of the file, which no other file has; empty for bytes that are in no file. Two directories of
+    one source can have files with the same `ref`.
+    """
 
     kind: SourceKind
     ref: str
     form: TextFormat
     data: bytes = field(repr=False)
+    location: str = ""
 
     def placed(self, diagnostics: Diagnostics) -> Diagnostics:
         """Return the diagnostics, each with its line and column in this file; of very many, only the first."""
