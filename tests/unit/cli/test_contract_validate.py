@@ -11,6 +11,7 @@ from tests.support.definitions import BLOCK, CONTRACT, FLOW, edge, sound_definit
 from interlock.cli.main import main
 from interlock.define.operations.files import to_file_json
 from interlock.kernel.canonical import Json
+from interlock.testing.harness import linear_workflow
 
 HOME = ".interlock/operations"
 
@@ -30,7 +31,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def write(path: str, value: Mapping[str, Json]) -> str:
+def write(path: str, value: Mapping[str, object]) -> str:
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     Path(path).write_text(json.dumps(value, indent=1), encoding="utf-8")
     return path
@@ -149,3 +150,79 @@ def test_the_schema_for_editors_accepts_sound_files_and_refuses_broken_forms(
     assert not schema.is_valid({**BLOCK, "kind": "flow"})
     assert not schema.is_valid({**BLOCK, "version": 0})
     assert not schema.is_valid({**BLOCK, "executor": "Ann"})
+
+
+@pytest.mark.usefixtures("project")
+@pytest.mark.inv("OPS-12")
+def test_a_file_that_is_named_may_refer_to_the_definitions_of_the_project(capsys: pytest.CaptureFixture[str]) -> None:
+    assert validate(f"{HOME}/flow.json", write("new/flow.json", {**FLOW, "version": 2})) == 0
+    assert capsys.readouterr().out.startswith("2 files: 2 fine")
+
+
+@pytest.mark.usefixtures("project")
+@pytest.mark.inv("OPS-12")
+def test_a_file_that_is_named_counts_before_the_version_that_the_project_has(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert validate(write("new/flow.json", {**FLOW, "description": "changed"})) == 0
+    assert capsys.readouterr().out.startswith("1 file: 1 fine")
+
+
+@pytest.mark.usefixtures("project")
+@pytest.mark.inv("SRC-3")
+@pytest.mark.parametrize("paths", [(), (f"{HOME}/flow.json",)], ids=["all", "one"])
+def test_a_flow_whose_id_another_file_has_is_refused_at_its_id(
+    paths: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(f"{HOME}/flow.json", {**FLOW, "metadata": {"workflow_id": "team.ship"}})
+    write(".interlock/workflows/ship.json", linear_workflow("team.ship", "a"))
+    line = 1 + Path(f"{HOME}/flow.json").read_text().splitlines().index('  "workflow_id": "team.ship"')
+    assert validate(*paths) == 1
+    assert f"{HOME}/flow.json:{line}:3: error id_taken metadata.workflow_id" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("project")
+@pytest.mark.inv("OPS-16")
+def test_a_flow_is_a_workflow_for_every_command_that_names_its_file(capsys: pytest.CaptureFixture[str]) -> None:
+    flow = write(f"{HOME}/flow.json", {**FLOW, "metadata": {"workflow_id": "team.ship"}})
+    assert main(["workflow", "validate", flow]) == 0
+    assert capsys.readouterr().out.startswith("1 file: 1 fine")
+    assert main(["workflow", "plan", flow]) == 0
+    capsys.readouterr()
+    write(flow, {**FLOW, "metadata": {"workflow_id": "wr.ship"}})
+    assert main(["workflow", "validate", flow]) == 1
+    fault, _ = capsys.readouterr().out.splitlines()
+    assert "error reserved_namespace metadata.workflow_id" in fault
+    write(flow, {**FLOW, "edges": [edge("one", "two")], "metadata": {"workflow_id": "team.ship"}})
+    capsys.readouterr()
+    assert main(["workflow", "validate", flow]) == 1
+    assert "error missing_entry edges" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("project")
+@pytest.mark.inv("OPS-16")
+@pytest.mark.parametrize("name", ["build", "flow"])
+def test_a_definition_that_no_agent_starts_is_no_workflow_and_the_other_command_is_named(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["workflow", "validate", f"{HOME}/{name}.json"]) == 1
+    fault, _ = capsys.readouterr().out.splitlines()
+    assert "error wrong_value kind: No agent starts this" in fault
+    assert "`interlock contract validate`" in fault
+
+
+@pytest.mark.usefixtures("project")
+@pytest.mark.inv("OPS-3", "OPS-16")
+def test_the_copy_of_a_flow_is_another_definition_with_its_own_id(capsys: pytest.CaptureFixture[str]) -> None:
+    write(f"{HOME}/flow.json", {**FLOW, "metadata": {"workflow_id": "team.ship", "note": "kept"}})
+    assert main(["workflow", "new", "team.mine", "--from", "team.ship"]) == 0
+    copied = json.loads(Path(".interlock/workflows/mine.json").read_text())
+    assert copied["metadata"] == {"workflow_id": "team.mine", "note": "kept"}
+    assert copied["id"] != FLOW["id"]
+    assert {**FLOW, **copied} == {**copied, "nodes": FLOW["nodes"], "edges": FLOW["edges"]}
+    capsys.readouterr()
+    assert main(["workflow", "validate"]) == 0
+    assert main(["workflow", "list", "--query", "flow", "--json"]) == 0
+    listed = json.loads(capsys.readouterr().out.partition("\n")[2])
+    assert {one["workflowId"] for one in listed["workflows"]} >= {"team.ship", "team.mine"}
+    assert listed["refused"] == []

@@ -3,6 +3,7 @@
 import argparse
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from interlock.cli.options import add_json
@@ -20,7 +21,7 @@ from interlock.kernel.canonical import Json
 from interlock.kernel.frozen import frozen
 from interlock.plan.compile.compiler import Compiled
 from interlock.plan.flows.lowering import compile_agent_flow
-from interlock.service.workflows.catalog import Source
+from interlock.service.workflows.catalog import CatalogView, Source
 from interlock.store.regular_file import read_regular
 from interlock.store.workflow_files import FORMS, OPERATIONS_DIR, LocalWorkflowFiles
 
@@ -28,7 +29,7 @@ from interlock.store.workflow_files import FORMS, OPERATIONS_DIR, LocalWorkflowF
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     add_place_options(parser)
-    help_text = "files or directories, which may refer to each other (default: those of the project)"
+    help_text = "files or directories; they may refer to each other and to the project (default: those of the project)"
     parser.add_argument("paths", metavar="PATH", nargs="*", help=help_text)
     add_json(parser)
 
@@ -40,8 +41,9 @@ def run(options: argparse.Namespace) -> int:
         StopError: A path does not exist, or no file is found.
     """
     paths: list[str] = options.paths
-    roots = [given_path(path) for path in paths] or [chosen_places(options).workspace / OPERATIONS_DIR]
-    totals, checked = Totals(), _check(_find_files(roots))
+    places = chosen_places(options)
+    roots = [given_path(path) for path in paths] or [places.workspace / OPERATIONS_DIR]
+    totals, checked = Totals(), _check(_find_files(roots), places.catalog.view(places.workspace))
     for one in checked:
         totals.count(one.diagnostics)
     if options.as_json:
@@ -89,16 +91,29 @@ def _find_files(roots: Iterable[Path]) -> list[Path]:
     return list(found.values())
 
 
-def _check(files: Iterable[Path]) -> list[_Checked]:
-    """Check each file against all of them: the files may refer to each other in any order."""
+def _check(files: Iterable[Path], project: CatalogView) -> list[_Checked]:
+    """Check each file: it may refer to all of them in any order, and to the definitions of the project.
+
+    If a file and the project define the same version, the file counts. A file of the project also has the fault that
+    another one has its workflow id.
+    """
     definitions = Definitions()
     read = [(source, _add(parsed, definitions)) for source, parsed in map(_read, files)]
+    for one in project.definitions:
+        with suppress(VersionTakenError):
+            definitions.add(one)
+    taken = {os.path.realpath(one.source.location): _of_id(one.diagnostics) for one in project.refused}
     checked: list[_Checked] = []
     for source, parsed in read:
         faults = parsed if isinstance(parsed, tuple) else _judge(parsed, definitions)
+        faults = (*faults, *taken.get(os.path.realpath(source.location), ()))
         definition = None if isinstance(parsed, tuple) else parsed
         checked.append(_Checked(file=source.ref, definition=definition, diagnostics=source.placed(faults)))
     return checked
+
+
+def _of_id(diagnostics: Diagnostics) -> Diagnostics:
+    return tuple(one for one in diagnostics if one.code == "id_taken")
 
 
 def _read(path: Path) -> tuple[Source, Definition | Diagnostics]:
@@ -107,8 +122,8 @@ def _read(path: Path) -> tuple[Source, Definition | Diagnostics]:
         data = read_regular(path, DOCUMENT_BYTES_MAX)
     except OSError as error:
         unreadable = fault("", "not_utf8", f"The file cannot be read: {error.strerror}.", "Check its permissions.")
-        return Source(kind="project", ref=shown(path), form=form, data=b""), (unreadable,)
-    source = Source(kind="project", ref=shown(path), form=form, data=data)
+        return Source(kind="project", ref=shown(path), form=form, data=b"", location=str(path)), (unreadable,)
+    source = Source(kind="project", ref=shown(path), form=form, data=data, location=str(path))
     return source, parse_definition_file(data, form)
 
 

@@ -14,6 +14,7 @@ from interlock.config.model import FaultyConfig
 from interlock.config.settings import BUNDLED, read_settings
 from interlock.define.diagnostics import fault
 from interlock.define.document import WorkflowDocument
+from interlock.define.operations.definitions import kind_of
 from interlock.kernel.budgets.workflow import (
     DOCUMENT_BYTES_MAX,
 )
@@ -23,13 +24,14 @@ from interlock.kernel.frozen import replace
 from interlock.kernel.ids import SourceKind
 from interlock.plan.compile.routines import Routine, RoutineLibrary, builtin_routines, routine_of
 from interlock.service.workflows.authoring import WorkflowAuthor
-from interlock.service.workflows.catalog import (
-    Catalog,
-    Entry,
-    Pinnable,
+from interlock.service.workflows.catalog import Catalog, Entry, Pinnable, bindings_of
+from interlock.service.workflows.reading import (
+    FLOW_ID_PATH,
+    ReadDefinition,
+    ReadFile,
     RefusedFile,
     Source,
-    bindings_of,
+    read_definition,
     read_source,
 )
 from interlock.store.regular_file import read_regular
@@ -108,17 +110,17 @@ class WorkflowLocations:
                 "", "not_utf8", f"The file cannot be read: {error.strerror}.", "Check the permissions of the file."
             )
             return RefusedFile(source=source, workflow_id=None, diagnostics=(unreadable,))
-        return self.entry_in(Source(kind=kind, ref=ref, form=FORMS[path.suffix], data=data))
+        return self.entry_in(Source(kind=kind, ref=ref, form=FORMS[path.suffix], data=data, location=str(path)))
 
     def entry_in(self, source: Source) -> Entry | RefusedFile:
         """Read and check bytes as if they were a file of a source.
 
         If only the namespace of the id is wrong, the result is still an entry: compiling it reports its other faults.
         """
-        parsed, placement = read_source(source), None
+        parsed, placement = self._read(source), None
         if isinstance(parsed, RefusedFile) and {one.code for one in parsed.diagnostics} == {"reserved_namespace"}:
             placement = parsed.diagnostics
-            parsed = read_source(replace(source, kind="bundled"))
+            parsed = self._read(replace(source, kind="bundled"))
         if isinstance(parsed, RefusedFile):
             return parsed
         bindings = bindings_of(self._bindings, parsed.listing.workflow_id)
@@ -127,6 +129,18 @@ class WorkflowLocations:
             library=RoutineLibrary(routines=self._routines, bindings=bindings),
             placement=parsed.placement if placement is None else placement,
         )
+
+    def _read(self, source: Source) -> ReadFile | RefusedFile:
+        """Read a workflow; the blocks of a flow are those of the workspace."""
+        read = read_definition(source)
+        if not isinstance(read, ReadDefinition):
+            return read or read_source(source)
+        found = self.catalog.lower(self.workspace, read)
+        if found is not None:
+            return found
+        message = f"No agent starts this {kind_of(read.definition)}: only a flow with `{FLOW_ID_PATH}` is a workflow."
+        other = fault("kind", "wrong_value", message, "Check it with `interlock contract validate`.")
+        return RefusedFile(source=source, workflow_id=None, diagnostics=source.placed((other,)))
 
 
 def add_place_options(parser: argparse.ArgumentParser) -> None:

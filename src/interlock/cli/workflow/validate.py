@@ -192,7 +192,8 @@ def _checked(places: WorkflowLocations, files: Sequence[Path], progress: _Progre
         workflow_id, file = found.workflow_id, shown(path)
         if workflow_id is not None and owners.setdefault(workflow_id, file) != file:
             message = f"{workflow_id!r} is the id of {owners[workflow_id]} already."
-            taken = fault("id", "id_taken", message, "Give one of the two another id.")
+            at = found.file.id_path if isinstance(found, Entry) else "id"
+            taken = fault(at, "id_taken", message, "Give one of the two another id.")
             diagnostics = (*diagnostics, *found.source.placed((taken,)))
         yield Checked(
             file=file,

@@ -6,6 +6,7 @@ The command that makes a workflow file and the console share these rules.
 import json
 from collections.abc import Callable
 from pathlib import Path, PurePath
+from typing import cast
 
 from interlock.define.diagnostics import Diagnostics, has_errors
 from interlock.define.source.text_form import TextFormat
@@ -15,10 +16,11 @@ from interlock.kernel.canonical import Json, digest_of_bytes
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import Digest, SourceKind
+from interlock.kernel.uuids import derived_uuid
 from interlock.plan.check.plan_file import HASH_KEY
-from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.outline import step_lines
 from interlock.service.workflows.catalog import Catalog, Entry, RefusedFile, Source
+from interlock.service.workflows.reading import FLOW_ID_PATH
 from interlock.store.workflow_files import (
     PROJECT_DIR,
     WorkflowFile,
@@ -63,9 +65,13 @@ class NewFile:
 
 @frozen
 class OpenedSource:
-    """The source of a workflow as its file has it now. Only files of the user and of the project `is_editable`."""
+    """The source of a workflow as its file at `location` has it now.
+
+    Only files of the user and of the project `is_editable`.
+    """
 
     kind: SourceKind
+    location: str
     ref: str
     form: TextFormat
     data: bytes
@@ -220,6 +226,7 @@ class WorkflowAuthor:
         data = self.files.read(file)
         return OpenedSource(
             kind=file.kind,
+            location=file.location,
             ref=file.ref,
             form=file.form,
             data=data,
@@ -229,13 +236,18 @@ class WorkflowAuthor:
 
 
 def copied_value(origin: Entry, workflow_id: str) -> dict[str, Json]:
-    """Return the document or plan of a workflow under another id."""
-    key = "workflowId" if isinstance(origin.document.content, CompiledWorkflow) else "id"
-    return {name: member for name, member in origin.document.value.items() if name != HASH_KEY} | {key: workflow_id}
+    """Return the document, plan or flow of a workflow under another id. A flow becomes another definition."""
+    value = origin.document.value
+    if origin.file.id_path == FLOW_ID_PATH:
+        metadata = cast("dict[str, Json]", value["metadata"])
+        own = derived_uuid("copy", cast("str", value["id"]), workflow_id)
+        changed: dict[str, Json] = {"id": own, "version": 1, "metadata": metadata | {"workflow_id": workflow_id}}
+        return value | changed
+    return {name: member for name, member in value.items() if name != HASH_KEY} | {origin.file.id_path: workflow_id}
 
 
 def _source_of(opened: OpenedSource, data: bytes) -> Source:
-    return Source(kind=opened.kind, ref=opened.ref, form=opened.form, data=data)
+    return Source(kind=opened.kind, ref=opened.ref, form=opened.form, data=data, location=opened.location)
 
 
 def _unwritable(new: NewFile, error: OSError) -> NotWritten:

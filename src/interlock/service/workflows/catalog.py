@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from operator import is_
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from interlock.define.diagnostics import Diagnostics, fault, suggest_name
 from interlock.define.document import WorkflowDocument
@@ -36,6 +36,7 @@ from interlock.service.workflows.reading import (
     ReadFile,
     RefusedFile,
     Source,
+    lower_alone,
     lower_flows,
     read_definition,
     read_source,
@@ -294,6 +295,15 @@ class Catalog:
             self._last = _LastView(files=files, bindings=bindings, view=view) if is_whole else None
         return view
 
+    def lower(self, workspace: Path | None, read: ReadDefinition) -> ReadFile | RefusedFile | None:
+        """Return the workflow of a flow as if its file were one of a workspace; None if no agent starts it.
+
+        The file that has its location now does not count.
+        """
+        budget, own = _PatternBudget(), read.source.location
+        others = (self._read_file(one, budget) for one in self._sources.files(workspace) if not _is_at(one, own))
+        return lower_alone(read, (one for one in others if isinstance(one, ReadDefinition)))
+
     def _lower_flows(self, found: "Sequence[ReadFile | ReadDefinition | RefusedFile]") -> "Flows":
         """Return the files with each flow that has a workflow id compiled; the cached ones if no file has changed."""
         with self._mutex:
@@ -357,6 +367,16 @@ class _LastView:
     view: CatalogView
 
 
+def _is_at(file: WorkflowFile, location: str) -> bool:
+    """Say whether a location is that of a file; it may be written in another way."""
+    if file.location == location:
+        return True
+    try:
+        return file.path.name == PurePath(location).name and file.path.samefile(location)
+    except OSError:
+        return False
+
+
 def _nearest_first(entries: Iterable[Entry]) -> tuple[Entry, ...]:
     """Return the files with one id in the order in which they are tried: the nearest source first, then by name.
 
@@ -386,7 +406,7 @@ def bindings_of(bindings: Mapping[str, Json], workflow_id: str) -> dict[str, str
 
 def _refuse_shadowed(loser: Entry, winner: Entry) -> RefusedFile:
     taken = fault(
-        "id",
+        loser.file.id_path,
         "id_taken",
         f"The id {loser.workflow_id!r} is already used by {winner.source.ref!r} of the {winner.source.kind} source.",
         "Give one of the two another id.",

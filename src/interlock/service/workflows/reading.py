@@ -1,7 +1,7 @@
 """The files of workflows and definitions, read and checked; flows are compiled with the blocks of all files."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field
 from functools import cache, partial
 from typing import Self, TypeVar
@@ -27,6 +27,11 @@ from interlock.service.workflows.listing import Listing
 
 _log = logging.getLogger(__name__)
 _Found = TypeVar("_Found")
+
+PLAN_ID_PATH = "workflowId"
+"""Where a plan file states the id of its workflow."""
+FLOW_ID_PATH = "metadata.workflow_id"
+"""Where a flow states the id by which agents start it."""
 
 
 @frozen
@@ -99,6 +104,7 @@ class ReadFile:
     """A workflow that was read and checked. `read` returns its document, which may be parsed only then.
 
     `is_published`: it is one of the package, so that it compiles is known (SRC-10).
+    `id_path` is where the file states the id.
     """
 
     source: Source
@@ -106,11 +112,13 @@ class ReadFile:
     read: Callable[[], Document]
     placement: Diagnostics = ()
     is_published: bool = False
+    id_path: str = "id"
 
     @classmethod
-    def of(cls, source: Source, document: Document, placement: Diagnostics) -> Self:
+    def of(cls, source: Source, document: Document, placement: Diagnostics, id_path: str = "id") -> Self:
         """Return the workflow of a file that was parsed."""
-        return cls(source=source, listing=Listing.of(document.content), read=lambda: document, placement=placement)
+        listing = Listing.of(document.content)
+        return cls(source=source, listing=listing, read=lambda: document, placement=placement, id_path=id_path)
 
     @classmethod
     def listed(cls, source: Source, listing: Listing) -> Self:
@@ -153,6 +161,17 @@ def lower_flows(found: "Sequence[ReadFile | ReadDefinition | RefusedFile]") -> F
     return Flows(read=found, files=tuple(lowered), definitions=definitions)
 
 
+def lower_alone(read: ReadDefinition, others: Iterable[ReadDefinition]) -> ReadFile | RefusedFile | None:
+    """Return the workflow of one flow, with the definitions of the other files; None if no agent starts it."""
+    definitions = Definitions()
+    for one in others:
+        _add_definition(one, definitions)
+    added = _add_definition(read, definitions)
+    if isinstance(added, RefusedFile):
+        return added
+    return refuse_failure(read.source, partial(_lower_flow, read, definitions))
+
+
 def _add_definition(read: ReadDefinition, definitions: Definitions) -> ReadDefinition | RefusedFile:
     """Add a definition; refuse the file if its version has other content already."""
     try:
@@ -172,7 +191,8 @@ def _lower_flow(read: ReadDefinition, definitions: Definitions) -> ReadFile | Re
         return None
     compiled = compile_agent_flow(flow, definitions, read.source.kind)
     if isinstance(compiled, Compiled):
-        return ReadFile.of(read.source, Document(value=read.value, content=compiled.workflow), compiled.warnings)
+        document = Document(value=read.value, content=compiled.workflow)
+        return ReadFile.of(read.source, document, compiled.warnings, id_path=FLOW_ID_PATH)
     stated_id = _text_or_none(flow.metadata["workflow_id"])
     return RefusedFile(source=read.source, workflow_id=stated_id, diagnostics=read.source.placed(compiled))
 
@@ -228,9 +248,9 @@ def _read_plan(source: Source, value: dict[str, Json], patterns: PatternChecker)
     stated_id = _text_or_none(value.get("workflowId"))
     found = parse_plan_file(value, patterns)
     placement = placement_diagnostics(stated_id, source.kind) if stated_id is not None else ()
-    placement = tuple(replace(one, path="workflowId") for one in placement)
+    placement = tuple(replace(one, path=PLAN_ID_PATH) for one in placement)
     if isinstance(found, CompiledWorkflow) and not has_errors(placement):
-        return ReadFile.of(source, Document(value=value, content=found), placement)
+        return ReadFile.of(source, Document(value=value, content=found), placement, id_path=PLAN_ID_PATH)
     faults = (*(() if isinstance(found, CompiledWorkflow) else found), *placement)
     return RefusedFile(source=source, workflow_id=stated_id, diagnostics=source.placed(faults))
 
