@@ -14,7 +14,7 @@ from interlock.kernel.budgets.workflow import (
     SOURCE_FILES_MAX,
 )
 from interlock.kernel.canonical import Json
-from interlock.kernel.frozen import frozen
+from interlock.kernel.frozen import frozen, replace
 from interlock.kernel.ids import SourceKind
 from interlock.store.regular_file import read_regular, replace_whole, write_new
 
@@ -31,13 +31,18 @@ BINDINGS_FILE = Path(".interlock", "bindings.json")
 
 @frozen
 class WorkflowFile:
-    """A file that may hold a workflow. `stamp` changes when the file does; `ref` is relative to its source."""
+    """A file that may hold a workflow. `stamp` changes when the file does; `ref` is relative to its source.
+
+    `left_out` is 0 for a file that is read. Of the files beyond the most that a directory may have, the first is
+    listed, and `left_out` is their number.
+    """
 
     kind: SourceKind
     ref: str
     form: TextFormat
     location: str
     stamp: tuple[int, int, int]
+    left_out: int = 0
 
     @property
     def path(self) -> Path:
@@ -49,7 +54,10 @@ class WorkflowSources(Protocol):
     """Lists and reads workflow files. Writes nothing."""
 
     def files(self, workspace: Path | None) -> tuple[WorkflowFile, ...]:
-        """Return the files of all sources, core first; the files of a source are ordered by name."""
+        """Return the files of all sources, core first; the files of a source are ordered by name.
+
+        The first file that is left out, if any, is among them.
+        """
         ...
 
     def read(self, file: WorkflowFile) -> bytes:
@@ -119,7 +127,8 @@ class _Directory:
         A file whose status cannot be read is among them: reading it fails, and says why.
         """
         known, found = self._known, list[WorkflowFile]()
-        for parts, entry in sorted(_below(self._location, ()), key=itemgetter(0))[:SOURCE_FILES_MAX]:
+        below = sorted(_below(self._location, ()), key=itemgetter(0))
+        for parts, entry in below[:SOURCE_FILES_MAX]:
             try:
                 if not entry.is_file() or (entry.is_symlink() and not _is_inside(entry.path, self._root)):
                     continue
@@ -132,6 +141,9 @@ class _Directory:
                 kept = self._file(parts, entry, stamp)
             found.append(kept)
         self._known = {file.location: file for file in found}
+        for parts, entry in below[SOURCE_FILES_MAX : SOURCE_FILES_MAX + 1]:
+            left_out = len(below) - SOURCE_FILES_MAX
+            found.append(replace(self._file(parts, entry, (-1, -1, left_out)), left_out=left_out))
         return found
 
     def _file(self, parts: tuple[str, ...], entry: "os.DirEntry[str]", stamp: tuple[int, int, int]) -> WorkflowFile:

@@ -7,9 +7,13 @@ from pathlib import Path
 import pytest
 from tests.unit.cli.conftest import Project
 
+from interlock.cli.main import main
 from interlock.cli.workflow.places import WorkflowLocations
+from interlock.kernel.budgets.workflow import SOURCE_FILES_MAX as MOST
 from interlock.service.tools.inspect_workflow import InspectCommand, inspect_workflow, plan_text
+from interlock.service.tools.list_workflows import ListCommand, list_workflows
 from interlock.service.workflows.catalog import Catalog
+from interlock.store import workflow_files
 from interlock.testing.harness import linear_workflow
 
 OWN = Path(".interlock/workflows")
@@ -182,3 +186,28 @@ def test_a_plan_shows_the_built_in_texts_and_the_parts_of_its_hash_if_asked(
     rows = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert ["a", "wr.refs.notes_first_durability"] in [row[:2] for row in rows]
     assert {"plan", "inputs", "contracts"} <= {row[0] for row in rows if len(row) == 3 and row[2].startswith("sha256:")}
+
+
+@pytest.mark.inv("SRC-4")
+def test_a_directory_with_more_files_than_are_read_says_how_many_are_left_out(
+    project: Project, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workflow_files, "SOURCE_FILES_MAX", 40)
+    for number in range(42):
+        write(f"w{number:02}", "a")
+    assert project.run("list", "--query", "team", "--json") == 0
+    [refused] = json.loads(capsys.readouterr().out)["refused"]
+    assert (refused["source"], refused["diagnostic"]["code"]) == ("w40.json", "too_many")
+    message = f"The files from this one on, 2 in all, are not read: a directory of a source has at most {MOST} files."
+    assert refused["diagnostic"]["message"] == message
+    answer = list_workflows(catalog_of(project), ListCommand(workspace=project.root, query="team"))
+    assert message in answer.text
+    assert project.run("validate") == 0
+    said = capsys.readouterr()
+    assert said.out.startswith("40 files: 40 fine")
+    assert "and 2 are not" in said.err
+    assert main(["doctor"]) == 1
+    assert message in " ".join(capsys.readouterr().out.split())
+    (OWN / "w41.json").unlink()
+    (OWN / "w39.json").unlink()
+    assert catalog_of(project).view(project.root).refused == ()

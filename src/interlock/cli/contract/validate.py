@@ -8,7 +8,14 @@ from pathlib import Path
 
 from interlock.cli.options import add_json
 from interlock.cli.screen import StopError, fault_lines, say, say_json
-from interlock.cli.workflow.places import add_place_options, checked_file, chosen_places, given_path, shown
+from interlock.cli.workflow.places import (
+    add_place_options,
+    checked_file,
+    chosen_places,
+    files_below,
+    given_path,
+    shown,
+)
 from interlock.cli.workflow.validate import Totals
 from interlock.define.diagnostics import Diagnostics, fault
 from interlock.define.operations.definitions import Definition, Definitions, VersionTakenError, kind_of
@@ -23,7 +30,7 @@ from interlock.plan.compile.compiler import Compiled
 from interlock.plan.flows.lowering import compile_agent_flow
 from interlock.service.workflows.catalog import CatalogView, Source
 from interlock.store.regular_file import read_regular
-from interlock.store.workflow_files import FORMS, OPERATIONS_DIR, LocalWorkflowFiles
+from interlock.store.workflow_files import FORMS, OPERATIONS_DIR
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -78,7 +85,7 @@ def _find_files(roots: Iterable[Path]) -> list[Path]:
     found: dict[str, Path] = {}
     for root in roots:
         if root.is_dir():
-            inside = [file.path for file in LocalWorkflowFiles(core_dirs=(), user_dir=root).files(None)]
+            inside = files_below(root)
         elif root.is_file():
             inside = [checked_file(root)]
         else:

@@ -2,7 +2,7 @@
 
 import os
 import platform
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from interlock.channels.check import PlacedCheck
@@ -22,9 +22,11 @@ from interlock.config.model import FaultyConfig
 from interlock.config.places import CONFIG_FILE
 from interlock.kernel.budgets import FREE_BYTES_MIN
 from interlock.service.failures import refusal_of
+from interlock.service.workflows.catalog import left_out_fault
 from interlock.store.ports.errors import KeyRingDamagedError
 from interlock.store.ports.keys import KeyRingMaintenance
 from interlock.store.ports.store import StoreReader
+from interlock.store.workflow_files import WorkflowFile
 from interlock.version import VERSION
 
 _ORIGINS: dict[Origin, str] = {
@@ -98,6 +100,14 @@ def check_configuration(data_dir: Path) -> Iterator[Finding]:
         placed = (PlacedCheck(config=one, directory=Path(where)) for one in found.checks for where in one.workspaces)
         faults = filter(None, (start_fault(one, data_dir) for one in placed))
         yield from (attention("checks", f"A run cannot start: {one.why}.", one.fix) for one in dict.fromkeys(faults))
+
+
+def check_workflow_files(files: Iterable[WorkflowFile]) -> Iterator[Finding]:
+    """Report each directory of workflows that has more files than are read."""
+    for file in files:
+        if file.left_out:
+            found = left_out_fault(file)
+            yield attention("workflows", f"{file.location}: {found.message}", found.fix)
 
 
 def check_key_ring(ring: KeyRingMaintenance, reader: StoreReader) -> Iterator[Finding]:

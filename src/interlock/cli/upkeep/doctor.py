@@ -13,6 +13,7 @@ from interlock.cli.upkeep.clients import PLACES, registration, serving_command
 from interlock.cli.upkeep.failures import READ_FIX
 from interlock.cli.upkeep.finding import Finding, attention
 from interlock.cli.upkeep.sessions import check_sessions, check_sessions_deeply
+from interlock.cli.workflow.places import places_of
 from interlock.config.data_dir import PlaceArguments, data_dir_of, data_dir_origin
 from interlock.config.file import read_config
 from interlock.config.model import Config, FaultyConfig
@@ -92,12 +93,19 @@ def _findings(environment: Mapping[str, str], arguments: PlaceArguments, *, is_d
     yield from checks.check_program()
     origin = data_dir_origin(environment, arguments)
     yield from _findings_until_unreadable("data directory", checks.check_data_directory(data_dir, origin))
+    yield from _findings_until_unreadable("workflows", _workflows(environment, arguments, data_dir))
     if not os.path.isdir(data_dir):  # noqa: PTH112 — an unreachable directory is reported above
         return
     yield from checks.check_configuration(data_dir)
     store = open_store(data_dir)
     yield from _findings_until_unreadable("keys", checks.check_key_ring(store, store))
     yield from _findings_until_unreadable("sessions", _sessions(data_dir, is_deep=is_deep))
+
+
+def _workflows(environment: Mapping[str, str], arguments: PlaceArguments, data_dir: Path) -> Iterator[Finding]:
+    if not isinstance(read_config(data_dir / CONFIG_FILE), FaultyConfig):
+        places = places_of(environment, arguments)
+        yield from checks.check_workflow_files(places.files.files(places.workspace))
 
 
 def _sessions(data_dir: Path, *, is_deep: bool) -> Iterator[Finding]:

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,6 +18,7 @@ from interlock.define.document import WorkflowDocument
 from interlock.define.operations.definitions import kind_of
 from interlock.kernel.budgets.workflow import (
     DOCUMENT_BYTES_MAX,
+    SOURCE_FILES_MAX,
 )
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import ErrorCode
@@ -35,7 +37,7 @@ from interlock.service.workflows.reading import (
     read_source,
 )
 from interlock.store.regular_file import read_regular
-from interlock.store.workflow_files import FORMS, LocalWorkflowFiles
+from interlock.store.workflow_files import BINDINGS_FILE, FORMS, LocalWorkflowFiles
 
 ROUTINE_MARK = b"routine-"
 """A part of the id of every file that defines a routine."""
@@ -78,7 +80,7 @@ class WorkflowLocations:
         """The routines that every workflow may call: built in, or defined by a file of core."""
         core = LocalWorkflowFiles(core_dirs=self.core_dirs, user_dir=None)
         found: dict[str, Routine] = {}
-        for file in core.files(None):
+        for file in (one for one in core.files(None) if not one.left_out):
             try:
                 data = core.read(file)
             except OSError:
@@ -191,6 +193,15 @@ def shown(path: Path) -> str:
     except FileNotFoundError:
         return printable_line(str(normal))
     return printable_line(str(normal.relative_to(here) if normal.is_relative_to(here) else normal))
+
+
+def files_below(root: Path) -> list[Path]:
+    """Return the files below a directory that a source would read; print to stderr if it has more."""
+    files = LocalWorkflowFiles(core_dirs=(), user_dir=root).files(None)
+    for file in (one for one in files if one.left_out):
+        words = f"{shown(root)}: only the first {SOURCE_FILES_MAX} files are checked, and {file.left_out} are not;"
+        print(f"{words} a source reads no more than these.", file=sys.stderr)
+    return [one.path for one in files if not one.left_out and one.path.parts[-2:] != BINDINGS_FILE.parts]
 
 
 def given_path(text: str) -> Path:

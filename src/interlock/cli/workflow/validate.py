@@ -14,17 +14,15 @@ from interlock.cli.workflow.places import (
     add_place_options,
     checked_file,
     chosen_places,
+    files_below,
     given_path,
     shown,
 )
 from interlock.define.diagnostics import Diagnostics, fault, has_errors
-from interlock.kernel.budgets.workflow import (
-    SOURCE_FILES_MAX,
-)
 from interlock.kernel.canonical import Json
 from interlock.kernel.frozen import frozen
 from interlock.service.workflows.catalog import Entry, Pinnable
-from interlock.store.workflow_files import BINDINGS_FILE, PROJECT_DIR, LocalWorkflowFiles
+from interlock.store.workflow_files import PROJECT_DIR
 
 _BAR_WIDTH = 30
 
@@ -147,7 +145,7 @@ def _files(places: WorkflowLocations, paths: Sequence[str]) -> list[Path]:
     found: dict[str, Path] = {}
     for root in map(given_path, paths) if paths else [_own_directory(places)]:
         if root.is_dir():
-            for path in _below(root):
+            for path in files_below(root):
                 found.setdefault(os.path.realpath(path), path)
         elif root.is_file():
             found.setdefault(os.path.realpath(root), checked_file(root))
@@ -167,17 +165,6 @@ def _own_directory(places: WorkflowLocations) -> Path:
         fix = "Name files or directories, or create a file with `interlock workflow new team.example`."
         raise StopError(f"The project has no directory {shown(own)}.", fix, exit_code=2)
     return own
-
-
-def _below(root: Path) -> list[Path]:
-    """Return the files below a directory that a source of workflows would read."""
-    files = LocalWorkflowFiles(core_dirs=(), user_dir=root).files(None)
-    if len(files) == SOURCE_FILES_MAX:
-        words = (
-            f"{shown(root)}: only the first {SOURCE_FILES_MAX} files are checked; a source reads no more than these."
-        )
-        print(words, file=sys.stderr)
-    return [file.path for file in files if file.path.parts[-2:] != BINDINGS_FILE.parts]
 
 
 def _checked(places: WorkflowLocations, files: Sequence[Path], progress: _Progress) -> Iterator[Checked]:

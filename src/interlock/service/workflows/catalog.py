@@ -12,7 +12,7 @@ from functools import cached_property
 from operator import is_
 from pathlib import Path, PurePath
 
-from interlock.define.diagnostics import Diagnostics, fault, suggest_name
+from interlock.define.diagnostics import Diagnostic, Diagnostics, fault, suggest_name
 from interlock.define.document import WorkflowDocument
 from interlock.define.operations.definitions import Definitions
 from interlock.define.patterns import PatternChecker
@@ -21,6 +21,7 @@ from interlock.kernel.budgets.workflow import (
     COMPILED_LISTED_BYTES_MAX,
     PATTERNS_LISTED_SIZE_MAX,
     PATTERNS_SIZE_MAX,
+    SOURCE_FILES_MAX,
 )
 from interlock.kernel.canonical import Json, digest_of_bytes
 from interlock.kernel.frozen import frozen
@@ -320,6 +321,11 @@ class Catalog:
             kept = self._read.get(file.location)
         if kept is not None and kept.stamp == file.stamp:
             return kept.found
+        if file.left_out:
+            left_out = _refuse_left_out(file)
+            with self._mutex:
+                self._read[file.location] = _CachedFile(stamp=file.stamp, found=left_out)
+            return left_out
         try:
             data = self._sources.read(file)
         except OSError:
@@ -402,6 +408,18 @@ def bindings_of(bindings: Mapping[str, Json], workflow_id: str) -> dict[str, str
     own = bindings.get(workflow_id)
     merged = {**bindings, **(own if isinstance(own, dict) else {})}
     return {slot: value for slot, value in merged.items() if isinstance(value, str)}
+
+
+def left_out_fault(file: WorkflowFile) -> Diagnostic:
+    """Return the fault of the first file that is left out because its directory has too many."""
+    files = "This file is" if file.left_out == 1 else f"The files from this one on, {file.left_out} in all, are"
+    message = f"{files} not read: a directory of a source has at most {SOURCE_FILES_MAX} files."
+    return fault("", "too_many", message, "Move the files that are no workflows to another directory.")
+
+
+def _refuse_left_out(file: WorkflowFile) -> RefusedFile:
+    source = Source(kind=file.kind, ref=file.ref, form=file.form, data=b"", location=file.location)
+    return RefusedFile(source=source, workflow_id=None, diagnostics=(left_out_fault(file),))
 
 
 def _refuse_shadowed(loser: Entry, winner: Entry) -> RefusedFile:
