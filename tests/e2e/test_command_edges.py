@@ -13,6 +13,10 @@ from interlock.testing.harness import linear_workflow
 OWN = Path(".interlock/workflows")
 COMMANDS = [
     "version",
+    "--version",
+    "--help",
+    "help",
+    "session show --help",
     "session list",
     "demo",
     "workflow list",
@@ -86,8 +90,9 @@ def test_a_full_output_is_reported_in_one_line(root: Path, command: str) -> None
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
 def test_a_full_output_without_a_buffer_is_reported_in_the_same_line(root: Path) -> None:
-    buffered, unbuffered = (interlock(root, "session list >/dev/full", PYTHONUNBUFFERED=value) for value in ("", "1"))
-    assert (unbuffered.returncode, unbuffered.stderr) == (1, buffered.stderr)
+    for command in ("session list", "--help"):
+        buffered, unbuffered = (interlock(root, f"{command} >/dev/full", PYTHONUNBUFFERED=value) for value in ("", "1"))
+        assert (unbuffered.returncode, unbuffered.stderr) == (1, buffered.stderr)
 
 
 @pytest.mark.parametrize("command", ["version", "workflow list", "workflow validate ."])

@@ -5,12 +5,17 @@ whose command is named on the command line are imported, so that no command wait
 """
 
 import argparse
+import sys
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from importlib import import_module
-from typing import NamedTuple, NoReturn, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, NamedTuple, NoReturn, Protocol, TypeAlias, cast
 
+from interlock.cli.frame.running import NOT_PRINTED, printing
 from interlock.version import VERSION
+
+if TYPE_CHECKING:
+    from _typeshed import SupportsWrite
 
 
 class CommandModule(Protocol):
@@ -237,6 +242,16 @@ _AddParser: TypeAlias = Callable[..., argparse.ArgumentParser]
 """The `add_parser` method of the object that `add_subparsers` returns."""
 
 
+def _print(say: Callable[[], None]) -> bool:
+    """Return whether what was printed got out; otherwise the reason is on standard error output."""
+
+    def command() -> int:
+        say()
+        return 0
+
+    return printing(command) == 0
+
+
 class _Parser(argparse.ArgumentParser):
     """A parser that suggests a command for a mistyped one. Subparsers have the same class."""
 
@@ -249,8 +264,16 @@ class _Parser(argparse.ArgumentParser):
             from interlock.cli.screen import StopError, say_json  # noqa: PLC0415 — only a mistake pays for it
 
             fix = f"`{self.prog} --help` lists the arguments."
-            say_json(StopError(message, fix, exit_code=2).to_json())
+            said = StopError(message, fix, exit_code=2).to_json()
+            _print(partial(say_json, said))
         super().error(message)
+
+    def _print_message(self, message: str, file: "SupportsWrite[str] | None" = None) -> None:
+        """Print the help or the version; end with 1 if it does not get out, which argparse ignores."""
+        if file is not sys.stdout:
+            super()._print_message(message, file)
+        elif not _print(partial(print, message, end="")):
+            self.exit(NOT_PRINTED)
 
     def parse_known_args(  # pyright: ignore[reportIncompatibleMethodOverride] — argparse has overloads
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None

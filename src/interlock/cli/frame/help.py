@@ -16,5 +16,5 @@ def run(options: argparse.Namespace) -> int:
     try:
         command_line(words).parse_args([*words, "--help"])
     except SystemExit as end:  # argparse ends the process after it printed
-        return 2 if end.code else 0
+        return int(end.code or 0)
     raise AssertionError("argparse ends after --help")
