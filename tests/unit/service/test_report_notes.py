@@ -68,6 +68,19 @@ def test_numbers_of_a_list_are_shown_as_written() -> None:
     assert as_markdown((Notes("007) a"),)).endswith("- 007\\) a\n")
 
 
+def test_an_item_is_at_most_one_list_deeper_than_the_one_before() -> None:
+    text = "    - a\n- b\n      - c\n      - d\n   - e\n\nf\n\n  - g"
+    items = [part for part in parse_notes(text) if isinstance(part, ItemPart)]
+    assert [(item.depth, item.spans[0].text) for item in items] == [
+        (0, "a"),
+        (0, "b"),
+        (1, "c"),
+        (1, "d"),
+        (1, "e"),
+        (0, "g"),
+    ]
+
+
 def test_what_opens_no_code_and_no_bold_text_is_text() -> None:
     for text in ("a ` b", "a ** b", "2 ** 3 ** 4", "``a`"):
         assert spans_of(text) == (Span("text", text),)
@@ -92,6 +105,9 @@ ALLOWED = {
 @pytest.mark.inv("HIS-6", "EVD-4")
 @given(st.text(alphabet="ab `*_#-+=1.)|>~\n\t<@&[]()!:/\\$w", max_size=80))
 @example("@1`1``1`")
+@example("\t-\t")
+@example("- a\n  - ")
+@example("- a\n\t\t- b\n\t\t- a")
 def test_no_notes_prose_or_cell_has_an_effect_in_markdown(text: str) -> None:
     cell = (Prose(text), " ", UntrustedText(text))
     page = as_markdown((Notes(text), Paragraph(("says ", Prose(text))), Table(heads=("a", "b"), rows=((cell, cell),))))

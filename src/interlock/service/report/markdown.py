@@ -127,7 +127,8 @@ def _note(part: NotePart) -> str:
         case ItemPart():
             # The numbers of an agent's list are words: a list of our own would count from 1.
             number = f"{part.number[:-1]}\\{part.number[-1]} " if part.number is not None else ""
-            return f"{' ' * 2 * part.depth}- {number}{_spans(part.spans)}"
+            # An item without text below a text would be its underline, and make it a heading.
+            return f"{' ' * 2 * part.depth}- {number + _spans(part.spans) or '(empty)'}"
         case CodePart():
             return _fenced(_lines(part.text))
         case _:

@@ -1,8 +1,8 @@
 """The Markdown of notes, read as a few kinds of part. What is not one of them is text: no link, no picture, no HTML."""
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from interlock.kernel.text import printable
@@ -35,7 +35,7 @@ class TextPart:
 
 @dataclass(frozen=True, slots=True)
 class ItemPart:
-    """An item of a list, `depth` lists deep from 0. `number` is as written, `2.`; None in a list without numbers."""
+    """An item of a list that is in `depth` others. `number` is as written, `2.`; None in a list without numbers."""
 
     depth: int
     number: str | None
@@ -54,7 +54,21 @@ NotePart: TypeAlias = TextPart | ItemPart | CodePart
 
 def parse_notes(text: str) -> tuple[NotePart, ...]:
     """Return the parts of notes in order. Total: every text has parts, and no word of it is lost (EVD-4)."""
-    return tuple(_parts(printable(text).split("\n")))
+    return tuple(_nested(_parts(printable(text).split("\n"))))
+
+
+def _nested(parts: Iterable[NotePart]) -> Iterator[NotePart]:
+    """Yield parts, each item at most one list deeper than the item before it: further in, Markdown would read code."""
+    around = list[int]()
+    for part in parts:
+        if not isinstance(part, ItemPart):
+            around.clear()
+            yield part
+            continue
+        while around and around[-1] >= part.depth:
+            around.pop()
+        yield replace(part, depth=len(around))
+        around.append(part.depth)
 
 
 def _parts(lines: list[str]) -> Iterator[NotePart]:
