@@ -1,6 +1,5 @@
 """Parsing the arguments of a tool call: lenient about harmless mistakes, strict about all others (ANS-11, ANS-12)."""
 
-import re
 from collections.abc import Mapping, Sequence
 from functools import partial
 
@@ -13,8 +12,8 @@ from interlock.kernel.canonical import Json
 from interlock.kernel.errors import Correction, ErrorCode, Refusal
 from interlock.kernel.frozen import replace
 from interlock.kernel.text import one_line, render_path
+from interlock.server.arguments.clean import clean
 from interlock.server.arguments.corrected import what_belongs_in
-from interlock.server.arguments.json_text import describe_unparsed, parse_json, parse_object
 from interlock.server.arguments.misplaced import (
     Location,
     find_path,
@@ -26,12 +25,7 @@ from interlock.server.arguments.misplaced import (
 from interlock.server.tools import TOOLS
 from interlock.server.tools.contract import Arguments, Caller, Fault, Tool
 
-INJECTED_BY_CLIENTS = frozenset({"wait_for_previous"})
-"""Arguments that some clients add to every tool's schema and send. They are ignored."""
-
-_SURROGATE = re.compile("[\ud800-\udfff]")
 _UNION_MEMBERS = frozenset({"list", "dict", "str", "bool", "int", "float", "nullable", "constrained-str"})
-_OBJECTS = frozenset({"output", "context", "preferences"})
 _UNKNOWN = "extra_forbidden"
 """The type of pydantic's error of an argument that does not exist."""
 _EXPECTED_TYPES = {
@@ -70,51 +64,15 @@ def _refusal(tool: Tool, fault: Fault) -> Refusal:
 
 
 def _parse(tool: Tool, sent: Mapping[str, Json]) -> Arguments | Fault:
-    cleaned = _clean(tool, sent)
-    if isinstance(cleaned, Fault):
-        return cleaned
+    cleaned, fault = clean(tool, sent)
+    if fault is not None:
+        return fault
     try:
         return tool.arguments.model_validate(cleaned)
     except ValidationError as error:
         return _fault_of_validation(tool, cleaned, error)
     except RecursionError:
         return Fault("", "The arguments are nested too deeply.", "Flatten them.")
-
-
-def _clean(tool: Tool, sent: Mapping[str, Json]) -> dict[str, Json] | Fault:
-    """Drop injected arguments, treat null and "" in an optional argument as absent, parse objects sent as strings."""
-    fields = tool.arguments.model_fields
-    names = tool.argument_names
-    cleaned: dict[str, Json] = {}
-    for key, value in sent.items():
-        if key in INJECTED_BY_CLIENTS:
-            continue
-        field = fields.get(names.get(key, ""))
-        if field is not None and not field.is_required() and value in (None, ""):
-            continue
-        if isinstance(value, str) and _SURROGATE.search(value):
-            return Fault(key, "The text contains half of a surrogate pair.", "Send valid Unicode text.")
-        if key in _OBJECTS and isinstance(value, str):
-            read = parse_object(value)
-            if read is None:
-                return Fault(key, f"Found {describe_unparsed(value)}.", f"Send `{key}` as an object.")
-            value = read  # noqa: PLW2901 — the text contains the object
-        cleaned[key] = _without_nulls(value) if key in {"output", "preferences"} else value
-    return cleaned
-
-
-def _without_nulls(value: Json) -> Json:
-    if not isinstance(value, dict):
-        return value
-    kept: dict[str, Json] = {
-        key: item
-        for key, item in value.items()
-        if item is not None and key not in INJECTED_BY_CLIENTS and (item != "" or key == "notesMarkdown")
-    }
-    artifacts = kept.get("artifacts")
-    if isinstance(artifacts, str) and (read := parse_json(artifacts)) is not None:
-        kept["artifacts"] = read
-    return kept
 
 
 def _fault_of_validation(tool: Tool, cleaned: Mapping[str, Json], error: ValidationError) -> Fault:
@@ -162,9 +120,9 @@ def _fault_of_unknown(tool: Tool, cleaned: Mapping[str, Json], unknown: Sequence
 
 def _wrong_locations(tool: Tool, arguments: Mapping[str, Json]) -> tuple[Location, ...]:
     """Return the places of the faults that arguments have by their types."""
-    cleaned = _clean(tool, arguments)
-    if isinstance(cleaned, Fault):
-        return ((cleaned.path,),)
+    cleaned, fault = clean(tool, arguments)
+    if fault is not None:
+        return (tuple(fault.path.split(".")),)
     try:
         tool.arguments.model_validate(cleaned)
     except ValidationError as error:

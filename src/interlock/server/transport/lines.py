@@ -8,7 +8,7 @@ import json
 import re
 from collections import Counter
 from dataclasses import dataclass
-from typing import NoReturn, cast
+from typing import cast
 
 from mcp_types import INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR, JSONRPCMessage, RequestId, jsonrpc_message_adapter
 
@@ -21,6 +21,7 @@ from interlock.kernel.budgets import (
 )
 from interlock.kernel.frozen import frozen
 from interlock.kernel.json_bounds import Excess, JsonBounds, find_excess
+from interlock.kernel.strict_json import NotANumberError, RepeatedKeyError, decode, holds_lone_surrogate
 from interlock.kernel.text import one_line
 from interlock.server.transport.line_edges import edge_members, first_members
 
@@ -147,28 +148,7 @@ class _Parsed:
     value: object
 
 
-class _NotANumberError(Exception):
-    """The text contains NaN or an infinity."""
-
-
-class _RepeatedKeyError(Exception):
-    """An object contains one key twice."""
-
-
-def _object_of(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    members = dict(pairs)
-    if len(members) < len(pairs):
-        ((repeated, _),) = Counter(key for key, _ in pairs).most_common(1)
-        raise _RepeatedKeyError(repeated)
-    return members
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise _NotANumberError(name)
-
-
-# Decoders are built once: `json.loads` with hooks would build one per line. The second accepts what the first refuses.
-_decode = json.JSONDecoder(object_pairs_hook=_object_of, parse_constant=_refuse_constant).decode
+# Accepts what the strict decoder refuses. Built once: `json.loads` with hooks would build a decoder for each line.
 _decode_pairs = json.JSONDecoder(object_pairs_hook=tuple, parse_constant=lambda _: None).decode
 
 
@@ -190,11 +170,11 @@ def _parse(raw: bytes) -> _Parsed | Reject:
 def _parse_strictly(text: str) -> _Parsed | Reject:
     """Parse a line. The text after a fault may be invalid JSON, and it may contain the id (SRV-12)."""
     try:
-        return _Parsed(_decode(text))
-    except _NotANumberError as error:
+        return _Parsed(decode(text))
+    except NotANumberError as error:
         found = f"The line is not valid JSON: {error} is not a JSON value. Send a finite number or null instead."
         return _reject(PARSE_ERROR, found, _single_members(text))
-    except _RepeatedKeyError as error:
+    except RepeatedKeyError as error:
         key = one_line(_printable(str(error)), ECHO_BYTES_MAX)
         fault = f'The key "{key}" occurs more than once in one object. Send each key once.'
         return _reject(INVALID_REQUEST, fault, _single_members(text))
@@ -213,7 +193,7 @@ def _single_members(text: str) -> dict[str, object]:
 
 def _surrogate_fault(raw: bytes, value: object) -> str | None:
     """Find half of a surrogate pair: JSON can escape it, UTF-8 cannot encode it. Searching bytes first is faster."""
-    if _SURROGATE_ESCAPE.search(raw) and _holds_lone_surrogate(value):
+    if _SURROGATE_ESCAPE.search(raw) and holds_lone_surrogate(value):
         return "The line contains half of a surrogate pair, such as \\ud800. Send the whole character, or both halves."
     return None
 
@@ -307,7 +287,7 @@ def _readable_id(value: object) -> RequestId | None:
         return None
     message = cast("dict[str, object]", value)
     found = message.get("id")
-    if _is_response(message) or not _is_id(found) or _holds_lone_surrogate(found):
+    if _is_response(message) or not _is_id(found) or holds_lone_surrogate(found):
         return None
     return cast("RequestId", found)
 
@@ -319,14 +299,6 @@ def _answered_id(value: object) -> RequestId | None:
     message = cast("dict[str, object]", value)
     found = message.get("id")
     return cast("RequestId", found) if _is_response(message) and _is_id(found) else None
-
-
-def _holds_lone_surrogate(value: object) -> bool:
-    try:
-        json.dumps(value, ensure_ascii=False).encode("utf-8")
-    except UnicodeEncodeError:
-        return True
-    return False
 
 
 def _printable(text: str) -> str:

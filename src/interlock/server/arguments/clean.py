@@ -1,0 +1,64 @@
+"""Cleans the arguments of a call: what clients add or send in another form than the schema's (ANS-11)."""
+
+import re
+from collections.abc import Mapping
+
+from interlock.kernel.canonical import Json
+from interlock.server.arguments.json_text import read_json
+from interlock.server.tools.contract import Fault, Tool
+
+INJECTED_BY_CLIENTS = frozenset({"wait_for_previous"})
+"""Arguments that some clients add to every tool's schema and send. They are ignored."""
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_OBJECTS = frozenset({"output", "context", "preferences"})
+
+
+def clean(tool: Tool, sent: Mapping[str, Json]) -> tuple[dict[str, Json], Fault | None]:
+    """Drop injected arguments, treat null and "" in an optional argument as absent, parse objects sent as strings.
+
+    The first fault, if any, leaves its argument as it was sent.
+    """
+    fields, names = tool.arguments.model_fields, tool.argument_names
+    cleaned: dict[str, Json] = {}
+    first: Fault | None = None
+    for key, value in sent.items():
+        if key in INJECTED_BY_CLIENTS:
+            continue
+        field = fields.get(names.get(key, ""))
+        if field is not None and not field.is_required() and value in (None, ""):
+            continue
+        cleaned[key], fault = _clean_value(key, value)
+        first = first or fault
+    return cleaned, first
+
+
+def _clean_value(key: str, value: Json) -> tuple[Json, Fault | None]:
+    if isinstance(value, str):
+        if _SURROGATE.search(value):
+            return value, Fault(key, "The text contains half of a surrogate pair.", "Send valid Unicode text.")
+        if key in _OBJECTS:
+            read = read_json(value)
+            if not isinstance(read.value, dict):
+                found = f"a string of JSON {read.fault}" if read.fault else "a string that is not a JSON object"
+                return value, Fault(key, f"Found {found}.", f"Send `{key}` as an object.")
+            value = read.value
+    return _without_nulls(key, value) if key in {"output", "preferences"} else (value, None)
+
+
+def _without_nulls(name: str, value: Json) -> tuple[Json, Fault | None]:
+    if not isinstance(value, dict):
+        return value, None
+    kept: dict[str, Json] = {
+        key: item
+        for key, item in value.items()
+        if item is not None and key not in INJECTED_BY_CLIENTS and (item != "" or key == "notesMarkdown")
+    }
+    artifacts = kept.get("artifacts")
+    if not isinstance(artifacts, str):
+        return kept, None
+    read = read_json(artifacts)
+    if read.value is not None:
+        kept["artifacts"] = read.value
+    if read.fault is None:
+        return kept, None
+    return kept, Fault(f"{name}.artifacts", f"Found a string of JSON {read.fault}.", "Send a list.")
