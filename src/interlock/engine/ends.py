@@ -21,14 +21,15 @@ WORK_KIND = "wr.work_record"
 """The artifact with which an agent asks for the end of its run, or leaves the work on a step."""
 RUN_WORKS: tuple[Work, ...] = ("cancelled", "failed")
 STEP_WORKS: tuple[Work, ...] = ("released", "failed")
-_MEMBERS = ("work", "reason", "note", "refs")
+WORK_MEMBERS = ("work", "reason", "note", "refs")
+"""The members of the artifact beside its `kind`."""
 
 
 def parse_work(artifact: Mapping[str, Json], allowed: Sequence[Work]) -> WorkRecorded | tuple[MemberFault, ...]:
     """Parse the artifact `wr.work_record`, in which `work` is one of these, or return its faults."""
     faults = {one.member: one for one in _member_faults(artifact, allowed)}
     try:
-        record = WorkRecorded.model_validate({name: artifact[name] for name in _MEMBERS if name in artifact})
+        record = WorkRecorded.model_validate({name: artifact[name] for name in WORK_MEMBERS if name in artifact})
     except ValidationError as error:
         for member in (str(one["loc"][0]) for one in error.errors(include_url=False)):
             faults.setdefault(member, MemberFault(member=member, found="It is too long or no text.", fix=_BUDGETS))
@@ -38,7 +39,7 @@ def parse_work(artifact: Mapping[str, Json], allowed: Sequence[Work]) -> WorkRec
 
 def _member_faults(artifact: Mapping[str, Json], allowed: Sequence[Work]) -> Iterator[MemberFault]:
     for name in artifact:
-        if name not in ("kind", *_MEMBERS):
+        if name not in ("kind", *WORK_MEMBERS):
             yield MemberFault(member=name, found="It is no member of `wr.work_record`.", fix="Leave it out.")
     for member, choices in (("work", allowed), ("reason", get_args(WorkReason))):
         if artifact.get(member) not in choices:

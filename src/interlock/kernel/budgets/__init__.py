@@ -199,6 +199,10 @@ LIST_DESCRIPTION_BYTES_MAX = 200
 """A workflow's description in a list: an answer with thirty of them is still small."""
 CORRECTED_ARGUMENTS_MAX = 12
 """Arguments that a corrected call repeats: no tool has more."""
+MOVED_ARGUMENTS_MAX = 64
+"""Unknown arguments that a corrected call moves to their place: more than an artifact has members."""
+LEFT_OUT_NAMED_MAX = 5
+"""Values that a refusal names because they are not in its corrected call; it counts the others."""
 FILLS_NAMED_MAX = 3
 """Values to add that the sentence of a call names; `fill` lists all of them."""
 ECHO_BYTES_MAX = 80

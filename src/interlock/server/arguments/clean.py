@@ -62,3 +62,17 @@ def _without_nulls(name: str, value: Json) -> tuple[Json, Fault | None]:
     if read.fault is None:
         return kept, None
     return kept, Fault(f"{name}.artifacts", f"Found a string of JSON {read.fault}.", "Send a list.")
+
+
+def fitted(place: str, value: Json) -> Json:
+    """Return a value in the form that its place takes: a single artifact as a list of one."""
+    return [value] if place == "output.artifacts" and isinstance(value, dict) else value
+
+
+def with_listed_artifact(arguments: Mapping[str, Json]) -> dict[str, Json]:
+    """Return the arguments with a list of one artifact if a single artifact is in place of the list."""
+    output = arguments.get("output")
+    if not isinstance(output, dict) or "artifacts" not in output:
+        return dict(arguments)
+    artifacts = fitted("output.artifacts", output["artifacts"])
+    return {**arguments, "output": {**output, "artifacts": artifacts}}

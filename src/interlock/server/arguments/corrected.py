@@ -21,6 +21,8 @@ from interlock.kernel.errors import Correction, ErrorCode, Refusal
 from interlock.kernel.frozen import replace
 from interlock.kernel.text import utf8_bytes
 from interlock.record.short_tokens import decode_token
+from interlock.server.arguments.clean import clean, with_listed_artifact
+from interlock.server.arguments.left_out import left_out, left_out_words
 from interlock.server.tools import tool_named
 from interlock.server.tools.contract import Tool, member_names
 from interlock.server.tools.evidence import NESTED
@@ -53,8 +55,10 @@ def with_corrected_call(refusal: Refusal, tool: Tool, sent: Mapping[str, Json], 
     """Return a refusal with the call that should have been sent, if the caller can correct it.
 
     A `VALIDATION_ERROR` with a path and no correction is corrected at that path. The corrected report of such an error
-    is looked up: it asks for the evidence of its step, and is corrected in turn if its token would be refused.
+    is looked up: it asks for the evidence of its step, and is corrected in turn if its token would be refused. What was
+    sent and is not in the corrected call is named.
     """
+    sent, _ = clean(tool, sent)
     correction, path = refusal.correction, refusal.details.get("path")
     is_of_arguments = refusal.code is ErrorCode.VALIDATION_ERROR
     if correction is None:
@@ -71,9 +75,26 @@ def with_corrected_call(refusal: Refusal, tool: Tool, sent: Mapping[str, Json], 
         correction = replace(correction, instead={**correction.instead, **wanted.correction.instead})
         if wanted.correction.tool is not None:
             tool, correction = _other_tool(wanted.correction)
+            is_of_arguments = False
         wanted = _look_up(tool, correction.instead, look_up)
-    call = _corrected_call(tool, sent, correction, {} if isinstance(wanted, Refusal) else wanted)
-    return replace(refusal, details={**refusal.details, "correctedCall": call})
+    kept = _kept(tool, sent, correction)
+    call = _corrected_call(tool, kept, correction, {} if isinstance(wanted, Refusal) else wanted)
+    if is_of_arguments:
+        paths = [one for one in left_out(sent, {**correction.instead, **kept}) if not _is_said(one, refusal, call)]
+        refusal = replace(refusal, suggestion=refusal.suggestion + left_out_words(paths))
+    shown: Json = {"tool": tool.name, "arguments": call.arguments, "fill": [one.to_json() for one in call.fill]}
+    return replace(refusal, details={**refusal.details, "correctedCall": shown})
+
+
+def _is_said(path: str, refusal: Refusal, call: NextCall) -> bool:
+    """Say whether a refusal already says what becomes of a value that is left out: it is to go, or is asked for."""
+    if path == refusal.details.get("path") and refusal.suggestion.startswith(("Leave ", "Left out ")):
+        return True
+    return any(_is_within(path, one.path) or _is_within(one.path, path) for one in call.fill)
+
+
+def _is_within(path: str, outer: str) -> bool:
+    return path == outer or path.startswith((f"{outer}.", f"{outer}["))
 
 
 def _other_tool(correction: Correction) -> tuple[Tool, Correction]:
@@ -117,24 +138,28 @@ def _report_tokens(tool: Tool, arguments: Mapping[str, Outline]) -> SentTokens |
     return None
 
 
-def _corrected_call(
-    tool: Tool, sent: Mapping[str, Json], correction: Correction, wanted: Mapping[str, Outline]
-) -> Json:
-    """Apply a correction to the call that was sent. `wanted` is the evidence that its step asks for, if it is known."""
-    instead = {name: value for name, value in correction.instead.items() if value is not None}
-    arguments, known = _understood(tool, sent, correction), tool.argument_names
+def _kept(tool: Tool, sent: Mapping[str, Json], correction: Correction) -> dict[str, Json]:
+    """Return what a corrected call keeps of the arguments. A list of artifacts keeps its positions: null is a gap."""
+    arguments = with_listed_artifact(_understood(tool, sent, correction))
     for path in correction.wrong:
-        arguments = _without_member(arguments, path)
-    shown: dict[str, Outline] = _shorten(arguments, ECHO_BYTES_MAX)
+        arguments = _without(arguments, path)
+    return arguments
+
+
+def _corrected_call(
+    tool: Tool, kept: Mapping[str, Json], correction: Correction, wanted: Mapping[str, Outline]
+) -> NextCall:
+    """Return the call with what is kept of it. `wanted` is the evidence that its step asks for, if it is known."""
+    instead = {name: value for name, value in correction.instead.items() if value is not None}
+    known = tool.argument_names
+    shown: dict[str, Outline] = _shorten(kept, ECHO_BYTES_MAX)
     blanks = {name: blank for name, blank in _BLANKS.items() if name in known}
     if wanted:
         blanks = {name: blank for name, blank in blanks.items() if name != "output"} | dict(wanted)
     output = cast("Mapping[str, Outline]", wanted.get("output", {}))
     for path in correction.wrong:
         name, *inner = path
-        holder, sent_holder = shown.get(str(name)), arguments.get(str(name))
-        if inner == ["artifacts"] and isinstance(sent_holder, dict) and isinstance(sent_holder.get("artifacts"), dict):
-            continue
+        holder = shown.get(str(name))
         if inner and name in NESTED and isinstance(holder, dict):
             members = dict.fromkeys(member_names(NESTED[str(name)]))
             inner_blanks = {member: one for member, one in {**_BLANKS, **output}.items() if member in members}
@@ -143,15 +168,25 @@ def _corrected_call(
             shown = _with_blank(shown, str(name), blanks)
             if name == "output":
                 shown = dict(wanted) | shown
+    shown = _without_gaps(shown, blanks, output)
     outline = {name: value for name, value in (instead | shown).items() if value not in (None, "")}
     for name in tool.arguments.missing(outline):
         outline = _with_blank(outline, name, blanks)
-    return _call(tool.name, outline)
+    return NextCall.of(tool.name, outline)
 
 
-def _call(tool: str, outline: Mapping[str, Outline]) -> Json:
-    call = NextCall.of(tool, outline)
-    return {"tool": tool, "arguments": call.arguments, "fill": [one.to_json() for one in call.fill]}
+def _without_gaps(
+    shown: dict[str, Outline], blanks: Mapping[str, Outline], wanted: Mapping[str, Outline]
+) -> dict[str, Outline]:
+    """Return a call whose list of artifacts has no gaps. What is left empty is asked for, if the step asks for it."""
+    holder = shown.get("output")
+    listed = holder.get("artifacts") if isinstance(holder, dict) else None
+    if not isinstance(holder, dict) or not isinstance(listed, list) or None not in listed:
+        return shown
+    items = [one for one in listed if one is not None]
+    filled = {"artifacts": items} if items else {name: one for name, one in wanted.items() if name == "artifacts"}
+    output = {name: one for name, one in holder.items() if name != "artifacts"} | filled
+    return {**shown, "output": output} if output else _with_blank(shown, "output", blanks)
 
 
 def _with_blank(arguments: Mapping[str, Outline], name: str, blanks: Mapping[str, Outline]) -> dict[str, Outline]:
@@ -163,41 +198,49 @@ def _with_blank(arguments: Mapping[str, Outline], name: str, blanks: Mapping[str
 def _with_inner_blank(
     holder: Mapping[str, Outline], inner: Sequence[int | str], blank: Blank | None, blanks: Mapping[str, Outline]
 ) -> dict[str, Outline]:
-    """Replace a member of an argument by its blank. Of an artifact, only its member, which was taken out before."""
-    listed, place = holder.get("artifacts"), _place_in_artifact(inner)
-    if place is None or not isinstance(listed, list):
-        return _with_blank(holder, str(inner[0]), blanks)
+    """Put the blank of a member of an argument in its place. Of an artifact, that of its member."""
+    place = _place_in_artifact(inner, holder.get("artifacts"))
+    if place is None:
+        name = str(inner[0])
+        return _with_blank(holder, name, blanks if blank is None else {name: blank})
+    listed = cast("list[Outline]", holder["artifacts"])
     at, member = place
+    artifact = listed[at]
     filled = _KIND_BLANK if member == "kind" else blank
-    artifact = listed[at]
-    assert isinstance(artifact, Mapping), "only an object has such a fault"
-    with_member: Outline = artifact if filled is None else {member: filled, **artifact}
-    return {**holder, "artifacts": _with_item(listed, at, with_member)}
+    if filled is None or member is None or not isinstance(artifact, Mapping):
+        return dict(holder)
+    return {**holder, "artifacts": _with_item(listed, at, {member: filled, **artifact})}
 
 
-def _without_member(arguments: dict[str, Json], path: Sequence[int | str]) -> dict[str, Json]:
-    """Take the wrong member out of an artifact, however long it is, so that the rest can be shown. Returns a copy."""
+def _without(arguments: dict[str, Json], path: Sequence[int | str]) -> dict[str, Json]:
+    """Take out what is wrong, however long it is, so that the rest can be shown: of an artifact, only its member.
+
+    Returns a copy. A whole artifact that is taken out leaves null at its position.
+    """
     name, *inner = path
-    holder, place = arguments.get(str(name)), _place_in_artifact(inner)
-    listed = holder.get("artifacts") if isinstance(holder, dict) else None
-    if place is None or not isinstance(holder, dict) or not isinstance(listed, list):
-        return arguments
+    holder = arguments.get(str(name))
+    if not inner or name not in NESTED or not isinstance(holder, dict):
+        return {key: value for key, value in arguments.items() if key != name}
+    place = _place_in_artifact(inner, holder.get("artifacts"))
+    if place is None:
+        return {**arguments, str(name): {key: value for key, value in holder.items() if key != inner[0]}}
+    listed = cast("list[Json]", holder["artifacts"])
     at, member = place
-    artifact = listed[at]
-    assert isinstance(artifact, dict), "only an object has such a fault"
-    others: Json = {key: value for key, value in artifact.items() if key != member}
-    return {**arguments, str(name): {**holder, "artifacts": _with_item(listed, at, others)}}
+    item, left = listed[at], cast("Json", None)
+    if member is not None and isinstance(item, dict):
+        left = {key: value for key, value in item.items() if key != member}
+    return {**arguments, str(name): {**holder, "artifacts": _with_item(listed, at, left)}}
 
 
 def _with_item(items: Sequence[_Item], at: int, item: _Item) -> list[_Item]:
     return [*items[:at], item, *items[at + 1 :]]
 
 
-def _place_in_artifact(inner: Sequence[int | str]) -> tuple[int, str] | None:
-    """Return the position of the artifact and the member that a path leads to; None if it leads elsewhere."""
+def _place_in_artifact(inner: Sequence[int | str], listed: Outline) -> tuple[int, str | None] | None:
+    """Return the position of an artifact and the member that a path leads to; None if it leads elsewhere."""
     match inner:
-        case ["artifacts", at, member, *_]:
-            return int(at), str(member)
+        case ["artifacts", at, *members] if isinstance(listed, list) and str(at).isdecimal() and int(at) < len(listed):
+            return int(at), str(members[0]) if members else None
         case _:
             return None
 
@@ -205,16 +248,14 @@ def _place_in_artifact(inner: Sequence[int | str]) -> tuple[int, str] | None:
 def _shorten(arguments: Mapping[str, Json], bytes_max: int) -> dict[str, Outline]:
     """Shorten arguments for an error: a blank replaces a long value, and the context (CTX-5).
 
-    Evidence may be longer, because many agents send the shown call as it is. A single artifact without its list is put
-    into one.
+    Evidence may be longer, because many agents send the shown call as it is.
     """
     shown: dict[str, Outline] = {}
     for key, value in itertools.islice(arguments.items(), CORRECTED_ARGUMENTS_MAX):
         if key in NESTED and isinstance(value, dict):
             shown[key] = _shorten(value, EVIDENCE_ECHO_BYTES_MAX)
         else:
-            one: Json = [value] if key == "artifacts" and isinstance(value, dict) else value
-            shown[key] = one if _is_short(one, bytes_max) else repeat_blank(key)
+            shown[key] = value if _is_short(value, bytes_max) else repeat_blank(key)
     return shown
 
 

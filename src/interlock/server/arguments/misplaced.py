@@ -6,13 +6,14 @@ from typing import TypeAlias, cast
 
 from interlock.define.diagnostics import suggest_name
 from interlock.define.faults import find_value
-from interlock.kernel.budgets import CORRECTED_ARGUMENTS_MAX
+from interlock.kernel.budgets import MOVED_ARGUMENTS_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import Correction
+from interlock.server.arguments.clean import fitted, with_listed_artifact
 from interlock.server.arguments.json_text import parse_object
 from interlock.server.tools import TOOLS
 from interlock.server.tools.contract import Tool, member_names
-from interlock.server.tools.evidence import NESTED
+from interlock.server.tools.evidence import NESTED, members_of_kind
 from interlock.service.tokens.mint import PREFIXES
 
 Location: TypeAlias = tuple[int | str, ...]
@@ -26,8 +27,13 @@ _OTHER_NAMES = {"inputs": "context", "variables": "context", "run": "query", "la
 
 A run's label is found by a `query`.
 """
-_PATH = re.compile(r"\w+(\.\w+|\[\d+\])+")
+_POSITION = re.compile(r"[0-9]{1,9}")
+_PATH = re.compile(rf"\w+(\.\w+|\[{_POSITION.pattern}\])+")
 """The path of a value in a call, as answers show it."""
+_LIKE_A_TOKEN = re.compile(rf"\W*({'|'.join(PREFIXES.values())})", re.IGNORECASE)
+"""The beginning of a token, also of one that was copied with quotes or in upper case."""
+_AT_THE_END = "9" * 9
+"""A position after every other one."""
 _ARGUMENTS_OF_ALL_TOOLS = frozenset(name for tool in TOOLS for name in tool.argument_names)
 """The names of all arguments. An unknown argument with one of these names is not misplaced evidence."""
 
@@ -52,7 +58,15 @@ def find_place(tool: Tool, arguments: Mapping[str, Json], loc: Location, accepts
     place = _token_argument(tool, value) or _similar_place(tool, loc)
     if place is None or place.rpartition(".")[2] == loc[-1]:
         return place
-    return place if accepts(place, value) else None
+    if place in PREFIXES and not _is_token(place, str(loc[-1]), value):
+        return None
+    return place if accepts(place, fitted(place, value)) else None
+
+
+def _is_token(argument: str, name: str, value: Json) -> bool:
+    """Say whether a value is meant as a token: by its beginning, or by the letters of its name."""
+    is_spelled_otherwise = re.sub(r"[\W_]", "", name).lower() == argument.lower()
+    return is_spelled_otherwise or (isinstance(value, str) and _LIKE_A_TOKEN.match(value) is not None)
 
 
 def find_path(tool: Tool, loc: Location) -> tuple[str, ...] | None:
@@ -73,38 +87,46 @@ def loose_artifact(
 ) -> Sequence[Location]:
     """Return the places of the members of an artifact that was sent beside, or as, the `output`; none without a kind.
 
-    What has a place of its own is no member of it.
+    What has a place of its own is no member of it, unless the contract of the kind declares a member of that name.
     """
     kind = next((loc for loc in unknown if loc[-1] == "kind" and loc[:-1] in ((), ("output",))), None)
-    if kind is None or "output" not in tool.argument_names or not isinstance(find_value(arguments, kind), str):
+    named = None if kind is None else find_value(arguments, kind)
+    if kind is None or "output" not in tool.argument_names or not isinstance(named, str):
         return ()
+    declared = members_of_kind(named)
     return [
         loc
         for loc in unknown
-        if loc[:-1] == kind[:-1]
-        and loc[-1] not in _ARGUMENTS_OF_ALL_TOOLS
-        and not wrapped_arguments(tool, find_value(arguments, loc))
-        and find_path(tool, loc) is None
-        and find_place(tool, arguments, loc, accepts) is None
+        if loc[:-1] == kind[:-1] and (loc[-1] in declared or not _has_own_place(tool, arguments, loc, accepts))
     ]
 
 
+def _has_own_place(tool: Tool, arguments: Mapping[str, Json], loc: Location, accepts: Accepts) -> bool:
+    """Say whether an unknown argument beside the kind of an artifact is something else than a member of it."""
+    return (
+        loc[-1] in _ARGUMENTS_OF_ALL_TOOLS
+        or bool(wrapped_arguments(tool, find_value(arguments, loc)))
+        or find_path(tool, loc) is not None
+        or find_place(tool, arguments, loc, accepts) is not None
+    )
+
+
 def place_unknown(tool: Tool, sent: Mapping[str, Json], unknown: Sequence[Location], accepts: Accepts) -> Correction:
-    """Return the call in which each unknown argument is at its place or left out.
+    """Return the call in which each unknown argument is at its place or left out. What is at its place stays.
 
     Two different tokens for one argument are both left out, and the label of a run with them: they may be of two runs
     (ANS-4). If a report has no evidence without those that are left out, its `output` is asked for.
     """
-    arguments, is_evidence = dict(sent), False
+    arguments, is_evidence = with_listed_artifact(sent), False
     contested = set[str]()
     loose = loose_artifact(tool, sent, unknown, accepts)
     artifact: dict[str, Json] = {}
     for loc in loose:
         arguments, artifact[str(loc[-1])] = _take(arguments, loc)
     if artifact:
-        arguments = _put(arguments, ("output", "artifacts", str(CORRECTED_ARGUMENTS_MAX)), artifact)
+        arguments = _put(arguments, ("output", "artifacts", _AT_THE_END), artifact)
     waiting = [loc for loc in unknown if loc not in loose]
-    for at in range(CORRECTED_ARGUMENTS_MAX):
+    for at in range(MOVED_ARGUMENTS_MAX):
         if at == len(waiting):
             break
         loc = waiting[at]
@@ -118,12 +140,12 @@ def place_unknown(tool: Tool, sent: Mapping[str, Json], unknown: Sequence[Locati
         waiting += [(key,) for key in held if key not in tool.argument_names]
         is_evidence |= place is None and not _ARGUMENTS_OF_ALL_TOOLS.issuperset(loc)
         arguments, value = _take(arguments, loc)
-        moved = held if place is None else _nest(place, value)
+        moved = held if place is None else _nest(place, fitted(place, value))
         contested |= _contested_tokens(arguments, moved)
         arguments = _merge(arguments, moved)
     if contested:
         arguments.pop("run", None)
-    arguments = {name: arguments[name] for name in tool.argument_names if name in arguments}
+    arguments = {name: _closed(arguments[name]) for name in tool.argument_names if name in arguments}
     is_report = "output" in tool.argument_names and ("ackToken" in arguments or "checkpointToken" in arguments)
     lacks_evidence = is_evidence and is_report and not arguments.get("output")
     wrong = [*sorted(contested), *(["output"] if lacks_evidence else [])]
@@ -177,23 +199,34 @@ def _take(arguments: dict[str, Json], loc: Location) -> tuple[dict[str, Json], J
     return {**others, name: kept} if kept else others, holder.get(inner[0])
 
 
+class _Building(dict[int, Json]):
+    """A list under construction: its items by the positions that paths name, in any order."""
+
+
 def _put(arguments: Mapping[str, Json], path: Sequence[str], value: Json) -> dict[str, Json]:
-    """Return the arguments with a value at a path. What is already there is kept, and a list gets no gaps."""
+    """Return the arguments with a value at a path. What is already there is kept, and `_closed` makes the lists."""
     return cast("dict[str, Json]", _with_value(dict(arguments), path, value))
 
 
-def _with_value(holder: Json, path: Sequence[str], value: Json) -> Json:
+def _with_value(holder: Json | _Building, path: Sequence[str], value: Json) -> Json:
     if not path:
-        return value if holder is None else holder
+        return value if holder is None else cast("Json", holder)
     name, *inner = path
-    if name.isdecimal() and isinstance(holder, list | None):
-        items: list[Json] = holder or []
-        at = min(int(name), len(items))
-        return [*items[:at], _with_value(items[at] if at < len(items) else None, inner, value), *items[at + 1 :]]
-    if isinstance(holder, dict | None):
+    if _POSITION.fullmatch(name) and isinstance(holder, _Building | list | None):
+        items = holder if isinstance(holder, _Building) else _Building(enumerate(holder or []))
+        at = int(name)
+        return cast("Json", _Building({**items, at: _with_value(items.get(at), inner, value)}))
+    if isinstance(holder, dict | None) and not isinstance(holder, _Building):
         members: dict[str, Json] = holder or {}
         return {**members, name: _with_value(members.get(name), inner, value)}
-    return holder
+    return cast("Json", holder)
+
+
+def _closed(value: Json | _Building) -> Json:
+    """Return a value whose lists are built: in the order of the positions, without gaps."""
+    if isinstance(value, _Building):
+        return [_closed(item) for _, item in sorted(value.items())]
+    return {name: _closed(one) for name, one in value.items()} if isinstance(value, dict) else value
 
 
 def _nest(place: str, value: Json) -> dict[str, Json]:

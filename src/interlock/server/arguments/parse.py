@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import cast
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
@@ -12,8 +13,9 @@ from interlock.kernel.canonical import Json
 from interlock.kernel.errors import Correction, ErrorCode, Refusal
 from interlock.kernel.frozen import replace
 from interlock.kernel.text import one_line, render_path
-from interlock.server.arguments.clean import clean
+from interlock.server.arguments.clean import clean, with_listed_artifact
 from interlock.server.arguments.corrected import what_belongs_in
+from interlock.server.arguments.left_out import left_out
 from interlock.server.arguments.misplaced import (
     Location,
     find_path,
@@ -24,6 +26,7 @@ from interlock.server.arguments.misplaced import (
 )
 from interlock.server.tools import TOOLS
 from interlock.server.tools.contract import Arguments, Caller, Fault, Tool
+from interlock.service.tokens.mint import PREFIXES
 
 _UNION_MEMBERS = frozenset({"list", "dict", "str", "bool", "int", "float", "nullable", "constrained-str"})
 _UNKNOWN = "extra_forbidden"
@@ -81,12 +84,13 @@ def _fault_of_validation(tool: Tool, cleaned: Mapping[str, Json], error: Validat
     unknown = [one["loc"] for one in faults if one["type"] == _UNKNOWN]
     if unknown:
         return _fault_of_unknown(tool, cleaned, unknown)
-    fault, wrong = faults[0], tuple(_published_location(one["loc"]) for one in faults)
-    path, correction = render_path(wrong[0]), Correction(wrong=wrong, understood=cleaned)
+    fault, place = faults[0], _published_location(faults[0]["loc"])
+    understood = with_listed_artifact(cleaned)
+    path, correction = render_path(place), Correction(wrong=_wrong_locations(tool, understood), understood=understood)
     if fault["type"] == "missing":
         message = "This required argument is missing."
         return Fault(path, message, f"Send it: {what_belongs_in(path)}.", correction=correction)
-    message, fix = f"Found {_describe_value(cleaned, wrong[0])}.", f"Send {_describe_expected(fault)}."
+    message, fix = f"Found {_describe_value(cleaned, place)}.", f"Send {_describe_expected(fault)}."
     return Fault(path, message, fix, correction=correction)
 
 
@@ -96,23 +100,31 @@ def _fault_of_unknown(tool: Tool, cleaned: Mapping[str, Json], unknown: Sequence
     wrapper = next(wrapping, None)
     loc = unknown[0] if wrapper is None else wrapper
     accepts = partial(_accepts, tool)
-    is_at_path = find_path(tool, loc) is not None
+    path = find_path(tool, loc)
     is_of_artifact = loc in loose_artifact(tool, cleaned, unknown, accepts)
-    place = find_place(tool, cleaned, loc, accepts) if wrapper is None and not is_at_path else None
+    place = find_place(tool, cleaned, loc, accepts) if wrapper is None and path is None else None
     key, name = one_line(str(loc[-1]), ECHO_BYTES_MAX), None if place is None else place.rpartition(".")[2]
+    placed = place_unknown(tool, cleaned, unknown, accepts)
+    understood = placed.understood or {}
+    stays = f"`{place}` has another value" if path is None else f"`{path[0]}` has another value at that place"
+    is_lost = bool(left_out({key: cast("Json", find_value(cleaned, loc))}, understood))
+    asked = next((str(one) for one, *_ in placed.wrong if one in PREFIXES), None)
     if wrapper is not None:
         fix = f"Send what `{key}` holds as arguments of `{tool.name}` itself."
-    elif is_at_path:
-        fix = f"`{key}` is a path and not a name. Send its value at that place, as in the call below."
     elif is_of_artifact:
         fix = f"Send `{key}` in an object of the list `output.artifacts`, as in the call below."
+    elif is_lost and (place, path) != (None, None):
+        fix = f"Left out of the call below: `{key}`, because {stays}."
+    elif path is not None:
+        fix = f"`{key}` is a path and not a name. Send its value at that place, as in the call below."
     elif place is None:
         fix = f"Leave `{key}` out.{_other_tools_hint(tool, loc)}"
     else:
         is_moved = place != name if len(loc) == 1 else "." not in place
         fix = f"Send it as `{place}`." if is_moved else f"Did you mean `{name}`? Send it under that name."
-    placed = place_unknown(tool, cleaned, unknown, accepts)
-    correction = replace(placed, wrong=(*placed.wrong, *_wrong_locations(tool, placed.understood or {})))
+    if asked is not None:
+        fix = f"Two values of `{asked}` were sent, which may be of two runs. Send the one of the run that you mean."
+    correction = replace(placed, wrong=(*placed.wrong, *_wrong_locations(tool, understood)))
     return Fault(
         render_path(loc), "This argument does not exist.", fix, details={"didYouMean": name}, correction=correction
     )

@@ -1,17 +1,20 @@
 """The arguments with evidence and preferences, and their checks before a use case runs."""
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Annotated, Literal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Annotated, Literal, cast
 
 from pydantic import Field, JsonValue, WithJsonSchema
 
-from interlock.engine.ends import WORK_KIND, parse_work
-from interlock.engine.outside import EVENT_KIND, RESERVED, parse_event_artifact
+from interlock.engine.ends import WORK_KIND, WORK_MEMBERS, parse_work
+from interlock.engine.outside import EVENT_KIND, RESERVED, SentEvent, parse_event_artifact
 from interlock.engine.request import MemberFault, PreferenceDelta, is_sample
+from interlock.kernel.blanks import Blank
 from interlock.kernel.budgets import ARTIFACT_DEPTH_MAX, ARTIFACTS_MAX, NOTES_INPUT_BYTES_MAX
 from interlock.kernel.canonical import Json, NotCanonicalError, canonical_bytes, nests_deeper_than
 from interlock.kernel.errors import Correction
+from interlock.kernel.frozen import replace
 from interlock.kernel.text import render_path, utf8_bytes
+from interlock.plan.builtins.packs import PACKS
 from interlock.record.payloads import Work
 from interlock.record.world import RECORDED_KINDS
 from interlock.server.tools.contract import Fault, ObjectArgument, too_large
@@ -58,6 +61,22 @@ NESTED: dict[str, type[ObjectArgument]] = {"output": OutputArgument, "preference
 """The arguments that are objects with members of their own."""
 
 
+_MEMBERS_OF_KINDS: Mapping[str, frozenset[str]] = {
+    **{
+        pack.kind: frozenset(cast("Mapping[str, Json]", pack.schema["properties"]))
+        for pack in PACKS.values()
+        if pack.kind is not None and pack.schema is not None
+    },
+    WORK_KIND: frozenset(("kind", *WORK_MEMBERS)),
+    EVENT_KIND: frozenset(("kind", *SentEvent.model_fields)),
+}
+
+
+def members_of_kind(kind: str) -> frozenset[str]:
+    """Return the members that the contract of a built-in kind of artifact declares; none for every other kind."""
+    return _MEMBERS_OF_KINDS.get(kind, frozenset())
+
+
 def preference_delta(argument: PreferencesArgument | None) -> PreferenceDelta:
     """Return the change of preferences that a call asks for."""
     if argument is None:
@@ -77,9 +96,11 @@ def evidence_faults(
     if any("\ud800" <= char <= "\udfff" for char in notes):
         yield Fault("output.notesMarkdown", "The text contains half of a surrogate pair.", "Send valid Unicode text.")
     if len(artifacts) > ARTIFACTS_MAX:
-        yield Fault("output.artifacts", f"Found {len(artifacts)} artifacts.", f"Send at most {ARTIFACTS_MAX}.")
+        place, blank = ("output", "artifacts"), Blank(what=f"your artifacts, at most {ARTIFACTS_MAX}", shape="list")
+        fix, again = f"Send at most {ARTIFACTS_MAX}.", Correction(wrong=(place,), blanks={place: blank})
+        yield Fault("output.artifacts", f"Found {len(artifacts)} artifacts.", fix, correction=again)
     for at, artifact in enumerate(artifacts):
-        yield from _artifact_faults(f"output.artifacts[{at}]", artifact, artifact_bytes_max)
+        yield from _artifact_faults(at, artifact, artifact_bytes_max)
         yield from _kind_fault(at, artifact)
     yield from _event_faults(artifacts, takes_events=takes_events)
 
@@ -103,8 +124,11 @@ def work_faults(
         if isinstance(found, tuple):
             yield _fault_of_member(at, found[0], correct(at, found))
     if len(records) > 1:
-        path = f"output.artifacts[{records[1]}]"
-        yield Fault(path, f"This is the second `{WORK_KIND}` of the call.", "Send one.")
+        path, found = f"output.artifacts[{records[1]}]", f"This is the second `{WORK_KIND}` of the call."
+        again = correct(records[0], ())
+        if again.understood is None:
+            again = replace(again, wrong=tuple(("output", "artifacts", at) for at in records[1:]))
+        yield Fault(path, found, "Send one.", correction=again)
 
 
 def _event_faults(artifacts: list[dict[str, Json]], *, takes_events: bool) -> Iterator[Fault]:
@@ -113,7 +137,8 @@ def _event_faults(artifacts: list[dict[str, Json]], *, takes_events: bool) -> It
             continue
         if not takes_events:
             fix = "Send it with `continue_workflow`."
-            yield Fault(f"output.artifacts[{at}]", f"A checkpoint records no `{EVENT_KIND}`.", fix)
+            without = Correction(wrong=(("output", "artifacts", at),))
+            yield Fault(f"output.artifacts[{at}]", f"A checkpoint records no `{EVENT_KIND}`.", fix, correction=without)
             continue
         found = parse_event_artifact(artifact)
         if isinstance(found, MemberFault):
@@ -139,7 +164,8 @@ def _kind_fault(at: int, artifact: dict[str, Json]) -> Iterator[Fault]:
         )
 
 
-def _artifact_faults(path: str, artifact: dict[str, Json], bytes_max: int) -> Iterator[Fault]:
+def _artifact_faults(at: int, artifact: dict[str, Json], bytes_max: int) -> Iterator[Fault]:
+    path = f"output.artifacts[{at}]"
     if not isinstance(artifact.get("kind"), str) or is_sample(artifact["kind"]):
         fix = "Add the kind that the step asks for. If it asks for no artifact, leave `artifacts` out."
         yield Fault(f"{path}.kind", "An artifact needs a `kind`: a string.", fix)
@@ -148,8 +174,17 @@ def _artifact_faults(path: str, artifact: dict[str, Json], bytes_max: int) -> It
     try:
         size = len(canonical_bytes(artifact))
     except NotCanonicalError as error:
-        at = f"{path}.{error.path}".rstrip(".")
-        yield Fault(at, f"Found {error.found}.", "Send it as text.")
+        place = f"{path}.{error.path}".rstrip(".")
+        again = _number_as_text(at, error.path, artifact.get(error.path))
+        yield Fault(place, f"Found {error.found}.", "Send it as text.", correction=again)
         return
     if size > bytes_max:
         yield too_large(path, size, bytes_max)
+
+
+def _number_as_text(at: int, member: str, value: Json) -> Correction | None:
+    """Correct a number that has no canonical form; None if it is deeper in an artifact, so its member is left out."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    place = ("output", "artifacts", at, member)
+    return Correction(wrong=(place,), blanks={place: Blank(choices=(str(value),))})
