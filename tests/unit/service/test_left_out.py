@@ -171,6 +171,8 @@ def test_of_the_tokens_of_two_runs_the_refusal_asks_for_one(memory: Harness) -> 
     for sent in (
         {**one, "arguments": inner},
         {"token": other["ackToken"], **one, "output": DONE},
+        {"input": {**one, "arguments": inner}},
+        {"input": json.dumps({**one, "arguments": json.dumps(inner)})},
         {**one, "input": {"arguments": inner}},
     ):
         refused = memory.call(CONTINUE, sent)

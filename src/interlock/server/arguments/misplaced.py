@@ -39,15 +39,17 @@ _ARGUMENTS_OF_ALL_TOOLS = frozenset(name for tool in TOOLS for name in tool.argu
 
 
 def wrapped_arguments(tool: Tool, value: object) -> dict[str, Json]:
-    """Return what an object holds if it wraps arguments of the tool, as a shown call does; an empty value otherwise."""
+    """Return what an object holds if it wraps arguments of the tool, as a shown call does; an empty value otherwise.
+
+    A wrapper inside it is one of the values that it holds.
+    """
     if isinstance(value, str):
         value = parse_object(value)
     if not isinstance(value, dict):
         return {}
     held, known = cast("dict[str, Json]", value), tool.argument_names
-    inner = wrapped_arguments(tool, held.get(_WRAPPER))
-    if inner:
-        return _merge(inner, {key: one for key, one in held.items() if key != _WRAPPER})
+    if wrapped_arguments(tool, held.get(_WRAPPER)):
+        return held
     names = {*tool.arguments.required(), *PREFIXES} & known.keys()
     return held if names & held.keys() or held.keys() <= known.keys() else {}
 
