@@ -156,9 +156,9 @@ class Correction:
     """How to correct a refused call: the same call with changes, or a call of another `tool`.
 
     `instead` holds arguments with the value to send; None leaves the argument out. `wrong` holds the paths of arguments
-    whose value only the caller knows: a blank replaces each, or it is left out. `blanks` are those of members of
-    artifacts among them, by path; a member without one is left out. `understood` holds the arguments that the changes
-    apply to, if they are not those that were sent, or none for another tool.
+    whose value only the caller knows: a blank replaces each, or it is left out. `blanks` are those of members of the
+    context and of artifacts among them, by path; a member without one is left out. `understood` holds the arguments
+    that the changes apply to, if they are not those that were sent, or none for another tool.
     """
 
     instead: Mapping[str, Outline] = field(default_factory=dict[str, Outline])

@@ -160,7 +160,9 @@ def _corrected_call(
     for path in correction.wrong:
         name, *inner = path
         holder = shown.get(str(name))
-        if inner and name in NESTED and isinstance(holder, dict):
+        if inner and name == "context":
+            shown = _with_context_key(shown, kept, str(inner[0]), correction.blanks.get(path))
+        elif inner and name in NESTED and isinstance(holder, dict):
             members = dict.fromkeys(member_names(NESTED[str(name)]))
             inner_blanks = {member: one for member, one in {**_BLANKS, **output}.items() if member in members}
             shown[str(name)] = _with_inner_blank(holder, inner, correction.blanks.get(path), inner_blanks)
@@ -173,6 +175,19 @@ def _corrected_call(
     for name in tool.arguments.missing(outline):
         outline = _with_blank(outline, name, blanks)
     return NextCall.of(tool.name, outline)
+
+
+def _with_context_key(
+    shown: Mapping[str, Outline], kept: Mapping[str, Json], key: str, blank: Blank | None
+) -> dict[str, Outline]:
+    """Ask for a key of the context, if it has a blank, and for every other one as it was sent (CTX-5)."""
+    sent = cast("Mapping[str, Json]", kept.get("context") or {})
+    holder = shown.get("context")
+    keys = holder if isinstance(holder, Mapping) else {name: repeat_blank(name) for name in sent}
+    asked: Outline = {**keys, key: blank} if blank is not None else keys
+    if len(asked) > CORRECTED_ARGUMENTS_MAX:
+        asked = Blank(what="your context, corrected", shape="object")
+    return {**shown, "context": asked} if asked else {name: one for name, one in shown.items() if name != "context"}
 
 
 def _without_gaps(
@@ -219,7 +234,7 @@ def _without(arguments: dict[str, Json], path: Sequence[int | str]) -> dict[str,
     """
     name, *inner = path
     holder = arguments.get(str(name))
-    if not inner or name not in NESTED or not isinstance(holder, dict):
+    if not inner or not (name in NESTED or name == "context") or not isinstance(holder, dict):
         return {key: value for key, value in arguments.items() if key != name}
     place = _place_in_artifact(inner, holder.get("artifacts"))
     if place is None:

@@ -240,7 +240,7 @@ def _nest(place: str, value: Json) -> dict[str, Json]:
 def _merge(arguments: Mapping[str, Json], moved: Mapping[str, Json]) -> dict[str, Json]:
     """Return the arguments with those that were moved to them. A value that is already there is kept."""
     merged = {**moved, **arguments}
-    for name in NESTED.keys() & moved.keys() & arguments.keys():
+    for name in {"context", *NESTED} & moved.keys() & arguments.keys():
         own, more = arguments[name], moved[name]
         if isinstance(more, dict):
             merged[name] = {**more, **(own if isinstance(own, dict) else {})}

@@ -107,7 +107,7 @@ def _fault_of_unknown(tool: Tool, cleaned: Mapping[str, Json], unknown: Sequence
     placed = place_unknown(tool, cleaned, unknown, accepts)
     understood = placed.understood or {}
     stays = f"`{place}` has another value" if path is None else f"`{path[0]}` has another value at that place"
-    is_lost = bool(left_out({key: cast("Json", find_value(cleaned, loc))}, understood))
+    is_lost = left_out({key: cast("Json", find_value(cleaned, loc))}, understood) == [key]
     asked = next((str(one) for one, *_ in placed.wrong if one in PREFIXES), None)
     if wrapper is not None:
         fix = f"Send what `{key}` holds as arguments of `{tool.name}` itself."

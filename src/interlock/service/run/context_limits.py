@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import cast
 
+from interlock.engine.request import repeat_blank
 from interlock.kernel.blanks import Blank
 from interlock.kernel.budgets import (
     CONTEXT_BYTES_MAX,
@@ -28,6 +29,8 @@ from interlock.record.outcome import BlockerReport, ContextKeyPointer
 from interlock.record.snapshot import Complete, Running
 
 _METHOD = "UTF-8 bytes of the canonical JSON (RFC 8785) of the merged context"
+_AROUND = "<>`*\"'.: \n"
+"""What may be around the words of a blank that were sent back."""
 _ASK_AGAIN = Correction(instead={"context": Blank(what="your context, corrected", shape="object")})
 """The correction of a context with a fault inside. Without it, the call would do without the rest of the context."""
 
@@ -122,6 +125,8 @@ def _value_refusal(key: str, value: Json) -> Refusal | None:
         )
     if _holds_reserved(value):
         return _refusal(f"context.{key}", f"`context.{key}` holds a reserved key.", "Rename it.")
+    if isinstance(value, str) and value.strip(_AROUND).casefold() == (repeat_blank(key).what or "").casefold():
+        return _refusal(f"context.{key}", f"`context.{key}` is sample text, not a value.", "Send the value itself.")
     if key == "goal" and value is not None and not isinstance(value, str):
         return _refusal("context.goal", "`context.goal` is no text.", "Send the goal as text, or leave it out.")
     if key == "goal" and isinstance(value, str) and utf8_bytes(value) > GOAL_BYTES_MAX:

@@ -1,5 +1,6 @@
 """`start_workflow`: begin a run, in a new session or in one that exists (ADV-2)."""
 
+from collections.abc import Mapping
 from dataclasses import field
 from pathlib import Path
 
@@ -275,11 +276,12 @@ def _invalid(file: RefusedFile, workflow_id: str) -> Refusal:
 
 
 def _context_refusal(context: Context) -> Refusal | None:
-    """Return why the initial context is refused. A goal that is too long is asked for again."""
+    """Return why the initial context is refused. A goal that is too long is asked for again, wherever it was sent."""
     refusal = context_refusal({}, context)
     if refusal is None or refusal.details.get("path") != "goal":
         return refusal
-    return replace(refusal, correction=Correction(instead={"goal": Blank(what="the goal, in a sentence")}))
+    blank = Blank(what="the goal, in a sentence")
+    return replace(refusal, correction=Correction(instead={"goal": blank}, wrong=(("context", "goal"),)))
 
 
 def inputs_refusal(workflow: CompiledWorkflow, context: Context) -> Refusal | None:
@@ -304,7 +306,7 @@ def inputs_refusal(workflow: CompiledWorkflow, context: Context) -> Refusal | No
         suggestion="Ask the user for what you do not know. Then call `start_workflow` again with valid values"
         " of these keys in `context`." + (f" Only if the user named a value for them: {others}." if others else ""),
         details={"path": f"context.{next(iter(mismatches))}", "wanted": [_describe_input(one) for one in wanted]},
-        correction=Correction(instead={"context": {one.key: declared_blank(one) for one in needed}}),
+        correction=_context_correction({one.key: declared_blank(one) for one in needed}),
     )
 
 
@@ -353,14 +355,20 @@ def _ask_for_autonomy(command: StartCommand, baseline: Preferences, name: str) -
 def _refuse_start(finding: Violation) -> Refusal:
     """Refuse a start that cannot reach a first step: its conditions read keys of the initial context (WALK-4)."""
     key = finding.pointer.key if isinstance(finding.pointer, ContextKeyPointer) else None
-    instead = {"context": {key.partition(".")[0]: refused_blank(key, finding.details)}} if key else None
+    blanks = {key.partition(".")[0]: refused_blank(key, finding.details)} if key else {}
     return Refusal(
         code=ErrorCode.VALIDATION_ERROR,
         message=f"The run cannot start: {finding.message}",
         suggestion=f"Call `start_workflow` again with {key!r} in `context`." if key else "Correct the workflow.",
         details={"path": f"context.{key}" if key else "workflowId"},
-        correction=Correction(instead=instead) if instead is not None else None,
+        correction=_context_correction(blanks) if blanks else None,
     )
+
+
+def _context_correction(blanks: Mapping[str, Blank]) -> Correction:
+    """Return the correction that asks for keys of the context, and keeps the others."""
+    places: dict[tuple[int | str, ...], Blank] = {("context", key): blank for key, blank in blanks.items()}
+    return Correction(wrong=tuple(places), blanks=places)
 
 
 def _no_session(session: SessionId) -> Refusal:
