@@ -66,6 +66,13 @@ _PARTS = (
     re.compile(step_link(_ANY_SESSION, "(?P<label>[^/]+)", "(?P<step>[^/]+)")),
 )
 
+
+def is_served(uri: str) -> bool:
+    """Say whether a resource can have an address, whether or not there is one at it now."""
+    patterns = (_PLAN, _SESSION, *_PARTS)
+    return uri in (CATALOG_LINK, PAGE_LINK) or any(one.fullmatch(uri) for one in patterns)
+
+
 _PART_TEMPLATES = (
     (
         ARTIFACT_TEMPLATE,
@@ -188,12 +195,7 @@ class Resources:
             return self._record(SessionId(found["id"]))
         if found := next((match for part in _PARTS if (match := part.fullmatch(uri))), None):
             return self._part(SessionId(found["id"]), found.groupdict())
-        raise MCPError(
-            types.INVALID_PARAMS,
-            f"There is no resource {one_line(uri, 2 * ECHO_BYTES_MAX)!r}. Read {CATALOG_LINK}, {PLAN_TEMPLATE} or"
-            f" {SESSION_TEMPLATE}.",
-            data={"uri": uri},
-        )
+        raise no_resource(uri)
 
     def _part(self, session: SessionId, names: Mapping[str, str]) -> SessionPart | Refusal:
         """Return a part of a session by the names in its address. For damage, return the fault and what to do."""
@@ -220,6 +222,16 @@ class Resources:
         except UNUSABLE_SESSION as error:
             refusal = refusal_of(error)
             return f"# Session {session}\n\n**{refusal.code}.** {refusal.message}\n\n{refusal.suggestion}\n"
+
+
+def no_resource(uri: str) -> MCPError:
+    """Return the error of an address that no resource can have."""
+    return MCPError(
+        types.INVALID_PARAMS,
+        f"There is no resource {one_line(uri, 2 * ECHO_BYTES_MAX)!r}. Read {CATALOG_LINK}, {PLAN_TEMPLATE} or"
+        f" {SESSION_TEMPLATE}.",
+        data={"uri": uri},
+    )
 
 
 def _session(summary: SessionSummary) -> types.Resource:

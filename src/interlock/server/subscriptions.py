@@ -17,6 +17,7 @@ from mcp.shared.exceptions import MCPError
 from interlock.engine.answer.links import session_link
 from interlock.kernel.budgets import PATH_BYTES_MAX, SUBSCRIPTIONS_MAX
 from interlock.kernel.ids import SessionId
+from interlock.server.resources import is_served, no_resource
 
 Context = ServerRequestContext[Any, Any]
 _log = logging.getLogger(__name__)
@@ -35,11 +36,11 @@ class Subscriptions:
         """Answer `resources/subscribe`.
 
         Raises:
-            MCPError: The client has too many subscriptions, or no resource has so long an address.
+            MCPError: The client has too many subscriptions, or no resource can have such an address.
         """
         uri = str(params.uri)
-        if len(uri) >= PATH_BYTES_MAX:
-            raise MCPError(types.INVALID_PARAMS, "No resource has so long an address.")
+        if not _takes(uri):
+            raise no_resource(uri)
         if uri not in self._subscribed and len(self._subscribed) >= SUBSCRIPTIONS_MAX:
             fault = f"{SUBSCRIPTIONS_MAX} resources are subscribed to, which is the limit. Unsubscribe from one first."
             raise MCPError(types.INVALID_PARAMS, fault, data={"uri": uri})
@@ -82,14 +83,23 @@ class _Listen(ListenHandler):
     async def __call__(
         self, ctx: Context, params: types.SubscriptionsListenRequestParams
     ) -> types.SubscriptionsListenResult:
-        """Serve one stream."""
-        named = set(params.notifications.resource_subscriptions or ())
+        """Serve one stream. The acknowledgement names only addresses that a resource can have."""
+        wanted = params.notifications
+        served = [uri for uri in wanted.resource_subscriptions or () if _takes(uri)]
+        wanted = wanted.model_copy(update={"resource_subscriptions": served})
+        params = params.model_copy(update={"notifications": wanted})
+        named = set(served)
         self.addresses.update(named)
         try:
             return await super().__call__(ctx, params)
         finally:
             self.addresses.subtract(named)
             self.addresses = +self.addresses
+
+
+def _takes(uri: str) -> bool:
+    """Say whether a client may subscribe to an address: whether a resource can have it, even one that never changes."""
+    return len(uri) < PATH_BYTES_MAX and is_served(uri)
 
 
 def _below(session: SessionId, addresses: Iterable[str]) -> list[str]:

@@ -16,6 +16,13 @@ from interlock.testing.harness import ERAS, Era, Harness, ToolResult, call_throu
 WORKFLOW = linear_workflow("test.abc", "a", "b", "c")
 
 
+NEVER_SERVED = ["interlock://x", "", "http://x", f"interlock://workflows/{'x' * PATH_BYTES_MAX}/plan"]
+
+
+def plan(name: object) -> str:
+    return f"interlock://workflows/{name}/plan"
+
+
 def record(harness: Harness, answer: ToolResult) -> str:
     return f"interlock://sessions/{harness.session_of(answer)}"
 
@@ -79,7 +86,7 @@ async def test_a_subscriber_of_the_earlier_era_hears_of_parts_of_its_session() -
     harness = Harness.in_memory(WORKFLOW)
     mine, other = harness.start("test.abc"), harness.start("test.abc")
     async with connected(harness, "legacy") as (client, heard):
-        for uri in (*parts(harness, mine), f"{record(harness, mine)}0"):
+        for uri in parts(harness, mine):
             await client.subscribe_resource(uri)  # pyright: ignore[reportDeprecated] — its way
         await call_through(client, "continue_workflow", filled_in(other, "Done."))
         await call_through(client, "continue_workflow", filled_in(mine, "Done."))
@@ -115,13 +122,29 @@ async def test_a_listener_of_the_later_era_hears_of_parts_of_its_session_until_i
 async def test_a_subscription_that_is_not_served_is_refused() -> None:
     async with connected(Harness.in_memory(WORKFLOW), "legacy") as (client, _):
         for number in range(SUBSCRIPTIONS_MAX):
-            await client.subscribe_resource(f"interlock://x/{number}")  # pyright: ignore[reportDeprecated] — its way
-        await client.subscribe_resource("interlock://x/0")  # pyright: ignore[reportDeprecated] — its way
-        for uri, words in (("interlock://x", "the limit"), (f"interlock://{'x' * PATH_BYTES_MAX}", "so long")):
+            await client.subscribe_resource(plan(number))  # pyright: ignore[reportDeprecated] — its way
+        await client.subscribe_resource(plan(0))  # pyright: ignore[reportDeprecated] — its way
+        for uri, words in ((plan("x"), "the limit"), *((uri, "There is no resource") for uri in NEVER_SERVED)):
             with pytest.raises(MCPError, match=words):
                 await client.subscribe_resource(uri)  # pyright: ignore[reportDeprecated] — its way
-        await client.unsubscribe_resource("interlock://x/0")  # pyright: ignore[reportDeprecated] — its way
-        await client.subscribe_resource("interlock://x")  # pyright: ignore[reportDeprecated] — its way
+        await client.unsubscribe_resource(plan(0))  # pyright: ignore[reportDeprecated] — its way
+        await client.subscribe_resource(plan("x"))  # pyright: ignore[reportDeprecated] — its way
+
+
+@pytest.mark.inv("SRV-10")
+@pytest.mark.asyncio
+async def test_only_addresses_that_can_be_served_are_acknowledged_to_a_listener() -> None:
+    harness = Harness.in_memory(WORKFLOW)
+    mine = harness.start("test.abc")
+    async with connected(harness, "auto") as (client, _):
+        wanted = [*NEVER_SERVED, f"{record(harness, mine)}/nothing", record(harness, mine)]
+        async with client.listen(resource_subscriptions=wanted) as events:
+            assert events.honored.resource_subscriptions == [record(harness, mine)]
+            await call_through(client, "continue_workflow", filled_in(mine, "Done."))
+            with anyio.fail_after(30):
+                assert await anext(events) == ResourceUpdated(uri=record(harness, mine))
+        async with client.listen(resource_subscriptions=NEVER_SERVED, resources_list_changed=True) as events:
+            assert events.honored.resource_subscriptions is None
 
 
 @pytest.mark.asyncio

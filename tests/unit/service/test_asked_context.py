@@ -8,6 +8,7 @@ from tests.support.calls import assert_shown
 
 from interlock.kernel.blanks import fill_in
 from interlock.kernel.budgets import CORRECTED_ARGUMENTS_MAX, GOAL_BYTES_MAX
+from interlock.kernel.canonical import Json
 from interlock.kernel.errors import ErrorCode
 from interlock.testing.harness import Harness, linear_workflow
 
@@ -15,7 +16,7 @@ pytestmark = pytest.mark.inv("ANS-24", "ANS-29")
 
 START = "start_workflow"
 LONG = "x" * (GOAL_BYTES_MAX + 1)
-GOOD = {"urgent": True, "level": "low", "goal": "Mend it.", "extra": "A-1"}
+GOOD: dict[str, Json] = {"urgent": True, "level": "low", "goal": "Mend it.", "extra": "A-1"}
 
 
 @pytest.fixture
@@ -35,7 +36,7 @@ def refuse(memory: Harness, sent: dict[str, Any]) -> tuple[list[str], dict[str, 
     assert refused.code is ErrorCode.VALIDATION_ERROR
     call = refused["details"]["correctedCall"]
     assert_shown(call, refused.text)
-    filled = fill_in(call["arguments"], call["fill"], lambda one: GOOD[one["path"].removeprefix("context.")])
+    filled = fill_in(call["arguments"], call["fill"], lambda one: GOOD[str(one["path"]).removeprefix("context.")])
     return [one["path"] for one in call["fill"]], filled
 
 
