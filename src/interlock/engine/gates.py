@@ -81,7 +81,7 @@ class Reply:
         if self.action != "cancel":
             return None
         if self.fault:
-            return f"The user was asked (through {self.client}), but no answer arrived: {self.fault}."
+            return f"No answer of the user arrived (through {self.client}): {self.fault}."
         return f"The user was asked (through {self.client}) and closed the question without an answer."
 
     def record(self, asks: tuple[QuestionItem, ...]) -> "Answered":

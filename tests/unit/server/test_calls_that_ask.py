@@ -17,10 +17,13 @@ PEN = types.Implementation(name="pen", version="1")
 GATED = step("a", requireConfirmation=True)
 both_eras = pytest.mark.parametrize("era", ERAS)
 UNHEARD = {
-    "put away": (types.ElicitResult(action="cancel"), "and closed the question without an answer."),
+    "put away": (
+        types.ElicitResult(action="cancel"),
+        "The user was asked (through pen) and closed the question without an answer.",
+    ),
     "no form": (
         types.ElicitResult(action="accept", content={"decision": "maybe"}),
-        "but no answer arrived: `decision` is 'maybe', not `confirm` or `decline`.",
+        "No answer of the user arrived (through pen): `decision` is 'maybe', not `confirm` or `decline`.",
     ),
 }
 
@@ -78,7 +81,6 @@ async def test_where_no_answer_came_the_answer_says_why_and_nothing_is_recorded(
     assert (answer["kind"], answer["nextIntent"]) == ("blocked", "await_user_confirmation")
     assert answer.ack == first.ack
     for outcome in (answer["blockers"][0]["message"], answer.text):
-        assert "The user was asked (through pen)" in outcome
         assert words in outcome
     assert events_of(harness, first, "advance_recorded") == []
 

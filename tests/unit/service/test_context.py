@@ -113,7 +113,7 @@ def test_no_report_changes_the_goal(memory: Harness, goal: object) -> None:
 def test_the_corrected_call_of_a_report_with_another_goal_keeps_the_other_keys(memory: Harness) -> None:
     first = memory.start("test.show", goal="Old")
     refused = memory.advance(first, context={"goal": "New", "x": 1})
-    assert refused["message"] == "`context.goal` cannot be changed: it is the goal that the run was started with."
+    assert refused["message"] == "`context.goal` cannot be changed: it is the goal of the run."
     assert refused["details"]["correctedCall"]["arguments"]["context"] == {"x": 1}
 
 

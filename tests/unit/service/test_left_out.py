@@ -179,3 +179,18 @@ def test_of_the_tokens_of_two_runs_the_refusal_asks_for_one(memory: Harness) -> 
         call = refused["details"]["correctedCall"]
         assert (call["arguments"], [blank["path"] for blank in call["fill"]]) == ({"output": DONE}, ["ackToken"])
         assert refused["suggestion"].startswith("Two values of `ackToken` were sent, which may be of two runs.")
+
+
+def test_a_required_argument_without_words_of_its_own_is_asked_for(memory: Harness) -> None:
+    refused = memory.call("answer_question", {"stateToken": memory.start("test.abc").state, "choice": "approve"})
+    assert refused["details"]["correctedCall"]["fill"] == [{"path": "mark"}]
+
+
+def test_advice_names_the_call_that_is_shown(memory: Harness) -> None:
+    answer = memory.start("test.abc")
+    refused = memory.call(CONTINUE, {"ackToken": answer.ack[:8], "output": DONE})
+    assert refused["details"]["correctedCall"]["arguments"].keys() == {"stateToken", "run"}
+    assert refused["suggestion"].endswith("If you have none, the call below shows where the run is.")
+    refused = memory.start(" test.abc ")
+    assert refused["message"] == "There is no workflow ' test.abc '."
+    assert refused["suggestion"].startswith("Did you mean `test.abc`?")

@@ -173,7 +173,7 @@ def _corrected_call(
     shown = _without_gaps(shown, blanks, output)
     outline = {name: value for name, value in (instead | shown).items() if value not in (None, "")}
     for name in tool.arguments.missing(outline):
-        outline = _with_blank(outline, name, blanks)
+        outline = {**outline, name: blanks.get(name, Blank())}
     return NextCall.of(tool.name, outline)
 
 

@@ -93,7 +93,7 @@ def set_key_refusal(
         steps = ", ".join(f"`{step_id}`" for step_id in workflow.set_by[key])
         message = f"`context.{key}` cannot be sent here: the workflow sets it itself when a step is done ({steps})."
     else:
-        message = f"`context.{key}` cannot be changed: it is the goal that the run was started with."
+        message = f"`context.{key}` cannot be changed: it is the goal of the run."
     rest: dict[str, Json] = {name: value for name, value in delta.items() if name not in wrong}
     return Refusal(
         code=ErrorCode.VALIDATION_ERROR,

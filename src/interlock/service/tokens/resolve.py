@@ -201,10 +201,9 @@ def _refuse_unverified(ports: ReadPorts, fault: TokenFault, sent: SentTokens) ->
             message = (
                 f"The `{argument}` is not valid ({fault.found}). Every `{argument}` begins with `{PREFIXES[argument]}`."
             )
-    fix = (
-        f"Copy the `{argument}` from the last answer of this run, whole and unchanged. If you have none, find the run"
-        " with `resume_session` and a few words of the run's goal."
-    )
+    copy = f"Copy the `{argument}` from the last answer of this run, whole and unchanged."
+    search = "If you have none, find the run with `resume_session` and a few words of the run's goal."
+    fix = f"{copy} {search}"
     refusal = Refusal(
         code=fault.code, message=message, suggestion=fix, details={"argument": argument, "found": fault.found}
     )
@@ -219,10 +218,13 @@ def _refuse_unverified(ports: ReadPorts, fault: TokenFault, sent: SentTokens) ->
         near = (
             "The text is nearly the same as a token that was issued here. If you mean that step, send the call below."
         )
-        fix = f"{near} If not: {fix}"
+        fix = f"{near} If not: {copy} {search}"
         return replace(refusal, suggestion=fix, correction=Correction(instead={argument: suggested}))
     places = (place_labelled(ports, label) for label in (sent.run, label_in(text)) if label)
-    return _add_look_call(refusal, next((place for place in places if place is not None), None))
+    place = next((one for one in places if one is not None), None)
+    if place is not None:
+        refusal = replace(refusal, suggestion=f"{copy} If you have none, the call below shows where the run is.")
+    return _add_look_call(refusal, place)
 
 
 def _add_look_call(refusal: Refusal, place: RunTokens | None) -> Refusal:

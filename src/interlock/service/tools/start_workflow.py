@@ -242,6 +242,7 @@ def find_startable(view: CatalogView, workflow_id: str) -> tuple[Entry, Pinnable
     if entry is not None:
         compiled = entry.compiled
         return (entry, compiled) if isinstance(compiled, Pinnable) else _invalid(compiled, workflow_id)
+    shown = one_line(repr(workflow_id), ECHO_BYTES_MAX * 2)
     workflow_id = one_line(workflow_id, ECHO_BYTES_MAX * 2)
     refused = view.refused_of(workflow_id)
     if refused is not None:
@@ -250,7 +251,7 @@ def find_startable(view: CatalogView, workflow_id: str) -> tuple[Entry, Pinnable
     hint = f"Did you mean `{guess}`? Otherwise call" if guess else "Call"
     return Refusal(
         code=ErrorCode.WORKFLOW_NOT_FOUND,
-        message=f"There is no workflow {workflow_id!r}.",
+        message=f"There is no workflow {shown}.",
         suggestion=f"{hint} `list_workflows` for the ids that exist.",
         details={"workflowId": workflow_id, **({"didYouMean": guess} if guess else {})},
         correction=Correction(instead={"workflowId": guess}) if guess else Correction(tool=LIST_TOOL),
