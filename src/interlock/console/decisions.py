@@ -11,12 +11,12 @@ from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import IntentId, NodeId, RunId, SessionId
 from interlock.record.events import Actor
 from interlock.record.world import APPROVAL, IntentSettled
-from interlock.service.outside.approvals import OpenApproval, open_approval
 from interlock.service.outside.dispatch import Dispatcher, Undelivered
 from interlock.service.outside.intents import abandon_intent, deliver_intent
 from interlock.service.outside.receive import Arrival
 from interlock.service.ports import Ports
 from interlock.service.run.context import RunContext, load_run_context
+from interlock.service.run.evidence.approval import OpenApproval, open_approval
 from interlock.service.run.plans import Plans
 from interlock.service.run.summaries import Listing
 from interlock.service.trust.approve import ApprovalReport, GivenAnswer, answer_approval

@@ -10,7 +10,7 @@ from rpds import HashTrieMap, HashTrieSet, List
 from interlock.engine.outside import SentEvent, SentSignature, is_signed
 from interlock.kernel.errors import InterlockError
 from interlock.kernel.frozen import frozen, replace
-from interlock.kernel.ids import EventId, IntentId, NodeId, RunId
+from interlock.kernel.ids import Digest, EventId, IntentId, NodeId, RunId
 from interlock.record import events as ev
 from interlock.record.world import (
     APPROVAL,
@@ -120,16 +120,20 @@ class Demand:
     """What a step waits for: the kind of an event, and how well it must be known.
 
     `keys` are those that a demanded signature may be of; None: each key that the log names, as in a view. Events before
-    the index `trusted_from` came with a bundle.
+    the index `trusted_from` came with a bundle. `shown` are the digests that an answer of a person must have one of,
+    so that it is one to what is shown now (APPR-8); None: the event is no answer, or any answer is looked for.
     """
 
     kind: str
     assurance: Assurance
     keys: SigningKeys | None = None
     trusted_from: int = 0
+    shown: frozenset[Digest] | None = None
 
     def is_met_by(self, received: Received) -> bool:
-        """Say whether an event of this kind is known well enough."""
+        """Say whether an event of this kind is known well enough, and is about what is shown now."""
+        if self.shown is not None and received.data.fields.get("shown") not in self.shown:
+            return False
         if ASSURANCES.index(level_of(received, self.trusted_from, self.keys)) < ASSURANCES.index(self.assurance):
             return False
         event = received.data

@@ -12,9 +12,9 @@ from interlock.cli.store import answered_by_store, open_chosen_reader
 from interlock.kernel.budgets import APPROVAL_NOTE_BYTES_MAX
 from interlock.kernel.errors import Refusal
 from interlock.kernel.text import utf8_bytes
-from interlock.service.outside.approvals import OpenApproval, open_approval
 from interlock.service.outside.demand import is_below
 from interlock.service.run.context import load_run_context
+from interlock.service.run.evidence.approval import OpenApproval, open_approval
 from interlock.service.run.plans import Plans
 from interlock.service.trust.approve import ApprovalReport, GivenAnswer, answer_approval
 

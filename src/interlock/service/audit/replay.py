@@ -21,8 +21,9 @@ from interlock.record import events as ev
 from interlock.record.append_plan import AppendPlan
 from interlock.record.base import Autonomy
 from interlock.record.outcome import Blocked
-from interlock.service.run.attempts import answered_at, attempt_on, brought_by, ending_of, reply_stored
+from interlock.service.run.attempts import attempt_on, ending_of
 from interlock.service.run.context import load_run_context
+from interlock.service.run.evidence.brought import answered_at, brought_by, reply_stored
 from interlock.service.run.plans import Plans
 from interlock.store.ports.reader import SessionReader
 from interlock.views.outside import SigningKeys

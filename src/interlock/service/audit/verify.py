@@ -42,7 +42,7 @@ from interlock.service.audit.replay import (
     was_declined,
 )
 from interlock.service.run.advice import NEWER, advise, advise_by_health, advise_undecided
-from interlock.service.run.attempts import stored_object
+from interlock.service.run.evidence.brought import stored_object
 from interlock.service.run.plans import Plans
 from interlock.service.transfer.salvage import has_sound_part, health_words
 from interlock.store.ports.errors import ContentDamagedError, Health, SessionUnhealthyError

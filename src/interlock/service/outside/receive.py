@@ -1,7 +1,7 @@
 """Records events from outside: checked against the plan, each once, never advancing anything (WORLD-3)."""
 
 from collections.abc import Iterator, Mapping
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from interlock.engine.answer.structure import Warned
 from interlock.engine.outside import SentEvent, SourceKey, declared_fault
@@ -16,6 +16,7 @@ from interlock.service.clock import Clock
 from interlock.service.outside.signatures import verified
 from interlock.service.ports import AppendPorts
 from interlock.service.run.context import RunContext
+from interlock.service.run.evidence.approval import waiting_since
 from interlock.store.ports.writer import SessionLock
 from interlock.views.node_position import chain_head
 from interlock.views.outside import OWN_KINDS, Received
@@ -137,15 +138,6 @@ def expiry_of(run_context: RunContext, node: Node, clock: Clock) -> EventReceive
     return EventReceived(
         event=EXPIRED, sent_id=chain_head(run_context.session, node).node, fields={}, assurance="executed", via="clock"
     )
-
-
-def waiting_since(run_context: RunContext, node: Node) -> datetime | None:
-    """Return when the step of a node became pending; None if the log does not say."""
-    at = chain_head(run_context.session, node).at
-    try:
-        return datetime.fromisoformat(at) if at is not None else None
-    except ValueError:
-        return None
 
 
 def _refused(run_context: RunContext, member: str, found: str, fix: str) -> Refusal:

@@ -15,11 +15,11 @@ from interlock.record.payloads import CapabilityObserved, DivergenceRecorded, Ga
 from interlock.record.snapshot import PendingStep, Running
 from interlock.service.report.step_report import ContextChange, StepReader, StepReport, changes_between
 from interlock.service.run.context import RunContext, StepLabel, load_run_context
+from interlock.service.run.evidence.verdicts import verdicts_at
 from interlock.service.run.history import History
 from interlock.service.run.plans import Plans
 from interlock.service.run.rests_on import rests_on
 from interlock.service.run.summarize import summary_of
-from interlock.service.run.verdicts import verdicts_at
 from interlock.store.ports.reader import SessionReader
 from interlock.views.node_position import PathStep, chain_head, path_to, refusal_of, tip_below, walk_up
 from interlock.views.outside import SigningKeys

@@ -1,32 +1,23 @@
 """Reads from the log what an attempt is judged by: the same facts for the first call and for a later replay."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from functools import partial
-
-from pydantic import ValidationError
 
 from interlock.engine.ends import RunEnding
 from interlock.engine.event_drafts import intent_id
-from interlock.engine.gates import Answered, Reply
+from interlock.engine.gates import Reply
 from interlock.engine.judge.attempt import Attempt, AwaitedEvent
-from interlock.engine.request import (
-    ARTIFACT_CONTENT_TYPE,
-    REPLY_CONTENT_TYPE,
-    TURN_CONTENT_TYPE,
-    Request,
-)
-from interlock.kernel.canonical import Json, parse_object
-from interlock.kernel.ids import AttemptId, Digest, ack_attempt, derived_id
+from interlock.engine.request import Request
+from interlock.kernel.ids import AttemptId, Digest, NodeId, ack_attempt
 from interlock.plan.records import Task
-from interlock.record.content import WHOLE_NOTES_CONTENT_TYPE
 from interlock.record.events import Actor
-from interlock.record.payloads import ArtifactPayload, GapRecorded, NotesPayload, WorkRecorded
-from interlock.record.world import EXPIRED, UNANSWERED_CHOICE, Signed
+from interlock.record.payloads import GapRecorded, WorkRecorded
+from interlock.record.world import APPROVAL, EXPIRED, UNANSWERED_CHOICE, Signed
 from interlock.service.run.context import RunContext
+from interlock.service.run.evidence.approval import open_approval
+from interlock.service.run.evidence.brought import brought_by
+from interlock.service.run.evidence.verdicts import failed_verdict
 from interlock.service.run.proofs import proof_context
-from interlock.service.run.verdicts import failed_verdict
-from interlock.store.ports.errors import ContentDamagedError
 from interlock.store.ports.reader import SessionReader
 from interlock.views.node_position import attempts_on, chain_head
 from interlock.views.outside import Demand, has_unknown_key
@@ -81,7 +72,11 @@ def attempt_on(
 
 
 def awaited_event(run_context: RunContext, node: Node) -> AwaitedEvent | None:
-    """Return the event that the step of a node takes, if it waits for one that is there (WORLD-4)."""
+    """Return the event that the step of a node takes, if it waits for one that is there (WORLD-4).
+
+    Raises:
+        ContentDamagedError: A snapshot is missing or damaged, or what was shown with the question of an answer.
+    """
     awaits = pending_task(run_context, node).awaits
     if awaits is None:
         return None
@@ -92,6 +87,7 @@ def awaited_event(run_context: RunContext, node: Node) -> AwaitedEvent | None:
         assurance=awaits.assurance,
         keys=run_context.signing_keys,
         trusted_from=run_context.session.trusted_from,
+        shown=_shown_now(run_context, node, here) if awaits.approval is not None else None,
     )
     found = outside.first_match(node.run, demand, here, node.taken)
     if found is None:
@@ -103,6 +99,15 @@ def awaited_event(run_context: RunContext, node: Node) -> AwaitedEvent | None:
     is_decided = awaits.approval is None or data.via != "clock" or is_expired
     is_met = awaits.must is None or fields.get(awaits.must) is True
     return AwaitedEvent(event_id=found.event_id, fields=fields, is_expired=is_expired, is_met=is_met and is_decided)
+
+
+def _shown_now(run_context: RunContext, node: Node, asked: NodeId) -> frozenset[Digest]:
+    """Return the digests of the question of a node with what is shown with it; none if nobody has answered it."""
+    if run_context.session.outside.last_about(node.run, APPROVAL, asked) is None:
+        return frozenset()
+    approval = open_approval(run_context.plans.reader, run_context, node)
+    assert approval is not None, "the step waits for an answer"
+    return approval.digests
 
 
 def deciding_event(run_context: RunContext, node: Node) -> AwaitedEvent | None:
@@ -207,80 +212,6 @@ def ending_of(run_context: RunContext, work: WorkRecorded, actor: Actor | None, 
         actor=actor,
         reply=reply,
     )
-
-
-def brought_by(reader: SessionReader, node: Node) -> Request:
-    """Read the evidence of the attempt that made a node.
-
-    Raises:
-        ContentDamagedError: An artifact is missing or damaged.
-    """
-    notes, artifacts = notes_of_attempt(node), list[Mapping[str, Json]]()
-    for content_type, digest in _files(node, {WHOLE_NOTES_CONTENT_TYPE, ARTIFACT_CONTENT_TYPE, TURN_CONTENT_TYPE}):
-        if content_type == WHOLE_NOTES_CONTENT_TYPE:
-            notes = reader.artifact(digest).decode("utf-8", "replace")
-        else:
-            artifacts.append(stored_object(reader, digest))
-    return Request(notes=notes, artifacts=tuple(artifacts))
-
-
-def whole_notes(reader: SessionReader, node: Node, attempt: AttemptId) -> str | None:
-    """Return the full notes of an attempt, which are outputs of the node; the shortened ones if these are damaged."""
-    notes: str | None = None
-    for output in node.outputs:
-        payload = output.payload
-        name = "notes" if isinstance(payload, NotesPayload) else payload.sha256
-        if output.output_id != derived_id("out", attempt, name):
-            continue
-        if isinstance(payload, NotesPayload):
-            notes = payload.notes_markdown
-        elif payload.content_type == WHOLE_NOTES_CONTENT_TYPE:
-            with suppress(ContentDamagedError):
-                notes = reader.artifact(payload.sha256).decode("utf-8", "replace")
-    return notes
-
-
-def answered_at(reader: SessionReader, node: Node) -> Answered | None:
-    """Return the answer that a person gave before the run came to a node; None if no person was asked.
-
-    Raises:
-        ContentDamagedError: The record is missing or damaged, or its bytes are intact but not a reply.
-    """
-    for _, digest in _files(node, {REPLY_CONTENT_TYPE}):
-        return reply_stored(reader, digest)
-    return None
-
-
-def reply_stored(reader: SessionReader, digest: Digest) -> Answered:
-    """Load the answer of a person that is stored under a digest.
-
-    Raises:
-        ContentDamagedError: The record is missing or damaged, or its bytes are intact but not a reply.
-    """
-    try:
-        return Answered.model_validate(stored_object(reader, digest))
-    except ValidationError as error:
-        raise ContentDamagedError(what="artifact", digest=digest, found="no reply of a person") from error
-
-
-def stored_object(reader: SessionReader, digest: Digest) -> dict[str, Json]:
-    """Load the JSON object that is stored under a digest.
-
-    Raises:
-        ContentDamagedError: It is missing or damaged, or its bytes are intact but not a JSON object.
-    """
-    value = parse_object(reader.artifact(digest))
-    if value is None:
-        raise ContentDamagedError(what="artifact", digest=digest, found="no JSON object")
-    return value
-
-
-def _files(node: Node, wanted: set[str]) -> Iterator[tuple[str, Digest]]:
-    for output in node.outputs:
-        if output.is_of_checkpoint:
-            continue
-        if isinstance(output.payload, ArtifactPayload) and output.payload.content_type in wanted:
-            yield output.payload.content_type, output.payload.sha256
 
 
 def _earlier_notes(session: Session, node: Node) -> str | None:

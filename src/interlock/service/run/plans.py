@@ -28,7 +28,8 @@ class Plans:
     """Loads pinned workflows, snapshots and verdicts, and keeps the most recent ones; they are immutable."""
 
     def __init__(self, reader: SessionReader) -> None:
-        self._reader = reader
+        self.reader = reader
+        """Reads the content that is not kept."""
         self._workflows: Recent[WorkflowHash, CompiledWorkflow] = Recent(WORKFLOWS_KEPT_MAX)
         self._snapshots: Recent[tuple[SnapshotRef, WorkflowHash], ExecutionSnapshot] = Recent(SNAPSHOTS_KEPT_MAX)
         self._pending: Recent[SnapshotRef, tuple[PendingStep | None]] = Recent(PENDING_STEPS_KEPT_MAX)
@@ -87,7 +88,7 @@ class Plans:
     def _load_workflow(self, workflow_hash: WorkflowHash) -> "CompiledWorkflow":
         from interlock.plan.compiled import parse_compiled  # noqa: PLC0415 — see `keep_start`
 
-        data = self._reader.workflow_bytes(workflow_hash)
+        data = self.reader.workflow_bytes(workflow_hash)
         try:
             return parse_compiled(data)
         except MalformedRecordError as error:
@@ -95,14 +96,14 @@ class Plans:
 
     def _load_verdict(self, digest: Digest) -> Verdict | None:
         try:
-            return verdict_of(json.loads(self._reader.artifact(digest)))
+            return verdict_of(json.loads(self.reader.artifact(digest)))
         except (ValueError, RecursionError):
             return None
 
     def _load_snapshot(self, ref: SnapshotRef, workflow_hash: WorkflowHash) -> "ExecutionSnapshot":
         from interlock.plan.fit import snapshot_fault  # noqa: PLC0415 — see `keep_start`
 
-        snapshot = self._reader.snapshot(ref)
+        snapshot = self.reader.snapshot(ref)
         fault = (
             snapshot_fault(snapshot, self.workflow(workflow_hash))
             if snapshot.workflow_hash == workflow_hash

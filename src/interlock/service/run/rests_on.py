@@ -6,8 +6,8 @@ from interlock.engine.answer.structure import RestsOn
 from interlock.kernel.budgets import RECAP_NODES_MAX
 from interlock.record.snapshot import Running
 from interlock.service.run.context import RunContext
+from interlock.service.run.evidence.verdicts import verdicts_at
 from interlock.service.run.proofs import is_proven, started_with
-from interlock.service.run.verdicts import verdicts_at
 from interlock.views.node_position import walk_up
 from interlock.views.session import Node
 

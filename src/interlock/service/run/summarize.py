@@ -17,8 +17,8 @@ from interlock.kernel.turns import TURNS
 from interlock.record.content import collect_references
 from interlock.record.events import Event
 from interlock.service.run.context import RunContext, load_run_context
+from interlock.service.run.evidence.verdicts import run_standing
 from interlock.service.run.plans import Plans
-from interlock.service.run.verdicts import run_standing
 from interlock.store.ports.errors import ContentDamagedError
 from interlock.store.ports.reader import SessionReader
 from interlock.views.recap import latest_notes

@@ -35,7 +35,7 @@ from interlock.record.events import Actor
 from interlock.record.outcome import Blocked, Blocker, BlockerReport
 from interlock.record.payloads import ObservationRecorded, WorkRecorded
 from interlock.record.world import EventReceived
-from interlock.service.outside.approvals import answer_in, open_approval, question_of
+from interlock.service.outside.approvals import answer_in, question_of
 from interlock.service.outside.receive import (
     BY_CLAIM,
     checked_event,
@@ -47,17 +47,11 @@ from interlock.service.outside.receive import (
     record_event,
 )
 from interlock.service.ports import Ports
-from interlock.service.run.attempts import (
-    answered_at,
-    attempt_on,
-    awaited_event,
-    deciding_event,
-    ending_of,
-    retry_node,
-    whole_notes,
-)
+from interlock.service.run.attempts import attempt_on, awaited_event, deciding_event, ending_of, retry_node
 from interlock.service.run.context import RunContext
 from interlock.service.run.context_limits import context_refusal, fixed_keys, set_key_refusal
+from interlock.service.run.evidence.approval import open_approval
+from interlock.service.run.evidence.brought import answered_at, whole_notes
 from interlock.service.run.observations import new_observations, observed_of
 from interlock.service.run.proofs import tree_now, tree_record
 from interlock.service.run.rests_on import rests_on

@@ -28,8 +28,9 @@ from interlock.record.snapshot import LoopFrame
 from interlock.record.world import APPROVAL
 from interlock.service.outside.checks import results_at
 from interlock.service.outside.demand import how_to_send, weaker_level
-from interlock.service.run.attempts import brought_by, unknown_signer
+from interlock.service.run.attempts import unknown_signer
 from interlock.service.run.context import RunContext
+from interlock.service.run.evidence.brought import brought_by
 from interlock.service.run.proofs import proof_lines
 from interlock.store.ports.reader import SessionReader
 from interlock.views.node_position import chain_head, node_position

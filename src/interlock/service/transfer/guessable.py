@@ -16,9 +16,9 @@ from interlock.kernel.ids import RunId
 from interlock.record.content import REDACTED
 from interlock.record.events import Event, EventReceivedEvent, NodeScope, ObservationRecordedEvent, RunStartedEvent
 from interlock.record.world import APPROVAL, CHECK, RECEIPT
-from interlock.service.outside.approvals import open_approval
 from interlock.service.ports import ReadPorts
 from interlock.service.run.context import load_run_context
+from interlock.service.run.evidence.approval import open_approval
 from interlock.service.transfer.salvage import SoundPrefix
 from interlock.views.evolution import evolve
 from interlock.views.resume import repo_root_hash
@@ -109,7 +109,7 @@ class _Search:
         run_context = load_run_context(before, before.runs[event.scope.run_id], self.read.plans)
         shown = open_approval(self.read.reader, run_context, before.nodes[event.scope.node_id])
         digest = str(event.data.fields["shown"])
-        if shown is None or shown.digest() != digest or self._is_in_text(shown.text()):
+        if shown is None or digest not in shown.digests or self._is_in_text(shown.text()):
             yield digest
 
     def _is_in_text(self, text: object) -> bool:

@@ -8,12 +8,13 @@ from interlock.kernel.ids import Digest, NodeId, RunId, SessionId
 from interlock.kernel.text import one_line
 from interlock.record.events import Actor
 from interlock.record.world import APPROVAL, Assurance, EventReceived
-from interlock.service.outside.approvals import OpenApproval, approval_record, lacks_note, open_approval
+from interlock.service.outside.approvals import approval_record, lacks_note
 from interlock.service.outside.receive import Arrival, record_event
 from interlock.service.outside.signatures import SigningKey, sign_event, verified
 from interlock.service.ports import Ports
 from interlock.service.run.attempts import deciding_event
 from interlock.service.run.context import RunContext, load_run_context
+from interlock.service.run.evidence.approval import OpenApproval, open_approval
 from interlock.service.tools.end_run import refuse_ended
 from interlock.service.tools.send_event import advance_waiting
 

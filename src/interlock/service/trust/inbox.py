@@ -14,11 +14,11 @@ from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import SessionId
 from interlock.kernel.text import flat, one_line, quoted
 from interlock.record.world import APPROVAL
-from interlock.service.outside.approvals import OpenApproval, open_approval
 from interlock.service.outside.checks import results_at, waiting_check
 from interlock.service.outside.intents import OPEN_STATES, shown_intents
 from interlock.service.ports import Checks
 from interlock.service.run.context import RunContext, load_run_context
+from interlock.service.run.evidence.approval import OpenApproval, open_approval
 from interlock.service.run.plans import Plans
 from interlock.service.run.summaries import Listing, Unreadable, unreadable_by
 from interlock.store.ports.errors import UNUSABLE_SESSION

@@ -9,10 +9,10 @@ from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.frozen import frozen
 from interlock.kernel.text import one_line
 from interlock.record.events import Actor
-from interlock.service.outside.approvals import OpenApproval, open_approval
 from interlock.service.outside.receive import Arrival
 from interlock.service.ports import Ports
 from interlock.service.run.context import RunContext
+from interlock.service.run.evidence.approval import OpenApproval, open_approval
 from interlock.service.tokens.resolve import SentTokens
 from interlock.service.tools.target import load_target
 from interlock.service.trust.approve import GivenAnswer, answer_approval
