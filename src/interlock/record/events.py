@@ -101,6 +101,11 @@ class ObservationRecordedEvent(Envelope):
     scope: RunOrNode | None = None
     data: data.ObservationRecorded
 
+    @property
+    def is_redaction(self) -> bool:
+        """Whether it says that the session is a redacted copy of the one that it names."""
+        return self.scope is None and self.data.key == "redacted_from"
+
     def dedupe_suffix(self) -> str:
         """One observation per key and value: the suffix includes the value's digest (EVT-5).
 

@@ -11,7 +11,7 @@ from typing import assert_never
 from rpds import HashTrieMap, HashTrieSet
 
 from interlock.kernel.frozen import replace
-from interlock.kernel.ids import LABEL_CHARS, EventId, NodeId, RunId, ack_attempt, tag_of
+from interlock.kernel.ids import LABEL_CHARS, EventId, NodeId, RunId, SessionId, ack_attempt, tag_of
 from interlock.record import events as ev
 from interlock.record import payloads as data
 from interlock.record.context import merge_context
@@ -126,6 +126,8 @@ def _apply(session: Session, event: ev.Event) -> Session:  # noqa: C901, PLR0911
         case ev.CapabilityObservedEvent():
             seen = event.data
             return _with_node(session, event.scope.node_id, lambda node: replace(node, observed=(*node.observed, seen)))
+        case ev.ObservationRecordedEvent() if event.is_redaction:
+            return replace(session, redacted_from=SessionId(event.data.value.value))
         case ev.ObservationRecordedEvent():
             owner = event.scope.run_id if event.scope is not None else ""
             return replace(

@@ -184,7 +184,10 @@ class Claim:
 
 @frozen
 class Session:
-    """The state of a session: all that later calls need from its log. `imported` counts the events of its bundle."""
+    """The state of a session: all that later calls need from its log. `imported` counts the events of its bundle.
+
+    `redacted_from` is the session that it is a redacted copy of.
+    """
 
     session: SessionId
     next_index: int
@@ -200,6 +203,7 @@ class Session:
     dedupe_keys: "HashTrieMap[str, int]"
     outside: Outside = NOTHING_OUTSIDE
     imported: int = 0
+    redacted_from: SessionId | None = None
     first_run: RunId | None = None
     newest: Advance | None = None
     contracts: tuple[data.ContractBound, ...] = ()

@@ -77,7 +77,7 @@ def _describe(session: Session, key: ev.Event, title_of: TitleOf) -> str:
         case ev.IntentSettledEvent():
             return f"recorded of an intent: {key.data.state}"
         case _:
-            is_copy = isinstance(key, ev.ObservationRecordedEvent) and key.data.key == "redacted_from"
+            is_copy = isinstance(key, ev.ObservationRecordedEvent) and key.is_redaction
             return "recorded that this session is a redacted copy" if is_copy else f"recorded {key.kind}"
 
 

@@ -4,13 +4,16 @@ import json
 
 import pytest
 from tests.support.bundles import DOCUMENT, a_session, exported, restoring
+from tests.support.history import appended
 from tests.support.modes import with_artifacts
 
 from interlock.kernel.canonical import digest_of_bytes
 from interlock.kernel.errors import Refusal
 from interlock.kernel.ids import SessionId
+from interlock.record.append_plan import EventDraft
+from interlock.record.payloads import ObservationRecorded, ObservationValue
 from interlock.service.audit.proof import prove_session
-from interlock.service.audit.verify import not_compared, verify_session
+from interlock.service.audit.verify import not_compared, redacted_note, verify_session
 from interlock.service.transfer.redact import Redacted, redact_session
 from interlock.testing.harness import Harness, linear_workflow
 
@@ -52,7 +55,7 @@ def test_a_redacted_copy_holds_the_value_nowhere_and_says_what_it_is_a_copy_of(h
     assert json.loads(exported(harness, session).data)["session"] == json.loads(before)["session"]
     loaded = harness.store.load(copy)
     assert loaded is not None
-    assert loaded.observed(next(iter(loaded.runs)), "redacted_from") == session
+    assert loaded.redacted_from == session
 
 
 @pytest.mark.inv("EVD-13")
@@ -117,3 +120,16 @@ def test_what_cannot_be_redacted_is_refused_and_nothing_is_written(harness: Harn
     assert says in found.message
     assert "Nothing was written." in (found.suggestion or "")
     assert harness.store.sessions() == before
+
+
+@pytest.mark.damages
+@pytest.mark.inv("EVD-13")
+def test_only_what_is_said_of_the_session_makes_it_a_redacted_copy(harness: Harness) -> None:
+    first = harness.start("team.ship", goal="Use [redacted]")
+    harness.advance(first, "Done.")
+    value = ObservationValue(type="short_string", value=harness.session_of(first))
+    observed = ObservationRecorded(key="redacted_from", value=value, confidence="high")
+    appended(harness, first, EventDraft(data=observed, run=harness.reference_of(first).run))
+    reader, session = harness.store, harness.session_of(first)
+    assert redacted_note(reader, session) is None
+    assert not_compared(reader, session, reader.history(session)) == frozenset()

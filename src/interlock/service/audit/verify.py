@@ -150,13 +150,12 @@ def redacted_note(reader: SessionReader, session: SessionId) -> str | None:
         loaded = reader.load(session)
     except SessionUnhealthyError:
         return None
-    source = loaded.observations.get(":redacted_from") if loaded is not None else None
-    if source is None:
+    if loaded is None or loaded.redacted_from is None:
         return None
     skipped = len(not_compared(reader, session, reader.history(session)))
     return (
-        f"This is a redacted copy of {source}. Appends that contain `{REDACTED}` are not derived again, and those that"
-        f" read it may differ: {skipped} in all. Each signature is checked."
+        f"This is a redacted copy of {loaded.redacted_from}. Appends that contain `{REDACTED}` are not derived again,"
+        f" and those that read it may differ: {skipped} in all. Each signature is checked."
     )
 
 
@@ -209,7 +208,7 @@ def _copied_appends(history: Sequence[tuple[Event, ...]]) -> int:
     copied = 0
     for number, events in enumerate(history):
         for event in events:
-            if isinstance(event, ObservationRecordedEvent) and event.data.key == "redacted_from":
+            if isinstance(event, ObservationRecordedEvent) and event.is_redaction:
                 copied = number
     return copied
 

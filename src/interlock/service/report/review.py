@@ -301,7 +301,7 @@ def _grounds(report: SessionReport, run: RunReport) -> Iterator[Line]:
         yield ("No answer of a person to Interlock is recorded in this run.",)
     for step in done:
         yield from ((*step_name(step.place), ": ", *fact_line(one)) for one in step.capabilities)
-    is_copy = ":redacted_from" in run.run_context.session.observations
+    is_copy = run.run_context.session.redacted_from is not None
     which = "each recorded decision again, except those that read what was redacted" if is_copy else _EACH
     yield (f"To check this record, `interlock session verify {report.session}` computes {which}.",)
 
