@@ -294,6 +294,11 @@ def artifact_drafts(
     ]
 
 
+def output_id(attempt: AttemptId, payload: data.NotesPayload | data.ArtifactPayload) -> OutputId:
+    """Return the id of an output of an attempt: one for its notes, and one for each content of an artifact."""
+    return _output_id(attempt, "notes" if isinstance(payload, data.NotesPayload) else payload.sha256)
+
+
 def _output_id(attempt: AttemptId, discriminator: str) -> OutputId:
     return OutputId(derived_id("out", attempt, discriminator))
 

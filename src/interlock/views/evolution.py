@@ -11,10 +11,11 @@ from typing import assert_never
 from rpds import HashTrieMap, HashTrieSet
 
 from interlock.kernel.frozen import replace
-from interlock.kernel.ids import LABEL_CHARS, EventId, NodeId, RunId, SessionId, ack_attempt, tag_of
+from interlock.kernel.ids import LABEL_CHARS, EventId, NodeId, RunId, SessionId, ack_attempt, fork_attempt, tag_of
 from interlock.record import events as ev
 from interlock.record import payloads as data
 from interlock.record.context import merge_context
+from interlock.record.outcome import AdvancedTo
 from interlock.record.world import ASSURANCES
 from interlock.views.outside import (
     BrokenOutsideError,
@@ -199,6 +200,10 @@ def _node_created(session: Session, event: ev.NodeCreatedEvent) -> Session:
         raise BrokenHistoryError(f"{node_id} is not of its run")
     if (parent is None) != (run.root is None) or (parent is None and payload.node_kind != "step"):
         raise BrokenHistoryError(f"{node_id} is a second root, or a root that is no step")
+    if parent is not None and payload.node_kind != "checkpoint":
+        advance = session.newest
+        if advance is None or (advance.node, advance.child) != (parent.node, node_id):
+            raise BrokenHistoryError(f"{node_id} was made by no recorded attempt")
     node = Node(
         node=node_id,
         run=run.run,
@@ -279,10 +284,15 @@ def _advance_recorded(session: Session, event: ev.AdvanceRecordedEvent) -> Sessi
         index=event.event_index,
         took=event.data.took or (),
     )
+    node, is_ordinary = session.nodes[node_id], attempt == ack_attempt(node_id)
+    if not is_ordinary and attempt != fork_attempt(node_id, node.forks):
+        raise BrokenHistoryError(f"{attempt} is not the next attempt on {node_id}")
+    if isinstance(advance.outcome, AdvancedTo) and advance.outcome.to_node_id != advance.child:
+        raise BrokenHistoryError(f"{attempt} leads to a node that it does not make")
     outside = events_taken(session.outside, event.scope.run_id, advance.took) if advance.took else session.outside
     advances = session.advances.insert(f"{node_id}:{attempt}", advance)
     after = replace(session, advances=advances, newest=advance, outside=outside)
-    if attempt == ack_attempt(node_id):
+    if is_ordinary:
         return after
     return _with_node(after, node_id, lambda node: replace(node, forks=node.forks + 1))
 

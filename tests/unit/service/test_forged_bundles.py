@@ -1,21 +1,27 @@
 """Bundles of somebody who knows how: each digest is good, and what the log says did not happen."""
 
+import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.support.approvals import ASK, asking, given
-from tests.support.bundles import exported, imported, reattested, value_of
+from tests.support.bundles import exported, imported, reattested, refused, value_of
 from tests.support.checks import CHECK, GREEN, checking, run_now
 from tests.support.flow import document, step
 from tests.support.outside import a_source, with_sources
 from tests.support.verify import unsound
 
 from interlock.engine.request import Request
-from interlock.kernel.errors import Refusal
+from interlock.kernel.errors import ErrorCode, Refusal
+from interlock.kernel.ids import NodeId, checkpoint_attempt, node_of_attempt
+from interlock.record.content import REDACTED
+from interlock.service.audit.verify import not_compared, redacted_note
 from interlock.service.outside.signatures import SigningKey
+from interlock.service.transfer import bundle_check
 from interlock.service.trust import approve
-from interlock.testing.harness import Harness
+from interlock.testing.harness import Harness, linear_workflow
 
 SHOWN, FORGED = "Delete only the temporary table.", "Delete all tables."
 
@@ -86,3 +92,178 @@ def test_an_answer_to_a_result_verifies_after_each_import_that_marks_the_result(
     for session in (taken.session, asked.session):
         imported(further, exported(there, session).data)
     assert [unsound(one.store) for one in (here, there, further)] == [[], [], []]
+
+
+Body = dict[str, Any]
+
+
+def a_run() -> tuple[Harness, bytes]:
+    """Return the bundle of a run with a step that is done and a checkpoint, whose second step is pending."""
+    harness = Harness.in_memory(linear_workflow("test.flow", "a", "b", "c"))
+    first = harness.start("test.flow", goal="Ship")
+    harness.call("checkpoint_workflow", {"ackToken": first["ackToken"], "output": {"notesMarkdown": "So far."}})
+    harness.advance(first, "Did a.")
+    return harness, exported(harness, harness.session_of(first)).data
+
+
+def of_kind(events: list[Body], kind: str) -> Body:
+    """Return a copy of the last event of a kind, which a new event is made of."""
+    return json.loads(json.dumps(next(one for one in reversed(events) if one["kind"] == kind)))
+
+
+def with_append(value: Body, *events: Body) -> bytes:
+    """Return a bundle's value with one more append."""
+    held, manifest = value["session"]["events"], value["session"]["manifest"]
+    for event in events:
+        event["eventId"] = f"evt_{len(held):026d}"
+        held.append(event)
+    manifest.append({"kind": "segment_closed", "lastEventIndex": len(held) - 1})
+    return reattested(value)
+
+
+def forged_context(events: list[Body]) -> list[Body]:
+    event = of_kind(events, "context_set")
+    event["data"] |= {"contextId": "ctx_" + "0" * 26, "context": {"goal": "Forged"}}
+    return [event]
+
+
+def forged_preferences(events: list[Body]) -> list[Body]:
+    event = of_kind(events, "preferences_changed")
+    event["data"] |= {
+        "changeId": "prefchg_" + "0" * 26,
+        "source": "user",
+        "delta": [{"key": "autonomy", "value": "full_auto_never_stop"}],
+        "effective": {"autonomy": "full_auto_never_stop", "riskPolicy": "conservative"},
+    }
+    return [event]
+
+
+def forged_notes(events: list[Body]) -> list[Body]:
+    event = of_kind(events, "node_output_appended")
+    event["data"] |= {"outputId": "out_" + "0" * 26, "payload": {"payloadKind": "notes", "notesMarkdown": FORGED}}
+    return [event]
+
+
+def forged_checkpoint(events: list[Body]) -> list[Body]:
+    """A checkpoint whose output is one of the attempt that made its node."""
+    made = next(one for one in events if one["data"].get("nodeKind") == "checkpoint")
+    node = NodeId(made["data"]["parentNodeId"])
+    event, output = json.loads(json.dumps(made)), forged_notes(events)[0]
+    event["scope"]["nodeId"] = node_of_attempt(checkpoint_attempt(node, 1))
+    output["scope"]["nodeId"] = node
+    return [event, output]
+
+
+def skipped_checkpoint(events: list[Body]) -> list[Body]:
+    """A checkpoint that is not the next one of its node."""
+    made = next(one for one in events if one["data"].get("nodeKind") == "checkpoint")
+    event = json.loads(json.dumps(made))
+    event["scope"]["nodeId"] = node_of_attempt(checkpoint_attempt(NodeId(made["data"]["parentNodeId"]), 7))
+    return [event]
+
+
+def an_observation(events: list[Body], scope: Body | None, key: str = "redacted_from") -> Body:
+    event = of_kind(events, "node_output_appended")
+    value = {"type": "short_string", "value": "sess_" + "0" * 26}
+    event |= {"kind": "observation_recorded", "data": {"key": key, "value": value, "confidence": "high"}}
+    event.pop("scope")
+    return event if scope is None else event | {"scope": scope}
+
+
+def forged_redaction(events: list[Body]) -> list[Body]:
+    """The mark of a redacted copy, as one of a run."""
+    return [an_observation(events, {"runId": of_kind(events, "node_created")["scope"]["runId"]})]
+
+
+def forged_position(events: list[Body]) -> list[Body]:
+    return [an_observation(events, None, "git_branch")]
+
+
+def a_redaction_in_company(events: list[Body]) -> list[Body]:
+    return [an_observation(events, None), an_observation(events, None, "git_branch")]
+
+
+FOREIGN = (
+    forged_context,
+    forged_preferences,
+    forged_notes,
+    forged_checkpoint,
+    skipped_checkpoint,
+    forged_redaction,
+    forged_position,
+    a_redaction_in_company,
+)
+"""Appends without a start or an attempt that no call makes."""
+
+
+@pytest.mark.damages
+@pytest.mark.inv("BND-4", "VERIFY-7")
+@pytest.mark.parametrize("foreign", FOREIGN, ids=lambda one: one.__name__)
+def test_an_append_that_no_call_makes_is_no_part_of_a_history(
+    monkeypatch: pytest.MonkeyPatch, foreign: Callable[[list[Body]], list[Body]]
+) -> None:
+    harness, data = a_run()
+    value = value_of(data)
+    changed = with_append(value, *foreign(value["session"]["events"]))
+    refusal = refused(Harness.in_memory(), changed)
+    assert refusal.code is ErrorCode.BUNDLE_EVENT_ORDER_INVALID
+    assert "no append holds this" in refusal.message
+    monkeypatch.setattr(bundle_check, "_check_appends", ended)
+    imported(harness, changed)
+    (found,) = unsound(harness.store)
+    assert found.code == "chain_broken"
+    assert "no append holds this" in found.found
+
+
+@pytest.mark.inv("BND-4", "VERIFY-7")
+def test_a_run_cannot_jump_over_a_step() -> None:
+    _, data = a_run()
+    value = value_of(data)
+    events = value["session"]["events"]
+    node, edge = of_kind(events, "node_created"), of_kind(events, "edge_created")
+    last, made = node["scope"]["nodeId"], "node_" + "0" * 26
+    node["scope"]["nodeId"] = edge["data"]["toNodeId"] = made
+    node["data"]["parentNodeId"] = edge["data"]["fromNodeId"] = last
+    refusal = refused(Harness.in_memory(), with_append(value, node, edge))
+    assert refusal.code is ErrorCode.BUNDLE_EVENT_ORDER_INVALID
+    assert "made by no recorded attempt" in refusal.message
+
+
+@pytest.mark.damages
+@pytest.mark.inv("VERIFY-7")
+@pytest.mark.parametrize("is_start", [False, True])
+def test_a_start_or_an_attempt_observes_only_where_it_is_made(
+    monkeypatch: pytest.MonkeyPatch, *, is_start: bool
+) -> None:
+    harness, data = a_run()
+    value = value_of(data)
+    events, manifest = value["session"]["events"], value["session"]["manifest"]
+    bounds = [one for one in manifest if one["kind"] == "segment_closed"]
+    event = an_observation(events, None) | {"eventId": "evt_" + "0" * 26}
+    place = bounds[0 if is_start else -1]["lastEventIndex"] + 1
+    events.insert(place, event)
+    for one in bounds if is_start else bounds[-1:]:
+        one["lastEventIndex"] += 1
+    changed = reattested(value)
+    assert refused(Harness.in_memory(), changed).code is ErrorCode.BUNDLE_EVENT_ORDER_INVALID
+    monkeypatch.setattr(bundle_check, "_check_appends", ended)
+    imported(harness, changed)
+    assert [one.code for one in unsound(harness.store)] == ["chain_broken"]
+
+
+@pytest.mark.damages
+@pytest.mark.inv("EVD-13", "VERIFY-7")
+def test_only_its_own_mark_makes_a_session_a_redacted_copy(monkeypatch: pytest.MonkeyPatch) -> None:
+    harness, data = a_run()
+    value = value_of(data)
+    monkeypatch.setattr(bundle_check, "_check_appends", ended)
+    for event in value["session"]["events"]:
+        if event["kind"] == "context_set":
+            event["data"]["context"] = {"goal": REDACTED}
+        if event["kind"] == "advance_recorded":
+            event["data"]["requestDigest"] = Request(notes=FORGED).digest()
+    session = imported(harness, with_append(value, *forged_redaction(value["session"]["events"]))).restored.session
+    reader = harness.ports.read.reader
+    assert redacted_note(reader, session) is None
+    assert not_compared(reader, session, reader.history(session)) == frozenset()
+    assert {one.code for one in unsound(harness.store)} == {"hash_mismatch", "chain_broken"}

@@ -12,7 +12,7 @@ from tests.support.tampering import Body, Tampering
 from tests.support.verify import unsound
 
 from interlock.kernel.canonical import digest_of_bytes
-from interlock.kernel.ids import NodeId
+from interlock.kernel.ids import NodeId, ack_attempt, fork_attempt, node_of_attempt
 from interlock.service.audit.verify import Mismatch, verify_session, verify_with_words
 from interlock.service.run.plans import Plans
 from interlock.store.local import layout
@@ -491,28 +491,38 @@ def test_events_that_contradict_each_other_are_reported_as_a_broken_chain(root: 
     assert "which is not in the log" in found.found
 
 
+def test_an_attempt_that_is_none_on_its_node_is_reported_as_a_broken_chain(root: Path) -> None:
+    altering("advance_recorded", "attemptId", to="att_" + "0" * 26)(Tampering(root))
+    (found,) = verified(root)
+    assert (found.code, found.node) == ("chain_broken", None)
+    assert "is not the next attempt on" in found.found
+
+
 def test_an_attempt_that_makes_no_node_is_reported_as_a_broken_chain_at_the_node_it_is_about(root: Path) -> None:
     log = Tampering(root)
-    event = next(event for plan in log.plans for event in plan if event["kind"] == "advance_recorded")
-    about = event["scope"]["nodeId"]
-    altering("advance_recorded", "attemptId", to="att_" + "0" * 26)(log)
-    assert (verified(root)[0].code, verified(root)[0].node) == ("chain_broken", about)
+    event = next(event for plan in reversed(log.plans) for event in plan if event["kind"] == "advance_recorded")
+    log.plans[-1] = [event]
+    log.rewrite()
+    (root / layout.settled(log.session)).unlink()
+    (found,) = verified(root)
+    assert (found.code, found.node) == ("chain_broken", event["scope"]["nodeId"])
 
 
 def test_an_attempt_on_a_node_whose_run_is_complete_is_reported_as_a_broken_chain(tmp_path: Path) -> None:
     harness = Harness.on_disk(tmp_path, document(step("a")))
-    first = harness.start("test.flow")
-    harness.advance(first)
-    harness.advance(harness.rehydrate(first)["fork"]["ackToken"])
+    start = harness.start("test.flow")
+    harness.advance(start)
+    harness.advance(harness.rehydrate(start)["fork"]["ackToken"])
     log = Tampering(tmp_path)
     end = log.node_of("node_created", number=1)
 
-    def move(event: Body) -> None:
-        event["scope"]["nodeId"] = end
-
-    log.alter("node_created", setting("data", "parentNodeId", to=end), number=2)
-    log.alter("edge_created", setting("data", "fromNodeId", to=end), number=1)
-    log.alter("advance_recorded", move, number=1)
+    first, moved = log.node_of("node_created"), json.dumps(log.plans[-1])
+    attempt, instead = fork_attempt(first, 0), ack_attempt(end)
+    made = (node_of_attempt(attempt), node_of_attempt(instead))
+    for one, other in ((attempt, instead), made, (first, end)):
+        moved = moved.replace(one, other)
+    log.plans[-1] = json.loads(moved)
+    log.rewrite()
     (found,) = verified(tmp_path)
     assert (found.code, found.node) == ("chain_broken", end)
 

@@ -34,6 +34,7 @@ from interlock.kernel.ids import (
     WorkflowHash,
     ack_attempt,
     fork_attempt,
+    node_of_attempt,
 )
 from interlock.record import payloads as data
 from interlock.record.append_plan import EventDraft, PlannedEdge
@@ -349,15 +350,16 @@ def test_outputs_stand_on_their_node_in_log_order_with_what_they_supersede() -> 
 
 @pytest.mark.inv("READ-5")
 def test_an_output_cannot_supersede_a_later_one_or_one_of_another_node_or_channel() -> None:
+    child = node_of_attempt(ack_attempt(root_of(RUN)))
     for wrong in (
-        output(3, NODE, supersedes=1),
-        output(3, NODE, supersedes=3),
-        output(3, NODE, supersedes=9),
+        output(3, child, supersedes=1),
+        output(3, child, supersedes=3),
+        output(3, child, supersedes=9),
         output(3, root_of(RUN), supersedes=2),
     ):
         history, root = started()
         history.append(output(1, root), output(2, root, channel="artifact"))
-        history.append(node_draft(RUN, NODE, root, "step", running("b")))
+        assert history.advance(root) == child
         fold(history)
         history.append(wrong)
         with pytest.raises(BrokenHistoryError, match="supersedes"):
@@ -487,14 +489,9 @@ def test_an_edge_says_what_the_nodes_say_or_is_refused() -> None:
     def grown() -> tuple[History, NodeId, NodeId, NodeId]:
         history, root = started()
         history.start(OTHER_RUN)
-        left = NodeId(numbered("node", 10))
-        saved = NodeId(numbered("node", 11))
-        history.append(node_draft(RUN, left, root, "step", running("a")))
-        history.append(node_draft(RUN, saved, root, "checkpoint", running("a")))
-        return history, root, left, saved
+        return history, root, history.advance(root), history.checkpoint(root)
 
     history, root, left, saved = grown()
-    history.append(edge("acked_step", root, left), edge("checkpoint", root, saved))
     fold(history)
     for wrong, saying in (
         (edge("acked_step", left, root), "not its child"),
@@ -507,6 +504,37 @@ def test_an_edge_says_what_the_nodes_say_or_is_refused() -> None:
         (edge("acked_step", OTHER_NODE, left), "not in the log"),
     ):
         assert_breaks(grown()[0], wrong, saying)
+
+
+@pytest.mark.inv("EVT-4")
+def test_a_node_that_no_attempt_made_is_refused() -> None:
+    made = node_of_attempt(ack_attempt(root_of(RUN)))
+    kinds: tuple[data.NodeKind, ...] = ("step", "blocked_attempt")
+    for kind in kinds:
+        history, root = started()
+        assert_breaks(history, node_draft(RUN, made, root, kind, running("b")), "made by no recorded attempt")
+    for node, parent in ((NODE, root_of(RUN)), (NODE, made), (node_of_attempt(ack_attempt(made)), made)):
+        history, root = started()
+        assert history.advance(root) == made
+        assert_breaks(history, node_draft(RUN, node, parent, "step", running("b")), "made by no recorded attempt")
+
+
+@pytest.mark.inv("EVT-4")
+def test_an_attempt_that_is_not_the_next_one_or_leads_elsewhere_is_refused() -> None:
+    root = root_of(RUN)
+    child = node_of_attempt(ack_attempt(root))
+    for attempt, to, saying in (
+        (fork_attempt(root, 1), None, "not the next attempt"),
+        (ack_attempt(child), None, "not the next attempt"),
+        (fork_attempt(root, 0), child, "a node that it does not make"),
+    ):
+        history, _ = started()
+        history.advance(root)
+        outcome = AdvancedTo(kind="advanced", to_node_id=to or node_of_attempt(attempt))
+        recorded = data.AdvanceRecorded(
+            attempt_id=attempt, intent="ack_pending", request_digest=DIGEST, outcome=outcome
+        )
+        assert_breaks(history, EventDraft(data=recorded, run=RUN, node=root), saying)
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,7 @@ from interlock.engine.request import CONFIRMATION_KIND, Completed, PreferenceDel
 from interlock.engine.start import Start, plan_start
 from interlock.kernel.budgets import UNREPORTED_EVIDENCE_MAX
 from interlock.kernel.canonical import Json
-from interlock.kernel.errors import InterlockError
-from interlock.kernel.frozen import frozen, replace
-from interlock.kernel.ids import NodeId
+from interlock.kernel.frozen import replace
 from interlock.record import events as ev
 from interlock.record.append_plan import AppendPlan
 from interlock.record.base import Autonomy
@@ -26,47 +24,9 @@ from interlock.service.run.context import load_run_context
 from interlock.service.run.evidence.brought import answered_at, brought_by, reply_stored
 from interlock.service.run.plans import Plans
 from interlock.store.ports.reader import SessionReader
+from interlock.views.appends import BrokenChainError, RecordedPlan
 from interlock.views.outside import SigningKeys
-from interlock.views.session import BASELINE, Advance, Session
-
-KeyEvent = ev.RunStartedEvent | ev.AdvanceRecordedEvent
-
-
-class BrokenChainError(InterlockError):
-    """A recorded plan starts from a node that cannot continue, or does not create its node."""
-
-    def __init__(self, key: KeyEvent, found: str) -> None:
-        super().__init__(f"{key.kind} at {key.event_index}: {found}")
-        self.node = None if isinstance(key, ev.RunStartedEvent) else key.scope.node_id
-
-
-@frozen
-class RecordedPlan:
-    """An appended plan: its events, its key event, the node that it made, and the session before and after it."""
-
-    events: tuple[ev.Event, ...]
-    key: KeyEvent
-    node: NodeId
-    before: Session
-    after: Session
-
-
-def recorded_plan(before: Session, after: Session, events: tuple[ev.Event, ...]) -> RecordedPlan | None:
-    """Find the key event of an appended plan; None if the plan holds no decision.
-
-    Raises:
-        BrokenChainError: The plan does not create its node.
-    """
-    key = next((event for event in events if isinstance(event, KeyEvent)), None)
-    if key is None:
-        return None
-    if isinstance(key, ev.RunStartedEvent):
-        node = after.runs[key.scope.run_id].root
-    else:
-        node = _recorded_advance(after, key).child if key.scope.node_id in before.nodes else None
-    if node is None or node not in after.nodes or node in before.nodes:
-        raise BrokenChainError(key, "it does not create its node")
-    return RecordedPlan(events=events, key=key, node=node, before=before, after=after)
+from interlock.views.session import BASELINE, Session
 
 
 def derived_plan(reader: SessionReader, plans: Plans, recorded: RecordedPlan) -> AppendPlan | str:
@@ -163,12 +123,6 @@ def _without(evidence: Request, omitted: frozenset[_Part]) -> Request:
         if (number, None) not in omitted
     )
     return Request(notes=None if _NOTES in omitted else evidence.notes, artifacts=artifacts)
-
-
-def _recorded_advance(after: Session, key: ev.AdvanceRecordedEvent) -> Advance:
-    advance = after.advance(key.scope.node_id, key.data.attempt_id)
-    assert advance is not None, "the event records it"
-    return advance
 
 
 def _replay_start(

@@ -33,12 +33,9 @@ from interlock.record.events import (
 from interlock.record.payloads import DecisionTraceAppended
 from interlock.service.audit.compare import compared_captures, compared_events, compared_words
 from interlock.service.audit.replay import (
-    BrokenChainError,
-    RecordedPlan,
     derived_end,
     derived_plan,
     is_as_sent,
-    recorded_plan,
     was_declined,
 )
 from interlock.service.run.advice import NEWER, advise, advise_by_health, advise_undecided
@@ -47,6 +44,7 @@ from interlock.service.run.plans import Plans
 from interlock.service.transfer.salvage import has_sound_part, health_words
 from interlock.store.ports.errors import ContentDamagedError, Health, SessionUnhealthyError
 from interlock.store.ports.reader import SessionReader, UnfinishedAppend
+from interlock.views.appends import BrokenChainError, RecordedPlan, recorded_plan
 from interlock.views.evolution import evolve
 from interlock.views.outside import false_signatures
 from interlock.views.session import BrokenHistoryError, Session, new_session
@@ -228,8 +226,8 @@ class _Check:
             is_changed = number < copied and _is_changed(self.reader, events)
             yield from self._checked_signatures(events)
             try:
-                recorded = recorded_plan(before, after, events) if not is_changed else None
-                if recorded is not None:
+                recorded = recorded_plan(before, after, events)
+                if recorded is not None and not is_changed:
                     found = partial(self._find_mismatch, recorded)
                     mismatches = self._checked(recorded.node, _recorded_capture(recorded), found)
                     reads_changed, known = number < copied and _reads_changed(recorded), len(self.words)

@@ -16,6 +16,7 @@ from interlock.record.content import Contents, References, collect_references
 from interlock.record.errors import MalformedRecordError, UnknownVersionError
 from interlock.record.events import Event
 from interlock.record.manifest import ManifestRecord, SegmentClosed, attest_history
+from interlock.views.appends import BrokenChainError, recorded_plan
 from interlock.views.evolution import evolve
 from interlock.views.outside import false_signatures
 from interlock.views.session import BrokenHistoryError, Session, new_session
@@ -40,6 +41,7 @@ def checked_bundle(data: bytes) -> CheckedBundle:
     bundle = parse_bundle(data)
     folded = _fold(bundle)
     history = _history(bundle.session)
+    _check_appends(folded.session, history)
     _check_signatures(bundle)
     named = collect_references(bundle.session.events)
     contents = Contents(
@@ -60,6 +62,19 @@ def _fold(bundle: Bundle) -> Session:
         except BrokenHistoryError as error:
             _refuse(ErrorCode.BUNDLE_EVENT_ORDER_INVALID, f"session.events[{at}]", str(error))
     return folded
+
+
+def _check_appends(session: SessionId, history: Iterable[tuple[Event, ...]]) -> None:
+    """Check that each append holds what Interlock appends together, so that no step is done without an attempt."""
+    before = new_session(session)
+    for events in history:
+        after = evolve(before, *events)
+        try:
+            recorded_plan(before, after, events)
+        except BrokenChainError as error:
+            where = f"session.events[{events[0].event_index}]"
+            _refuse(ErrorCode.BUNDLE_EVENT_ORDER_INVALID, where, str(error))
+        before = after
 
 
 def _check_signatures(bundle: Bundle) -> None:

@@ -5,10 +5,11 @@ from contextlib import suppress
 
 from pydantic import ValidationError
 
+from interlock.engine.event_drafts import output_id
 from interlock.engine.gates import Answered
 from interlock.engine.request import ARTIFACT_CONTENT_TYPE, REPLY_CONTENT_TYPE, TURN_CONTENT_TYPE, Request
 from interlock.kernel.canonical import Json, parse_object
-from interlock.kernel.ids import AttemptId, Digest, derived_id
+from interlock.kernel.ids import AttemptId, Digest
 from interlock.record.content import WHOLE_NOTES_CONTENT_TYPE
 from interlock.record.payloads import ArtifactPayload, NotesPayload
 from interlock.store.ports.errors import ContentDamagedError
@@ -37,8 +38,7 @@ def whole_notes(reader: SessionReader, node: Node, attempt: AttemptId) -> str | 
     notes: str | None = None
     for output in node.outputs:
         payload = output.payload
-        name = "notes" if isinstance(payload, NotesPayload) else payload.sha256
-        if output.output_id != derived_id("out", attempt, name):
+        if output.output_id != output_id(attempt, payload):
             continue
         if isinstance(payload, NotesPayload):
             notes = payload.notes_markdown
