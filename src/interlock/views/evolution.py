@@ -29,6 +29,7 @@ from interlock.views.session import (
     BASELINE,
     EMPTY_CONTEXT,
     NO_STEPS,
+    NONE_SIGNED,
     NONE_TAKEN,
     Advance,
     BrokenHistoryError,
@@ -39,6 +40,7 @@ from interlock.views.session import (
     Run,
     RunEnd,
     Session,
+    SignedSteps,
 )
 
 
@@ -204,6 +206,7 @@ def _node_created(session: Session, event: ev.NodeCreatedEvent) -> Session:
         advance = session.newest
         if advance is None or (advance.node, advance.child) != (parent.node, node_id):
             raise BrokenHistoryError(f"{node_id} was made by no recorded attempt")
+    levels, signed = _levels_at(session, parent, payload.node_kind)
     node = Node(
         node=node_id,
         run=run.run,
@@ -220,7 +223,8 @@ def _node_created(session: Session, event: ev.NodeCreatedEvent) -> Session:
         actor=parent.actor if parent and parent.actor == event.actor else event.actor,
         at=event.recorded_at,
         taken=_taken_at(session, parent, node_id),
-        levels=_levels_at(session, parent, payload.node_kind),
+        levels=levels,
+        signed=signed,
     )
     tag = tag_of(node_id)
     tags = session.tags if tag in session.tags else session.tags.insert(tag, node_id)
@@ -248,15 +252,21 @@ def _taken_at(session: Session, parent: Node | None, made: NodeId) -> "HashTrieS
     return parent.taken.update(took) if took else parent.taken
 
 
-def _levels_at(session: Session, parent: Node | None, kind: data.NodeKind) -> Levels:
+def _levels_at(session: Session, parent: Node | None, kind: data.NodeKind) -> tuple[Levels, SignedSteps]:
     """Count the step that made a node with the weakest event that it took; a step that took none is a claim."""
-    if parent is None or kind != "step":
-        return parent.levels if parent is not None else NO_STEPS
+    if parent is None:
+        return NO_STEPS, NONE_SIGNED
+    if kind != "step":
+        return parent.levels, parent.signed
     took = session.newest.took if session.newest is not None else ()
     events = [session.outside.events[one] for one in took]
     levels = [ASSURANCES.index(grounds_of(one, session.trusted_from)) for one in events]
     level = min(levels, default=0)
-    return tuple(count + (number == level) for number, count in enumerate(parent.levels))
+    counted = tuple(count + (number == level) for number, count in enumerate(parent.levels))
+    keys = frozenset((one.source, one.public_key) for event in events if (one := event.data.signed) is not None)
+    if not keys or level == 0:
+        return counted, parent.signed
+    return counted, parent.signed.insert((level, keys), parent.signed.get((level, keys), 0) + 1)
 
 
 def _edge_created(session: Session, event: ev.EdgeCreatedEvent) -> Session:

@@ -7,6 +7,7 @@ such as a node whose parent is missing: the log is damaged.
 
 from dataclasses import field
 from types import MappingProxyType
+from typing import TypeAlias
 
 from rpds import HashTrieMap, HashTrieSet
 
@@ -35,10 +36,12 @@ from interlock.record import payloads as data
 from interlock.record.base import Preferences
 from interlock.record.context import Context, merge_context
 from interlock.record.outcome import AdvanceOutcome
-from interlock.record.world import Assurance, PinnedCheck, ProofMode
+from interlock.record.world import EventReceived, PinnedCheck, ProofMode
 from interlock.views.outside import (
     NOTHING_OUTSIDE,
     Outside,
+    SigningKeys,
+    has_unknown_key,
 )
 
 BASELINE = Preferences(autonomy="guided", risk_policy="conservative")
@@ -48,6 +51,9 @@ EMPTY_CONTEXT: Context = MappingProxyType({})
 Levels = tuple[int, ...]
 """Numbers of steps, in the order of `ASSURANCES`: what a branch rests on (PROOF-7)."""
 NO_STEPS: Levels = (0, 0, 0, 0)
+SignedSteps: TypeAlias = "HashTrieMap[tuple[int, SigningKeys], int]"
+"""Numbers of steps that took signed events, by their level in `Levels` and the keys that it depends on."""
+NONE_SIGNED: SignedSteps = HashTrieMap()
 NONE_TAKEN: "HashTrieSet[EventId]" = HashTrieSet()
 
 
@@ -77,8 +83,9 @@ class Node:
     `trace` says why the run came here; `captures` holds what its decisions read. `gaps` are the gaps recorded here,
     `observed` the observed capabilities of the client. `left` says how work on its step was left before it was done,
     or how this checkpoint left it (END-7). `context_at` is the nearest node at or above that set context. `taken` are
-    the events that steps took on the way here, and `levels` how well the steps on that way are known. `actor` made the
-    node, by its own account; `at` is when.
+    the events that steps took on the way here, and `levels` how well the steps on that way are known, if each key that
+    the log names counts; `signed` are those of them whose level depends on a key. `actor` made the node, by its own
+    account; `at` is when.
     """
 
     node: NodeId
@@ -105,6 +112,15 @@ class Node:
     at: str | None = field(default=None, compare=False)
     taken: "HashTrieSet[EventId]" = NONE_TAKEN
     levels: Levels = NO_STEPS
+    signed: SignedSteps = NONE_SIGNED
+
+    def levels_by(self, keys: SigningKeys) -> Levels:
+        """Return `levels` as they are known here: a step that rests on a signature of no other key is a claim."""
+        levels = [*self.levels]
+        for (level, needed), count in self.signed.items():
+            if not needed <= keys:
+                levels[level], levels[0] = levels[level] - count, levels[0] + count
+        return tuple(levels)
 
 
 @frozen
@@ -222,8 +238,12 @@ class Session:
         """
         return self.imported if self.next_index >= self.imported else 0
 
-    def describe_level(self, index: int, level: Assurance) -> str:
-        """Return the level of an event at an index as texts show it: of an imported event, only its bundle says so."""
+    def describe_level(self, index: int, event: EventReceived, keys: SigningKeys | None) -> str:
+        """Return the level of the event at an index as texts show it: of an imported one, only its bundle says so.
+
+        A signature with a key that is none of `keys` is a claim; with None, the keys are not known.
+        """
+        level = "claimed" if has_unknown_key(event, keys) else event.assurance
         return f"{level}, imported" if index < self.imported else level
 
     def advance(self, node: NodeId, attempt: AttemptId) -> Advance | None:

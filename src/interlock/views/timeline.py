@@ -51,13 +51,13 @@ def entry_of(session: Session, events: Sequence[ev.Event], title_of: TitleOf, ke
         who=key.actor.identifier if key.actor is not None else None,
         run=scope.run_id if scope is not None else None,
         node=scope.node_id if isinstance(scope, ev.NodeScope) else None,
-        what=_describe(session, key, title_of),
+        what=_describe(session, key, title_of, keys),
         more=tuple(line for event in events for line in (*_details(event), *_unknown_key(event, keys))),
         events=tuple(events),
     )
 
 
-def _describe(session: Session, key: ev.Event, title_of: TitleOf) -> str:
+def _describe(session: Session, key: ev.Event, title_of: TitleOf, keys: SigningKeys | None) -> str:
     match key:
         case ev.RunStartedEvent():
             root = session.runs[key.scope.run_id].root
@@ -72,7 +72,7 @@ def _describe(session: Session, key: ev.Event, title_of: TitleOf) -> str:
         case ev.EventReceivedEvent() if key.data.event == EXPIRED:
             return "noticed that the time of a step that waits was over"
         case ev.EventReceivedEvent():
-            level = session.describe_level(key.event_index, key.data.assurance)
+            level = session.describe_level(key.event_index, key.data, keys)
             return f"received the event {key.data.event} ({level}, via {key.data.via}){_describe_result(key.data)}"
         case ev.IntentSettledEvent():
             return f"recorded of an intent: {key.data.state}"

@@ -189,25 +189,27 @@ def test_a_source_signs_for_a_whole_run_id_without_any_data_directory(world: Wor
     assert (code, "recorded as signed. The run continued." in out) == (0, True)
 
 
-@pytest.mark.inv("WORLD-10")
+@pytest.mark.inv("WORLD-10", "PROOF-7")
 def test_views_say_when_the_key_of_a_signature_is_not_configured_here(world: World, tmp_path: Path) -> None:
     key, run = tmp_path / "ci.key", label_of(world.first)
     source = f'[sources.ci]\npublic_key = "{new_source(world, key)}"\n'
     world.configure('["project"]', source)
     assert send(world, "--sign", str(key))[0] == 0
 
-    def views() -> list[str]:
+    def views(level: str) -> list[str]:
         shown = [world.run("session", *words)[1] for words in (("show", run), ("timeline", run), ("report", run))]
-        assert all("ci.finished" in one and "signed by" in one and "(signed, via command)" in one for one in shown[::2])
+        assert all("ci.finished" in one and f"({level}, via command)" in one and "signed by" in one for one in shown)
+        [hit] = world.json("session", "search", "ci.finished")["passages"]
+        assert hit["level"] == level
         return shown
 
-    assert not any("is not configured here" in one for one in views())
+    assert not any("is not configured here" in one for one in views("signed"))
     resource = session_record(world.harness.ports.read, world.harness.session_of(world.first), frozenset())
     assert "with a key that is not configured here" in str(resource)
     other = new_source(world, tmp_path / "other.key")
     for text in ("", source.replace("sources.ci", "sources.other"), f'[sources.ci]\npublic_key = "{other}"\n', "["):
         world.configure('["project"]', text)
-        assert all("is not configured here" in one for one in views())
+        assert all("is not configured here" in one for one in views("claimed"))
         [step] = [one for one in world.json("session", "show", run)["runs"][0]["steps"] if one["received"]]
         assert step["received"][0]["hasUnknownKey"]
 

@@ -67,16 +67,18 @@ def run(options: argparse.Namespace) -> int:
         sys.stdout.buffer.write(exported.data)
         return 0
     if options.has_report:
-        path = _write_folder(store, session, path, exported.data)
+        path = _write_folder(store, session, path, exported.data, options)
     else:
         _write(path, exported.data, is_forced=options.is_forced)
     _report(exported, path, as_json=options.as_json)
     return 0
 
 
-def _write_folder(store: StoreReader, session: SessionId, folder: Path, data: bytes) -> Path:
+def _write_folder(
+    store: StoreReader, session: SessionId, folder: Path, data: bytes, options: argparse.Namespace
+) -> Path:
     """Write the bundle and the reports of a session into a folder, and return the path of the bundle."""
-    viewed = account_of(store, session)
+    viewed = account_of(store, session, options=options)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

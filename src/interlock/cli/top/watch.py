@@ -10,6 +10,7 @@ from interlock.cli.options import add_store_options
 from interlock.cli.render.phrases import ago, step_words
 from interlock.cli.screen import StopError, flat, printable, say, say_json
 from interlock.cli.session.chosen import LATEST_HERE, SelectedSession, add_session_argument, chosen_or_latest
+from interlock.cli.session.evidence.configured import known_keys
 from interlock.cli.session.evidence.timeline import StepTitles, entry_lines, run_of
 from interlock.cli.session.place import read_place
 from interlock.cli.store import answered_by_store, open_chosen_reader
@@ -44,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
     with answered_by_store():
         plans = Plans(store)
         chosen, others = chosen_or_latest(store, plans, options.session, here)
-        watched = _Watched(store, plans, chosen)
+        watched = _Watched(store, plans, chosen, options)
         if others is not None and not options.as_json:
             say(others)
         try:
@@ -66,7 +67,8 @@ def pause() -> None:
 class _Watched:
     """One run that is watched, and how much of it was printed."""
 
-    def __init__(self, store: StoreReader, plans: Plans, chosen: SelectedSession) -> None:
+    def __init__(self, store: StoreReader, plans: Plans, chosen: SelectedSession, options: argparse.Namespace) -> None:
+        self._options = options
         self._store, self._plans, self._chosen = store, plans, chosen
         self._printed = -1
         self._is_live = sys.stdout.isatty()
@@ -94,8 +96,9 @@ class _Watched:
             run = self.summary
             say(flat(f"Run {run.label} of {run.workflow_id}: {one_line(run.goal or '-', CELL_BYTES_MAX)}"))
             due = due[-WATCHED_ENTRIES:]
+        keys = known_keys(self._options, history.session) if due else None
         for plan in due:
-            entry = entry_of(history.session, plan, titles.title_of)
+            entry = entry_of(history.session, plan, titles.title_of, keys)
             say("\n".join(entry_lines(history.session, entry, _when(entry))))
         if about:
             self._printed = about[-1][-1].event_index

@@ -94,14 +94,11 @@ def answer_lines(step: StepReport) -> Iterator[Line]:
 def outside_lines(step: StepReport, *, is_for_others: bool) -> Iterator[Line]:
     """Yield the events about a step, each with how well it is known, and what it sent (WORLD-2)."""
     for event in step.received:
-        by: Line = (", signed by ", UntrustedText(event.data.signed.source)) if event.data.signed is not None else ()
-        if event.event_id in step.unknown_keys:
-            by = (*by, f" with a key that {NOT_CONFIGURED}")
         if event.data.event == EXPIRED:
             yield ("the time of the step was over, and its event had not arrived",)
             continue
         known = f" ({step.levels[event.event_id]}, via {event.data.via})"
-        by = (*by, *not_taken(step, event))
+        by = (*_signer(step, event), *not_taken(step, event))
         hidden = _PLACES if is_for_others and event.data.event == RECEIPT else ()
         fields = value_line({name: value for name, value in event.data.fields.items() if name not in hidden})
         yield "received the event ", UntrustedText(event.data.event), known, *by, ": ", *fields
@@ -111,6 +108,14 @@ def outside_lines(step: StepReport, *, is_for_others: bool) -> Iterator[Line]:
         if intent.settled is not None and intent.settled.channel is not None:
             through = (" through the channel ", UntrustedText(intent.settled.channel))
         yield "intent ", UntrustedText(intent.sends), f": {state}", *through
+
+
+def _signer(step: StepReport, event: Received) -> Line:
+    """Return who signed an event, and that the key is not configured here; empty if nobody signed it."""
+    if event.data.signed is None:
+        return ()
+    unknown = (f" with a key that {NOT_CONFIGURED}",) if event.event_id in step.unknown_keys else ()
+    return (", signed by ", UntrustedText(event.data.signed.source), *unknown)
 
 
 def not_taken(step: StepReport, event: Received) -> Line:
@@ -148,8 +153,8 @@ def approval_line(step: StepReport, event: Received) -> Line:
         return "no person was asked the question, so Interlock recorded (via clock): ", Prose(str(fields.get("choice")))
     note = fields.get("note")
     said: Line = ("; the person added: ", Prose(str(note))) if note else ()
-    known = f" ({step.levels[event.event_id]}, via {event.data.via}): "
-    return "the question to a person was answered", known, Prose(str(fields.get("choice"))), *said
+    known: Line = (f" ({step.levels[event.event_id]}, via {event.data.via})", *_signer(step, event))
+    return "the question to a person was answered", *known, ": ", Prose(str(fields.get("choice"))), *said
 
 
 def claims_of(step: StepReport) -> Iterator[Mapping[str, Json]]:

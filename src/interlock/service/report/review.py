@@ -297,13 +297,19 @@ def _grounds(report: SessionReport, run: RunReport) -> Iterator[Line]:
         yield from ((*step_name(step.place), ": ", *line) for line in answer_lines(step))
     for step, one in approvals:
         yield (*_place_of(step, on_path), *approval_line(step, one), *not_taken(step, one))
-    if not answered and all(one.data.assurance == "claimed" or one.data.via == "clock" for _, one in approvals):
+    if not answered and not any(_is_of_person(step, one) for step, one in approvals):
         yield ("No answer of a person to Interlock is recorded in this run.",)
     for step in done:
         yield from ((*step_name(step.place), ": ", *fact_line(one)) for one in step.capabilities)
     is_copy = run.run_context.session.redacted_from is not None
     which = "each recorded decision again, except those that read what was redacted" if is_copy else _EACH
     yield (f"To check this record, `interlock session verify {report.session}` computes {which}.",)
+
+
+def _is_of_person(step: StepReport, answer: Received) -> bool:
+    """Say whether an answer to a question is known to be one of a person."""
+    is_claim = answer.data.assurance == "claimed" or answer.event_id in step.unknown_keys
+    return not is_claim and answer.data.via != "clock"
 
 
 def _events(run: RunReport, kind: str) -> list[tuple[StepReport, Received]]:

@@ -6,7 +6,7 @@ from typing import get_args
 from interlock.engine.answer.structure import RestsOn
 from interlock.engine.template import unfilled_line
 from interlock.kernel.canonical import Json
-from interlock.kernel.frozen import frozen
+from interlock.kernel.frozen import frozen, replace
 from interlock.kernel.ids import Digest, NodeId, RunId, SessionId, SourceKind, WorkflowHash
 from interlock.record.base import Preferences
 from interlock.record.events import NodeScope, ObservationRecordedEvent, RunStartedEvent
@@ -152,6 +152,7 @@ class SessionReporter:
     def __init__(self, reader: SessionReader, plans: Plans, history: History, keys: SigningKeys | None = None) -> None:
         self._plans = plans
         self._session = history.session
+        self._keys = keys
         self._steps = StepReader(reader, history, keys)
         events = [event for plan in history.appended for event in plan]
         started = (event for event in events if isinstance(event, RunStartedEvent))
@@ -208,7 +209,7 @@ class SessionReporter:
 
     def _run(self, summary: RunSummary, steps_max: int | None) -> RunReport:
         run = self._session.runs[summary.run]
-        run_context = load_run_context(self._session, run, self._plans)
+        run_context = replace(load_run_context(self._session, run, self._plans), signing_keys=self._keys)
         tip, graph = self._session.nodes[summary.tip], run_graph(self._session, run.run)
         path = path_to(self._session, tip)
         done = path[:-1] if summary.is_complete else path

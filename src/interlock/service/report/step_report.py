@@ -205,7 +205,7 @@ class StepReader:
             waited_ms=_waited(refused, done_at),
             received=received,
             took=frozenset(took),
-            levels={one.event_id: self._session.describe_level(one.index, one.data.assurance) for one in received},
+            levels={one.event_id: self._session.describe_level(one.index, one.data, self._keys) for one in received},
             imported=frozenset(one.event_id for one in received if one.index < self._session.imported),
             unknown_keys=frozenset(one.event_id for one in received if has_unknown_key(one.data, self._keys)),
             sent=self._session.outside.of_node(successor.node) if successor is not None else (),

@@ -33,8 +33,8 @@ class StepLabel:
 class RunContext:
     """A run, its session and its pinned workflow: the source of every answer about the run.
 
-    `signing_keys` are those that count for a step that demands a signature. None, as in a view: each that the log
-    names.
+    `signing_keys` are those whose signatures count. None: they are not known, so a step takes a signature with each key
+    that the log names.
     """
 
     session: Session

@@ -15,12 +15,13 @@ from interlock.views.session import Node
 def rests_on(run_context: RunContext, node: Node) -> RestsOn:
     """Return what the steps on the way to a node rest on.
 
-    Only the latest steps are looked through for missing proof, and only if the workflow demands any.
+    A signature counts by the signing keys of the run's context; if these are not known, none does. Only the latest
+    steps are looked through for missing proof, and only if the workflow demands any.
 
     Raises:
         ContentDamagedError: A snapshot is missing or damaged.
     """
-    claimed, observed, signed, executed = node.levels
+    claimed, observed, signed, executed = node.levels_by(run_context.signing_keys or frozenset())
     return RestsOn(
         claimed=claimed,
         observed=observed,

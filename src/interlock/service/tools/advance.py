@@ -92,7 +92,7 @@ class _Call:
 def advance(
     ports: Ports, target: Target, request: Request, actor: Actor | None, workspace: Path | None = None
 ) -> Answer | Refusal | HumanInputRequired:
-    """Attempt to advance the target, or return the recorded outcome of that attempt.
+    """Attempt to advance the target, whose run knows the signing keys, or return the recorded outcome of that attempt.
 
     With the outcome, it records what changed in the git position of the workspace (OBS-6).
 
@@ -105,7 +105,6 @@ def advance(
     """
     attempt = target.attempt
     assert attempt is not None, "an advance has an attempt"
-    target = replace(target, run_context=replace(target.run_context, signing_keys=ports.signing_keys))
     sent, request = events_in(request)
     # The keys are read before the append: after it, nothing may prevent the answer.
     ring = ports.key_ring.ensure_keys()

@@ -6,7 +6,7 @@ from pathlib import Path
 from interlock.engine.answer.model import Answer, HumanInputRequired
 from interlock.engine.request import Request
 from interlock.kernel.errors import Refusal
-from interlock.kernel.frozen import frozen
+from interlock.kernel.frozen import frozen, replace
 from interlock.kernel.ids import WorkflowHash
 from interlock.record.events import Actor
 from interlock.service.outside.checks import begin_check
@@ -40,6 +40,7 @@ def continue_workflow(ports: Ports, command: ContinueCommand) -> Answer | Refusa
     target = load_target(ports.read, command.tokens)
     if isinstance(target, Refusal):
         return target
+    target = replace(target, run_context=replace(target.run_context, signing_keys=ports.signing_keys))
     if target.attempt is None:
         source = _find_source(ports, command, target.run_context.run)
         return rehydrate(ports.read, target, command.request.asking, source)

@@ -187,7 +187,7 @@ def _last_answer(run_context: RunContext, node: Node) -> str:
     last = session.outside.last_about(node.run, APPROVAL, chain_head(session, node).node)
     if last is None:
         return ""
-    fields, level = last.data.fields, session.describe_level(last.index, last.data.assurance)
+    fields, level = last.data.fields, session.describe_level(last.index, last.data, run_context.signing_keys)
     note = f" The note:\n\n{quoted(str(fields['note']))}\n\n" if fields["note"] else " "
     return f"So far the answer is {fields['choice']!r} ({level}).{note}"
 

@@ -149,7 +149,7 @@ def _nothing_open(run_context: RunContext) -> Refusal:
     found = "It does not wait for an approval"
     if last is not None:
         who = last.actor.identifier if last.actor is not None else "an unknown caller"
-        level = run_context.session.describe_level(last.index, last.data.assurance)
+        level = run_context.session.describe_level(last.index, last.data, run_context.signing_keys)
         found += f"; the last answer was {last.data.fields.get('choice')!r}, {level}, by {who}"
     return _refused(run_context, found, "`interlock inbox` lists what waits for a person.")
 

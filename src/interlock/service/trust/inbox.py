@@ -154,7 +154,8 @@ def _earlier_answer(run_context: RunContext, approval: OpenApproval) -> _Earlier
     if last is None:
         return _EarlierAnswer()
     choice, note = flat(str(last.data.fields.get("choice"))), str(last.data.fields.get("note") or "")
-    known = f"{run_context.session.describe_level(last.index, last.data.assurance)}, via {last.data.via}"
+    level = run_context.session.describe_level(last.index, last.data, run_context.signing_keys)
+    known = f"{level}, via {last.data.via}"
     whole = f"Answered before ({known}): {choice}"
     return _EarlierAnswer(
         brief=f" (answered before: {choice}, {known})", whole=("\n".join([whole, quoted(note)] if note else [whole]),)

@@ -8,6 +8,7 @@ from interlock.cli.render.phrases import place_words
 from interlock.cli.render.terminal import as_text
 from interlock.cli.screen import flat, say, say_json
 from interlock.cli.session.chosen import SelectedSession
+from interlock.cli.session.evidence.configured import known_keys
 from interlock.cli.session.evidence.damage import Viewed, view_session
 from interlock.cli.session.lifecycle.branch import Branch, chosen_branch
 from interlock.cli.store import answered_by_store, open_chosen_reader
@@ -45,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
     store = open_chosen_reader(options)
     with answered_by_store():
         plans = Plans(store)
-        sides = [_load(store, plans, name) for name in (options.first, options.second)]
+        sides = [_load(store, plans, name, options) for name in (options.first, options.second)]
         (first, a), (second, b) = ((side.branch, side.viewed.view) for side in sides)
         found = compare_branches(a.steps, b.steps, (a.context, b.context))
     hashes = (first.run.run.workflow_hash, second.run.run.workflow_hash)
@@ -80,7 +81,7 @@ class _Side:
     viewed: Viewed[_Steps]
 
 
-def _load(store: StoreReader, plans: Plans, name: str) -> _Side:
+def _load(store: StoreReader, plans: Plans, name: str, options: argparse.Namespace) -> _Side:
     is_place = name.startswith(("node_", "st_", "ack_", "chk_")) or "." in name
     branch = chosen_branch(store, plans, name, name if is_place else None)
     session = branch.run.session.session
@@ -92,7 +93,9 @@ def _load(store: StoreReader, plans: Plans, name: str) -> _Side:
         if run is None or run.tip is None:
             return _Steps(steps=(), context=EMPTY_CONTEXT)
         tip = found.nodes.get(branch.tip.node, found.nodes[run.tip])
-        steps = SessionReporter(store, plans, history).branch(load_run_context(found, run, plans), tip)
+        steps = SessionReporter(store, plans, history, known_keys(options, found)).branch(
+            load_run_context(found, run, plans), tip
+        )
         return _Steps(steps=steps, context=found.context(tip.node))
 
     viewed = view_session(store, plans, SelectedSession(session=session), view)

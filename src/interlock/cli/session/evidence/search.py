@@ -10,6 +10,7 @@ from interlock.cli.render.phrases import place_words
 from interlock.cli.render.progress import with_progress
 from interlock.cli.screen import StopError, flat, say, say_json
 from interlock.cli.session.chosen import say_incomplete, say_unreadable
+from interlock.cli.session.evidence.configured import known_keys
 from interlock.cli.store import answered_by_store, open_chosen_reader
 from interlock.kernel.budgets import PASSAGE_BYTES_MAX, PASSAGES_LISTED
 from interlock.kernel.canonical import Json
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from interlock.service.report.search.passage_search import Scanned
     from interlock.service.report.search.passages import Passage
     from interlock.service.run.context import StepLabel
+    from interlock.views.outside import SigningKeys
     from interlock.views.session import Session
 
 _APPROXIMATE = {
@@ -64,7 +66,7 @@ def run(options: argparse.Namespace) -> int:
         sessions = store.names()[::-1]
         query = Words.of(" ".join(options.words))
         result = search_passages(store, sessions, query, options.limit, _scan_with_progress)
-        shown = [_located(store, hit) for hit in result.hits[: options.limit]]
+        shown = [_located(store, hit, options) for hit in result.hits[: options.limit]]
     if options.as_json:
         say_json(_result_json(shown, result))
     else:
@@ -78,19 +80,21 @@ def _scan_with_progress(work: Callable[[SessionId], "Scanned"], sessions: Sequen
     return with_progress(map_in_processes(work, sessions), len(sessions), "Searching sessions")
 
 
-def _located(store: StoreReader, hit: Hit) -> _Hit:
+def _located(store: StoreReader, hit: Hit, options: argparse.Namespace) -> _Hit:
     from interlock.service.report.search.passages import step_of  # noqa: PLC0415 — nothing may match
 
     session = store.load(hit.session)
     assert session is not None, "a session with a passage has a log"
     step = step_of(session, Plans(store), hit.passage)
     label = session.label(hit.passage.run) if hit.passage.run is not None else None
-    return _Hit(session=hit.session, passage=hit.passage, label=label, step=step, level=_level(session, hit.passage))
+    keys = known_keys(options, session) if hit.passage.received is not None else None
+    level = _level(session, hit.passage, keys)
+    return _Hit(session=hit.session, passage=hit.passage, label=label, step=step, level=level)
 
 
-def _level(session: "Session", passage: "Passage") -> str | None:
+def _level(session: "Session", passage: "Passage", keys: "SigningKeys | None") -> str | None:
     """Return how well the event of a passage is known; None if it holds none."""
-    return session.describe_level(passage.index, passage.assurance) if passage.assurance is not None else None
+    return session.describe_level(passage.index, passage.received, keys) if passage.received is not None else None
 
 
 def _say(shown: list[_Hit], result: SearchResult, limit: int) -> None:

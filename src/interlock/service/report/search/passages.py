@@ -13,7 +13,7 @@ from interlock.record import payloads as data
 from interlock.record.content import WHOLE_NOTES_CONTENT_TYPE
 from interlock.record.errors import MalformedRecordError
 from interlock.record.outcome import Blocked
-from interlock.record.world import Assurance
+from interlock.record.world import EventReceived
 from interlock.service.report.search.stored_records import digests_of_artifacts, named_artifacts
 from interlock.service.run.plans import Plans
 from interlock.store.ports.errors import ContentDamagedError
@@ -32,8 +32,8 @@ _OF_PENDING = (ev.AdvanceRecordedEvent, ev.EventReceivedEvent, ev.WorkRecordedEv
 class Passage:
     """A recorded text and its place. `where` names the kind of record; `node` is None if it is about a whole run.
 
-    The step of a node is that which led to it, unless the record is about the step that `is_pending` there. `assurance`
-    is that of an event from outside, as it was recorded.
+    The step of a node is that which led to it, unless the record is about the step that `is_pending` there. `received`
+    is the event from outside that it is of.
     """
 
     index: int
@@ -42,7 +42,7 @@ class Passage:
     where: str
     text: str
     is_pending: bool = False
-    assurance: Assurance | None = None
+    received: EventReceived | None = None
 
 
 def passages(reader: SessionReader, session: SessionId) -> Iterator[Passage]:
@@ -67,7 +67,7 @@ def passages(reader: SessionReader, session: SessionId) -> Iterator[Passage]:
                     where=where,
                     text=text,
                     is_pending=isinstance(event, _OF_PENDING),
-                    assurance=event.data.assurance if isinstance(event, ev.EventReceivedEvent) else None,
+                    received=event.data if isinstance(event, ev.EventReceivedEvent) else None,
                 )
 
 
