@@ -20,7 +20,7 @@ from interlock.service.run.evidence.approval import OpenApproval, open_approval
 from interlock.service.run.plans import Plans
 from interlock.service.run.summaries import Listing
 from interlock.service.trust.approve import ApprovalReport, GivenAnswer, answer_approval
-from interlock.service.trust.inbox import InboxItem, inbox_of
+from interlock.service.trust.inbox import InboxItem, InboxNow, inbox_of
 from interlock.store.ports.reader import SessionReader
 from interlock.version import VERSION
 from interlock.views.session import Session
@@ -59,7 +59,10 @@ class Decisions:
             StoreFailureError: See `service.failures`.
         """
         read = self.ports.read
-        waiting = inbox_of(read.reader, read.plans, found, self.settings.config.channels, self.ports.checks)
+        ports, channels = self.ports, self.settings.config.channels
+        now_ms = ports.clock.unix_ms()
+        now = InboxNow(channels=channels, checks=ports.checks, keys=ports.signing_keys, now_ms=now_ms)
+        waiting = inbox_of(read.reader, read.plans, found, now)
         return [*checks_to_allow(self.settings), *waiting]
 
     def question(self, session_id: SessionId, node_id: NodeId) -> AskedQuestion | None:

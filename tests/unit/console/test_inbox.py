@@ -26,8 +26,9 @@ from interlock.kernel.budgets.console import CONSOLE_DECISION_MS
 from interlock.kernel.errors import Refusal
 from interlock.kernel.text import printable
 from interlock.service.outside.dispatch import Dispatcher
+from interlock.store.memory.store import MemoryStore
 from interlock.store.opening import open_check_files
-from interlock.testing.harness import FIXED_KEYS, Harness, ToolResult, linear_workflow
+from interlock.testing.harness import FIXED_KEYS, CounterClock, FixedKeyRing, Harness, ToolResult, linear_workflow
 
 PLAN = "**The plan**: change one file, and test it."
 ASKING = asking(show=["notes.a", "goal"])
@@ -412,3 +413,21 @@ def test_only_a_person_allows_checks_and_only_the_file_that_was_shown(tmp_path: 
     assert "are allowed as they are" in person.post("/inbox/checks", {"digest": digest[1]}).text
     assert open_check_files(data).allowed() == {str(project): digest[1]}
     assert "Nothing waits for a person" in person.get("/inbox").text
+
+
+@pytest.mark.inv("APPR-9", "CON-8")
+def test_an_expired_question_has_no_form_and_says_what_follows() -> None:
+    clock = CounterClock()
+    harness = Harness.over(MemoryStore(), asking(expires="24h"), clock=clock, keys=FixedKeyRing())
+    harness.advance(harness.start("test.flow", goal="Ship the box"), PLAN)
+    browser = entered(harness)
+    question = question_in(browser)
+    open_page = browser.get(question).text
+    clock.skip_ms(24 * 3600 * 1000)
+    page, inbox = browser.get(question).text, browser.get("/inbox").text
+    for text in (page, inbox):
+        assert "To ask again, the step before it, `Step a`, is done again on a new branch." in text_of(text)
+    assert "<form" in open_page.split("<main")[1]
+    assert "<form" not in page.split("<main")[1]
+    assert "Read and decide" not in inbox
+    assert browser.post(question, form_of(open_page)).status_code == 409

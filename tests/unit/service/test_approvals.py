@@ -10,6 +10,7 @@ from tests.support.approvals import READING, asking, given, replying
 from tests.support.ends import ended_by_command
 from tests.support.flow import Document
 from tests.support.history import damage, redone
+from tests.support.inbox import inbox_in
 from tests.support.modes import NEVER_STOPS, events_of, gaps_in, session_of, status_of
 from tests.support.outside import a_source, with_sources
 from tests.support.verify import unsound
@@ -26,7 +27,7 @@ from interlock.service.tokens.resolve import SentTokens
 from interlock.service.tools.continue_workflow import ContinueCommand, continue_workflow
 from interlock.service.trust import approve
 from interlock.service.trust.approve import ApprovalReport
-from interlock.service.trust.inbox import InboxItem, inbox_of
+from interlock.service.trust.inbox import InboxItem
 from interlock.store.memory.store import MemoryStore
 from interlock.testing.harness import CounterClock, FixedKeyRing, Harness, ToolResult
 
@@ -70,15 +71,13 @@ def test_a_person_approves_by_command_and_the_run_continues() -> None:
 def test_a_key_that_is_not_set_is_shown_as_such() -> None:
     harness = Harness.in_memory(asking(show=["choice"]))
     at_the_question(harness)
-    plans = harness.ports.read.plans
-    [item] = inbox_of(harness.store, plans, Summaries().listing(harness.store, plans), (), harness.ports.checks)
+    [item] = inbox_in(harness)
     assert "> (not set)" in item.text
 
 
 def mark_in(harness: Harness) -> str:
     """Return the mark that the inbox prints with the commands for the only question."""
-    plans = harness.ports.read.plans
-    [item] = inbox_of(harness.store, plans, Summaries().listing(harness.store, plans), (), harness.ports.checks)
+    [item] = inbox_in(harness)
     shown = re.findall(r"--shown (\w+)", " ".join(item.commands))
     assert len(set(shown)) == 1
     return shown[0]
@@ -315,8 +314,7 @@ def test_the_inbox_has_each_question_with_what_is_shown_and_the_command() -> Non
     at_the_question(harness)
 
     def inbox() -> list[InboxItem]:
-        found = Summaries().listing(harness.store, harness.ports.read.plans)
-        return inbox_of(harness.store, harness.ports.read.plans, found, (), harness.ports.checks)
+        return inbox_in(harness)
 
     items = inbox()
     label = waiting["run"]["label"]
@@ -336,8 +334,7 @@ def test_the_inbox_says_that_an_open_question_was_answered_before() -> None:
     harness = Harness.in_memory(asking())
     first, _ = at_the_question(harness)
     given(harness, first, is_approved=False, note="Too risky.")
-    plans = harness.ports.read.plans
-    [item] = inbox_of(harness.store, plans, Summaries().listing(harness.store, plans), (), harness.ports.checks)
+    [item] = inbox_in(harness)
     assert item.title.endswith("Agree the plan (answered before: reject, observed, via command)")
     assert item.text.endswith("\n\nAnswered before (observed, via command): reject\n> Too risky.")
 
@@ -373,7 +370,7 @@ def test_a_damaged_session_hides_nothing_of_the_inbox_and_is_named_in_it(tmp_pat
     session = harness.session_of(first)
     damage(tmp_path, session)
     later = Harness.on_disk(tmp_path, asking())
-    items = {one.session: one for one in inbox_of(later.store, later.ports.read.plans, found, (), later.ports.checks)}
+    items = {one.session: one for one in inbox_in(later, found)}
     assert sorted(one.kind for one in items.values()) == ["approval", "unreadable"]
     assert "corrupt" in items[session].text
     assert items[session].commands == (f"interlock session verify {session}",)

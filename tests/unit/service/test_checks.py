@@ -13,6 +13,7 @@ from tests.support.bundles import exported, imported, resealed, value_of
 from tests.support.checks import BRANCHING, CHECK, GREEN, NEEDED, checking, held, run_now, shell
 from tests.support.ends import ended_by_command
 from tests.support.flow import document, step
+from tests.support.inbox import inbox_in
 from tests.support.modes import NEVER_STOPS, events_of, files_below, gaps_in, session_of, status_of
 from tests.support.verify import unsound
 
@@ -22,8 +23,6 @@ from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import SessionId
 from interlock.record.events import parse_event
 from interlock.record.manifest import attest_history
-from interlock.service.run.summaries import Summaries
-from interlock.service.trust.inbox import inbox_of
 from interlock.service.trust.run_check import CheckReport
 from interlock.store.opening import open_check_files
 from interlock.testing.harness import Harness, ToolResult
@@ -240,11 +239,10 @@ def test_a_program_that_is_gone_during_the_run_is_named_by_the_waiting_answer_an
     refused = harness.advance(waiting, None)
     assert refused.code is ErrorCode.EFFECT_UNCOVERED
     assert "which was not started: the program './verify' of the check `tests` is not found" in refused["message"]
-    plans = harness.ports.read.plans
-    [item] = inbox_of(harness.store, plans, Summaries().listing(harness.store, plans), (), harness.ports.checks)
+    [item] = inbox_in(harness)
     assert "the check `tests` does not run: the program './verify'" in item.title
     script(program, "/bin/sh")
-    assert inbox_of(harness.store, plans, Summaries().listing(harness.store, plans), (), harness.ports.checks) == []
+    assert inbox_in(harness) == []
     run_now(harness, first)
     assert harness.advance(waiting, None)["pending"]["stepId"] == "b"
 
@@ -346,8 +344,7 @@ def test_a_question_says_of_a_result_that_came_with_a_bundle_that_it_is_imported
     run_now(here, first)
     imported(there, exported(here, here.session_of(first)).data)
     for harness, heading in ((here, "(passed, exit code 0):"), (there, "(passed, exit code 0, imported):")):
-        plans = harness.ports.read.plans
-        [item] = inbox_of(harness.store, plans, Summaries().listing(harness.store, plans), (), harness.ports.checks)
+        [item] = inbox_in(harness)
         assert f"check.tests {heading}" in item.text
 
 

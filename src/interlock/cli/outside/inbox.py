@@ -11,8 +11,9 @@ from interlock.config.checks import LocalChecks
 from interlock.config.project_checks import checks_to_allow
 from interlock.kernel.frozen import replace
 from interlock.kernel.text import flat
+from interlock.service.clock import SystemClock
 from interlock.service.run.plans import Plans
-from interlock.service.trust.inbox import inbox_of
+from interlock.service.trust.inbox import InboxNow, inbox_of
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,11 +30,13 @@ def run(options: argparse.Namespace) -> int:
     """
     settings, store = command_settings(options), open_chosen_reader(options)
     checks = LocalChecks(data_dir=settings.data_dir, configured=settings.config.checks)
+    keys = frozenset((one.name, one.public_key) for one in settings.config.sources)
+    now = InboxNow(channels=settings.config.channels, checks=checks, keys=keys, now_ms=SystemClock().unix_ms())
     with answered_by_store():
         plans = Plans(store)
         found = listing(store, plans)
         say_unreadable(found.unreadable)
-        items = [*checks_to_allow(settings), *inbox_of(store, plans, found, settings.config.channels, checks)]
+        items = [*checks_to_allow(settings), *inbox_of(store, plans, found, now)]
     items = [replace(one, commands=tuple(printed_command(options, line) for line in one.commands)) for one in items]
     if options.as_json:
         say_json({"items": [one.to_json() for one in items]})

@@ -21,6 +21,7 @@ from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import Digest, IntentId, NodeId, SessionId
 from interlock.kernel.text import utf8_bytes
 from interlock.record.world import ASSURANCES
+from interlock.service.outside.approvals import way_out
 from interlock.service.outside.dispatch import Undelivered
 from interlock.service.trust.approve import ApprovalReport, GivenAnswer
 
@@ -124,7 +125,8 @@ class Inbox:
             values = {"title": "Decided", "lines": ["This question is not open any more."], "again": None}
             return self.templates.page(request, "done.html", {**values, "run": address}, 410)
         approval, level = asked.approval, self._level(request)
-        expires = approval.expires_ms
+        expires = approval.expiry.at_ms
+        is_over = approval.expiry.is_over(self.decisions.ports.clock.unix_ms())
         values = {
             "title": approval.title,
             "session": session,
@@ -135,6 +137,7 @@ class Inbox:
             "level": level,
             "is_enough": ASSURANCES.index(level) >= ASSURANCES.index(approval.assurance),
             "action": request.url.path,
+            "way_out": way_out(asked.run_context, approval.node).words if is_over else None,
             "expires": _moment(expires) if expires is not None else None,
             "note_bytes_max": APPROVAL_NOTE_BYTES_MAX,
             "is_linked": request.url.path.startswith(PATH),

@@ -198,7 +198,7 @@ def _next_intent(facts: AnswerModel) -> NextIntent:
         return "rehydrate_only"
     if facts.step is None:
         return "complete"
-    if facts.occasion == "rehydrate":
+    if facts.occasion == "rehydrate" or (facts.redirect is not None and facts.step.waiting is not None):
         return "rehydrate_only"
     waits = facts.awaited is not None or facts.step.needs_confirmation
     waits = waits or (facts.step.waiting is not None and facts.step.waiting.for_ == "approval")
@@ -388,9 +388,11 @@ def _instruction(facts: AnswerModel, step: str, tool: str) -> str:
     """Return what to do before the call and when to make it, as the beginning of a sentence that the call ends."""
     waiting = facts.step.waiting if facts.step is not None else None
     if facts.redirect is not None:
-        # A refused step that waits is retried from the step before it, which can be redone on a new branch.
-        is_retried = facts.blockers is not None and waiting is not None
-        return f"Next, call {tool} to see the {'step before it' if is_retried else 'current step'}"
+        if waiting is None:
+            return f"Next, call {tool} to see the current step"
+        # A step that waits in vain is retried from the step before it, which can be redone on a new branch.
+        why = f"{waiting.how} " if facts.blockers is None else ""
+        return f"{why}Next, call {tool} to see the step before it"
     if facts.awaited is not None:
         return _approval_line(facts.awaited, tool)
     if facts.blockers is not None:

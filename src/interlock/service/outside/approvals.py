@@ -4,7 +4,9 @@ from interlock.define.parts import ApprovalAsk
 from interlock.engine.gates import ApprovalContext, Question, QuestionItem, Reply
 from interlock.engine.judge.confirmation import claim_in
 from interlock.engine.request import Request
+from interlock.engine.template import title_in_code
 from interlock.kernel.budgets import APPROVAL_NOTE_BYTES_MAX
+from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import SourceKind
 from interlock.kernel.text import truncated
 from interlock.plan.compiled import CompiledWorkflow
@@ -12,8 +14,11 @@ from interlock.record.payloads import UserReason
 from interlock.record.world import APPROVAL, NEEDS_PERSON, EventReceived
 from interlock.service.outside.receive import BY_CLAIM, Arrival
 from interlock.service.ports import Ports
+from interlock.service.run.attempts import pending_task, retry_node
 from interlock.service.run.context import RunContext
 from interlock.service.run.evidence.approval import OpenApproval
+from interlock.views.node_position import chain_head
+from interlock.views.session import Node
 
 BY_ELICITATION = Arrival(via="elicitation", assurance="observed")
 """A person answered through the client."""
@@ -24,6 +29,30 @@ _BY_CLOCK = Arrival(via="clock", assurance="executed")
 def notifies(ports: Ports, workflow: CompiledWorkflow, source: SourceKind) -> bool:
     """Say whether a channel tells people when a run of a workflow waits for them (WORLD-12)."""
     return workflow.asks_people and ports.outbox.uncovered(NEEDS_PERSON, source) is None
+
+
+@frozen
+class WayOut:
+    """What follows on a question that has expired. `redone` is the step to do again; None if none can or has to be."""
+
+    words: str
+    redone: Node | None = None
+
+
+def way_out(run_context: RunContext, node: Node) -> WayOut:
+    """Return what follows if the question of the waiting step of a node has expired (APPR-9).
+
+    Raises:
+        ContentDamagedError: A snapshot is missing or damaged.
+    """
+    awaits = pending_task(run_context, node).awaits
+    if node.preferences.never_stops or awaits is None or awaits.must is None:
+        return WayOut(words="The run continues without an answer, with the next call of its agent.")
+    redone = retry_node(run_context, node)
+    if redone.node == chain_head(run_context.session, node).node:
+        return WayOut(words="No step before it can be done again, so only a new run asks again.")
+    title = title_in_code(run_context.title(redone))
+    return WayOut(words=f"To ask again, the step before it, {title}, is done again on a new branch.", redone=redone)
 
 
 def approval_record(
@@ -80,9 +109,9 @@ def lacks_note(approval: OpenApproval, choice: str, note: str | None) -> bool:
     return approval.ask.needs_note and choice != approval.ask.choices[0] and not (note or "").strip()
 
 
-def question_of(approval: OpenApproval, asking: ApprovalContext) -> Question | None:
-    """Return the question to ask a person through the client; None if it cannot ask, or has asked."""
-    if not asking.client_can or asking.reply is not None:
+def question_of(approval: OpenApproval, asking: ApprovalContext, now_ms: int) -> Question | None:
+    """Return the question to ask a person through the client; None if it cannot ask, has asked, or it expired."""
+    if not asking.client_can or asking.reply is not None or approval.expiry.is_over(now_ms):
         return None
     reason: UserReason = "needs_user_choice" if approval.ask.has_several else "needs_user_approval"
     item = QuestionItem(reason=reason, ask=approval.text(), choices=approval.ask.choices)

@@ -34,7 +34,8 @@ class RunContext:
     """A run, its session and its pinned workflow: the source of every answer about the run.
 
     `signing_keys` are those whose signatures count. None: they are not known, so a step takes a signature with each key
-    that the log names.
+    that the log names. `now_ms` is unix time, for what a call shows of now; None: what it shows depends on the log
+    alone.
     """
 
     session: Session
@@ -42,6 +43,7 @@ class RunContext:
     workflow: CompiledWorkflow
     plans: Plans
     signing_keys: SigningKeys | None = None
+    now_ms: int | None = None
 
     def at(self, session: Session) -> "RunContext":
         """Return the same run in another state of its session."""

@@ -59,7 +59,7 @@ from interlock.service.tokens.mint import Mint, minting
 from interlock.service.tokens.resolve import lost_history
 from interlock.service.tools import warnings
 from interlock.service.tools.end_run import answer_after_end, ask_to_end, refuse_complete, render_end
-from interlock.service.tools.pending_step import render_pending_step, with_kept_evidence
+from interlock.service.tools.pending_step import render_pending_step, step_to_redo, with_kept_evidence
 from interlock.service.tools.target import Target
 from interlock.service.unanswered import after_append
 from interlock.store.ports.keys import KeyRing
@@ -212,7 +212,7 @@ def _receive_answer(ports: Ports, lock: SessionLock, call: _Call, run_context: R
     approval = open_approval(ports.read.reader, run_context, node)
     if approval is None or deciding_event(run_context, node) is not None:
         return None
-    if approval.expires_ms is not None and ports.clock.unix_ms() >= approval.expires_ms:
+    if approval.expiry.is_over(ports.clock.unix_ms()):
         return None
     answer = answer_in(run_context, approval, call.request)
     if answer is None:
@@ -317,9 +317,10 @@ def _require_person(
 
 def _wait(ports: Ports, call: _Call, run_context: RunContext, node: Node) -> Answer | HumanInputRequired:
     """Return what the step waits for; if it is a person's answer and the client can ask for it, the question."""
-    answer = _render_waiting(ports, call, run_context, node)
+    now_ms = ports.clock.unix_ms()
+    answer = _render_waiting(ports, call, replace(run_context, now_ms=now_ms), node)
     approval = open_approval(ports.read.reader, run_context, node)
-    question = question_of(approval, call.request.asking) if approval is not None else None
+    question = question_of(approval, call.request.asking, now_ms) if approval is not None else None
     if question is None:
         return answer
     return HumanInputRequired(question=question, subject=call.attempt, answer=answer)
@@ -329,6 +330,7 @@ def _render_waiting(ports: Ports, call: _Call, run_context: RunContext, node: No
     """Render what the step waits for, with the tokens of the call: nothing was recorded (WORLD-3)."""
     mint = minting(ports.read, call.ring, run_context.session, run_context.run)
     is_ordinary = call.attempt == ack_attempt(node.node)
+    redone = step_to_redo(run_context, node)
     return render_answer(
         AnswerModel(
             occasion="advance",
@@ -336,6 +338,7 @@ def _render_waiting(ports: Ports, call: _Call, run_context: RunContext, node: No
             state_token=mint.state(node.node),
             ack_token=mint.ack(node.node) if is_ordinary else mint.fork(node.node, node.forks),
             step=render_pending_step(run_context, node, call.request.asking),
+            redirect=mint.state(redone.node) if redone is not None else None,
         )
     )
 

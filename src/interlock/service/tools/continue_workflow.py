@@ -43,6 +43,7 @@ def continue_workflow(ports: Ports, command: ContinueCommand) -> Answer | Refusa
     target = replace(target, run_context=replace(target.run_context, signing_keys=ports.signing_keys))
     if target.attempt is None:
         source = _find_source(ports, command, target.run_context.run)
+        target = replace(target, run_context=replace(target.run_context, now_ms=ports.clock.unix_ms()))
         return rehydrate(ports.read, target, command.request.asking, source)
     outcome = advance(ports, target, command.request, command.actor, command.workspace)
     return begin_check(ports, target.run_context, target.node, outcome)

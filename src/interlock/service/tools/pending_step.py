@@ -26,10 +26,12 @@ from interlock.record.context import Context
 from interlock.record.outcome import BlockerReport
 from interlock.record.snapshot import LoopFrame
 from interlock.record.world import APPROVAL
+from interlock.service.outside.approvals import way_out
 from interlock.service.outside.checks import results_at
 from interlock.service.outside.demand import how_to_send, weaker_level
-from interlock.service.run.attempts import unknown_signer
+from interlock.service.run.attempts import pending_task, unknown_signer
 from interlock.service.run.context import RunContext
+from interlock.service.run.evidence.approval import expiry_of_question
 from interlock.service.run.evidence.brought import brought_by
 from interlock.service.run.proofs import proof_lines
 from interlock.store.ports.reader import SessionReader
@@ -51,6 +53,19 @@ def render_pending_step(
     if pending is None:
         return None
     return render_step_at(run_context, node, pending.step_id, run_context.frames(node), asking)
+
+
+def step_to_redo(run_context: RunContext, node: Node) -> Node | None:
+    """Return the step to do again because the question of the pending step of a node has expired, if there is one.
+
+    Raises:
+        ContentDamagedError: A snapshot is missing or damaged.
+    """
+    awaits = pending_task(run_context, node).awaits
+    if awaits is None or awaits.approval is None:
+        return None
+    is_over = expiry_of_question(run_context, node, awaits).is_over(run_context.now_ms)
+    return way_out(run_context, node).redone if is_over else None
 
 
 def with_kept_evidence(
@@ -159,7 +174,12 @@ def _waiting(run_context: RunContext, node: Node, task: Task, seen: Context) -> 
     if awaits.approval is not None:
         question = rendered_line(awaits.approval.question, seen, ValueRoom())
         said = "" if is_done else _last_answer(run_context, node)
-        how = _approval_words(awaits, question, said, run_context.session.label(node.run))
+        is_over = expiry_of_question(run_context, node, awaits).is_over(run_context.now_ms)
+        if is_over and not is_done:
+            over = f"The question has expired: no answer counts any more. {way_out(run_context, node).words}"
+            how = f"A person was asked: {question} {said}{over}"
+        else:
+            how = _approval_words(awaits, question, said, run_context.session.label(node.run))
         return WaitingOut(for_="approval", event=question, since=since, how=how)
     fields = {name: f"<{kind}>" for name, kind in sorted(awaits.fields.items())}
     sent = {"kind": EVENT_KIND, "event": awaits.event, "id": "<unique id>", "fields": fields}

@@ -22,7 +22,7 @@ from interlock.service.tokens.resolve import SentTokens, scope_mismatch
 from interlock.service.tokens.suggest import place_of
 from interlock.service.tools import warnings
 from interlock.service.tools.end_run import ended_out
-from interlock.service.tools.pending_step import render_pending_step, with_kept_evidence
+from interlock.service.tools.pending_step import render_pending_step, step_to_redo, with_kept_evidence
 from interlock.service.tools.recap import Recap
 from interlock.service.tools.target import Target, load_target
 from interlock.service.tools.warnings import SourceRemoved
@@ -151,7 +151,15 @@ def _build_model(view: _View) -> AnswerModel:
     # A refused attempt that raised the autonomy blocks no longer: the next attempt is accepted (READ-7).
     blockers = None if last.preferences.never_stops else position.blockers
     step = with_kept_evidence(view.reader, run_context, last, answer_model.step, position.blockers)
-    return replace(answer_model, step=step, ack_token=ack, checkpoint_token=checkpoint, blockers=blockers)
+    redone = step_to_redo(run_context, node)
+    return replace(
+        answer_model,
+        step=step,
+        ack_token=ack,
+        checkpoint_token=checkpoint,
+        blockers=blockers,
+        redirect=view.mint.state(redone.node) if redone is not None else None,
+    )
 
 
 def _add_redirect(view: _View, answer_model: AnswerModel) -> AnswerModel:

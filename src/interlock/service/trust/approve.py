@@ -8,7 +8,7 @@ from interlock.kernel.ids import Digest, NodeId, RunId, SessionId
 from interlock.kernel.text import one_line
 from interlock.record.events import Actor
 from interlock.record.world import APPROVAL, Assurance, EventReceived
-from interlock.service.outside.approvals import approval_record, lacks_note
+from interlock.service.outside.approvals import approval_record, lacks_note, way_out
 from interlock.service.outside.receive import Arrival, record_event
 from interlock.service.outside.signatures import SigningKey, sign_event, verified
 from interlock.service.ports import Ports
@@ -126,9 +126,8 @@ def _answer_refusal(
     ports: Ports, run_context: RunContext, approval: OpenApproval, choice: str, given: GivenAnswer
 ) -> Refusal | None:
     """Return why an answer does not count: the question has expired, there is no such choice, or a note is missing."""
-    if approval.expires_ms is not None and ports.clock.unix_ms() >= approval.expires_ms:
-        found = "The question has expired"
-        return _refused(run_context, found, "Redo the step before it on a new branch to ask again.")
+    if approval.expiry.is_over(ports.clock.unix_ms()):
+        return _refused(run_context, "The question has expired", way_out(run_context, approval.node).words)
     choices = approval.ask.choices
     if choice not in choices or (choice == choices[0]) != given.is_approved:
         verb = "approve" if given.is_approved else "reject"

@@ -10,10 +10,11 @@ from interlock.engine.gates import asks_of
 from interlock.engine.template import with_loop_variables
 from interlock.kernel.budgets import CELL_BYTES_MAX
 from interlock.kernel.canonical import Json
-from interlock.kernel.frozen import frozen
+from interlock.kernel.frozen import frozen, replace
 from interlock.kernel.ids import SessionId
 from interlock.kernel.text import flat, one_line, quoted
 from interlock.record.world import APPROVAL
+from interlock.service.outside.approvals import way_out
 from interlock.service.outside.checks import results_at, waiting_check
 from interlock.service.outside.intents import OPEN_STATES, shown_intents
 from interlock.service.ports import Checks
@@ -24,6 +25,7 @@ from interlock.service.run.summaries import Listing, Unreadable, unreadable_by
 from interlock.store.ports.errors import UNUSABLE_SESSION
 from interlock.store.ports.reader import SessionReader
 from interlock.views.node_position import chain_head
+from interlock.views.outside import SigningKeys
 from interlock.views.session import Node, Session
 
 
@@ -32,10 +34,10 @@ class InboxItem:
     """One thing that waits for a person. `since` is when it began; `text` is its context in full.
 
     `about` is the id of what waits in the session: the node of a question or a check, or the intent. `commands` are
-    alternatives, one for each answer.
+    alternatives, one for each answer. An `expired` question takes no answer any more; its command says what follows.
     """
 
-    kind: Literal["approval", "question", "check_failed", "check_to_allow", "intent", "unreadable"]
+    kind: Literal["approval", "expired", "question", "check_failed", "check_to_allow", "intent", "unreadable"]
     title: str
     text: str
     commands: tuple[str, ...]
@@ -46,7 +48,7 @@ class InboxItem:
 
     def marked_text(self) -> str:
         """Return the text with a mark at each line that others wrote (APPR-7). A question has its marks already."""
-        return self.text if self.kind == "approval" else quoted(self.text)
+        return self.text if self.kind in ("approval", "expired") else quoted(self.text)
 
     def to_json(self) -> dict[str, Json]:
         """Return it as JSON."""
@@ -63,17 +65,24 @@ class InboxItem:
 
 
 @frozen
-class _Known:
-    """What the items of all sessions depend on. `repeated` are the labels that more than one run has."""
+class InboxNow:
+    """What the inbox depends on besides the log: the configuration here, and the time as unix time."""
 
     channels: tuple[ChannelConfig, ...]
     checks: Checks
+    keys: SigningKeys
+    now_ms: int
+
+
+@frozen
+class _Known:
+    """What the items of all sessions depend on. `repeated` are the labels that more than one run has."""
+
+    now: InboxNow
     repeated: frozenset[str]
 
 
-def inbox_of(
-    reader: SessionReader, plans: Plans, found: Listing, channels: tuple[ChannelConfig, ...], checks: Checks
-) -> list[InboxItem]:
+def inbox_of(reader: SessionReader, plans: Plans, found: Listing, now: InboxNow) -> list[InboxItem]:
     """Return what waits for a person, oldest first (INBOX-1). Sessions in which nothing can wait are not read.
 
     A damaged session hides nothing of the others: it is an item of its own, because what waits in it is not known.
@@ -84,7 +93,7 @@ def inbox_of(
     items: list[InboxItem] = []
     labels = Counter(run.label for summary in found.sessions for run in summary.runs)
     repeated = frozenset(label for label, number in labels.items() if number > 1)
-    known = _Known(channels=channels, checks=checks, repeated=repeated)
+    known = _Known(now=now, repeated=repeated)
     for summary in found.sessions:
         if any(one.status in ("in_progress", "blocked") or one.intents for one in summary.runs):
             try:
@@ -116,24 +125,30 @@ def _of_session(reader: SessionReader, plans: Plans, session: Session, known: _K
         if run.ended is not None or run.tip is None:
             continue
         run_context, tip = load_run_context(session, run, plans), session.nodes[run.tip]
+        run_context = replace(run_context, signing_keys=known.now.keys)
         label = run_context.view(tip).label
         # After an import next to its original, the label names two runs, and the session names one.
         name = session.session if label in known.repeated and len(session.runs) == 1 else label
-        yield from _approvals(reader, run_context, tip, name)
-        yield from _failed_checks(run_context, tip, name, known.checks)
+        yield from _approvals(reader, run_context, (tip, name), known.now.now_ms)
+        yield from _failed_checks(run_context, tip, name, known.now.checks)
         yield from _questions(run_context, tip)
 
 
-def _approvals(reader: SessionReader, run_context: RunContext, tip: Node, name: str) -> Iterator[InboxItem]:
+def _approvals(
+    reader: SessionReader, run_context: RunContext, at: tuple[Node, str], now_ms: int
+) -> Iterator[InboxItem]:
+    tip, name = at
     approval = open_approval(reader, run_context, tip)
     if approval is None:
         return
     view, earlier = run_context.view(tip), _earlier_answer(run_context, approval)
+    is_over = approval.expiry.is_over(now_ms)
+    expired = " (expired)" if is_over else ""
     yield InboxItem(
-        kind="approval",
-        title=f"Run `{view.label}` ({view.workflow_id}): {approval.title}{earlier.brief}",
+        kind="expired" if is_over else "approval",
+        title=f"Run `{view.label}` ({view.workflow_id}): {approval.title}{expired}{earlier.brief}",
         text="\n\n".join([approval.text(), *earlier.whole]),
-        commands=tuple(_answer_commands(name, approval)),
+        commands=(way_out(run_context, tip).words,) if is_over else tuple(_answer_commands(name, approval)),
         label=view.label,
         since=approval.node.at,
         session=run_context.session.session,
@@ -158,7 +173,8 @@ def _earlier_answer(run_context: RunContext, approval: OpenApproval) -> _Earlier
     known = f"{level}, via {last.data.via}"
     whole = f"Answered before ({known}): {choice}"
     return _EarlierAnswer(
-        brief=f" (answered before: {choice}, {known})", whole=("\n".join([whole, quoted(note)] if note else [whole]),)
+        brief=f" (answered before: {choice}, {known})",
+        whole=("\n".join([whole, quoted(note)] if note else [whole]),),
     )
 
 
@@ -222,7 +238,7 @@ def _questions(run_context: RunContext, tip: Node) -> Iterator[InboxItem]:
 
 
 def _intents(session: Session, known: _Known) -> Iterator[InboxItem]:
-    for one in shown_intents(session, known.channels):
+    for one in shown_intents(session, known.now.channels):
         if one.state in OPEN_STATES:
             where = f" --run {one.session}" if one.label in known.repeated else ""
             yield InboxItem(

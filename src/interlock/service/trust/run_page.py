@@ -9,6 +9,7 @@ from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.frozen import frozen
 from interlock.kernel.text import one_line
 from interlock.record.events import Actor
+from interlock.service.outside.approvals import way_out
 from interlock.service.outside.receive import Arrival
 from interlock.service.ports import Ports
 from interlock.service.run.context import RunContext
@@ -89,7 +90,7 @@ def answer_question(
         return target
     run_context, run = target.run_context, target.run_context.run.run
     approval = _open(ports, run_context)
-    if approval is not None and (how := _elsewhere(run_context, approval, asking)) is not None:
+    if approval is not None and (how := _elsewhere(run_context, approval, asking, ports.clock.unix_ms())) is not None:
         return _refused(run_context, how)
     session = run_context.session.session
     first = approval.ask.choices[0] if approval is not None else None
@@ -113,11 +114,12 @@ def _page(ports: Ports, run_context: RunContext, asking: ApprovalContext) -> Run
     node = run_context.session.nodes[tip]
     graph = newest_part(run_graph(run_context.session, run_context.run.run), APP_NODES_SHOWN)
     approval = _open(ports, run_context)
+    how = _elsewhere(run_context, approval, asking, ports.clock.unix_ms()) if approval is not None else None
     return RunPage(
         title=f"{view.workflow_name} · run {view.label}",
         status=run_status(run_context.session, node, run_context.snapshot(node)),
         picture=render_svg(draw_chart(run_context, graph), is_embedded=True),
-        question=_question(run_context, approval, asking) if approval is not None else None,
+        question=_question(approval, how) if approval is not None else None,
     )
 
 
@@ -128,7 +130,7 @@ def _open(ports: Ports, run_context: RunContext) -> OpenApproval | None:
     return open_approval(ports.read.reader, run_context, run_context.session.nodes[tip])
 
 
-def _question(run_context: RunContext, approval: OpenApproval, asking: ApprovalContext) -> OpenQuestion:
+def _question(approval: OpenApproval, how: str | None) -> OpenQuestion:
     return OpenQuestion(
         title=approval.title,
         question=approval.question,
@@ -136,12 +138,14 @@ def _question(run_context: RunContext, approval: OpenApproval, asking: ApprovalC
         choices=approval.ask.choices,
         mark=approval.mark,
         needs_note=approval.ask.needs_note,
-        how=_elsewhere(run_context, approval, asking),
+        how=how,
     )
 
 
-def _elsewhere(run_context: RunContext, approval: OpenApproval, asking: ApprovalContext) -> str | None:
+def _elsewhere(run_context: RunContext, approval: OpenApproval, asking: ApprovalContext, now_ms: int) -> str | None:
     """Return where a question is answered that an answer from the page cannot decide; None if it can (CHAT-2)."""
+    if approval.expiry.is_over(now_ms):
+        return f"The question has expired. {way_out(run_context, approval.node).words}"
     label = run_context.view().label
     command = f"Answer with `interlock approve {label}` or `interlock reject {label}` in a terminal, or in the console."
     if approval.assurance != "claimed":

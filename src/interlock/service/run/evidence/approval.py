@@ -5,14 +5,14 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from interlock.decide.evaluate import ABSENT, value_at
-from interlock.define.parts import ApprovalAsk
+from interlock.define.parts import ApprovalAsk, AwaitEvent
 from interlock.engine.template import ValueRoom, rendered_line, with_loop_variables
 from interlock.kernel.budgets import APPROVAL_MARK_CHARS
 from interlock.kernel.canonical import Json, digest_of
 from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import Digest
 from interlock.kernel.text import flat, quoted
-from interlock.record.world import CHECK, Assurance
+from interlock.record.world import CHECK, EXPIRED, Assurance
 from interlock.service.run.context import RunContext
 from interlock.service.run.evidence.brought import brought_by
 from interlock.store.ports.reader import SessionReader
@@ -22,8 +22,20 @@ from interlock.views.session import Node
 
 
 @frozen
+class Expiry:
+    """When a question expires, in unix time; None if it never does. `is_recorded`: the log says that it has."""
+
+    at_ms: int | None
+    is_recorded: bool
+
+    def is_over(self, now_ms: int | None) -> bool:
+        """Say whether no answer counts any more (APPR-9). With None, only the log is asked, not a clock."""
+        return self.is_recorded or (self.at_ms is not None and now_ms is not None and now_ms >= self.at_ms)
+
+
+@frozen
 class OpenApproval:
-    """A question that a step waits for. `shown` is what the person sees, by heading; `expires_ms` is unix time.
+    """A question that a step waits for. `shown` is what the person sees, by heading.
 
     `digests` are those of the question with all that is shown with it: as it is now, and as it was before an import
     marked results of checks in it as imported. An answer is one to this question if it names one of them.
@@ -36,7 +48,7 @@ class OpenApproval:
     shown: tuple[tuple[str, str], ...]
     assurance: Assurance
     digests: frozenset[Digest]
-    expires_ms: int | None = None
+    expiry: Expiry
 
     def digest(self) -> Digest:
         """Return the digest of the question with all that is shown with it."""
@@ -65,11 +77,8 @@ def open_approval(reader: SessionReader, run_context: RunContext, node: Node) ->
     if step is None or awaits is None or awaits.approval is None:
         return None
     head = chain_head(run_context.session, node)
-    since, context = waiting_since(run_context, node), run_context.session.context(node.node)
+    context = run_context.session.context(node.node)
     seen = with_loop_variables(run_context.workflow.graphs, context, run_context.frames(node))
-    expires = (
-        since + timedelta(seconds=awaits.timeout_s) if since is not None and awaits.timeout_s is not None else None
-    )
     question = rendered_line(awaits.approval.question, seen, ValueRoom())
     parts = [_shown(reader, run_context, head, path) for path in awaits.approval.show]
     imported = run_context.session.imported
@@ -81,8 +90,18 @@ def open_approval(reader: SessionReader, run_context: RunContext, node: Node) ->
         shown=_marked(parts, imported),
         assurance=awaits.assurance,
         digests=frozenset(_digest(question, _marked(parts, one)) for one in _imports(parts, imported)),
-        expires_ms=int(expires.timestamp() * 1000) if expires is not None else None,
+        expiry=expiry_of_question(run_context, node, awaits),
     )
+
+
+def expiry_of_question(run_context: RunContext, node: Node, awaits: AwaitEvent) -> Expiry:
+    """Return when the question expires that the step of a node waits with."""
+    since, head = waiting_since(run_context, node), chain_head(run_context.session, node).node
+    over = run_context.session.outside.last_about(node.run, EXPIRED, head)
+    at_ms = None
+    if since is not None and awaits.timeout_s is not None:
+        at_ms = int((since + timedelta(seconds=awaits.timeout_s)).timestamp() * 1000)
+    return Expiry(at_ms=at_ms, is_recorded=over is not None and over.index >= run_context.session.trusted_from)
 
 
 @frozen
