@@ -6,7 +6,7 @@ from typing import assert_never
 from interlock.define.parts import AwaitEvent
 from interlock.kernel.ids import RunId
 from interlock.plan.compiled import CompiledWorkflow
-from interlock.record.world import ASSURANCES, Assurance
+from interlock.record.world import ASSURANCES, Assurance, Signed
 from interlock.service.run.attempts import pending_task
 from interlock.service.run.context import RunContext
 from interlock.views.node_position import chain_head
@@ -31,6 +31,14 @@ def how_to_send(awaits: AwaitEvent, label: str, run: RunId) -> str:
             return "Interlock itself records it"
         case _:
             assert_never(awaits.assurance)
+
+
+def unknown_key_words(signer: Signed) -> str:
+    """Say that a signature does not count here because of its key, and who can change that (WORLD-10)."""
+    return (
+        f"An event that {json.dumps(signer.source)} signed is recorded, but its key {signer.public_key} is not"
+        " configured here. Only the user can add it to `config.toml`, if the user trusts it."
+    )
 
 
 def weaker_level(run_context: RunContext, node: Node) -> Assurance | None:

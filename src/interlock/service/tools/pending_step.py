@@ -28,7 +28,7 @@ from interlock.record.snapshot import LoopFrame
 from interlock.record.world import APPROVAL
 from interlock.service.outside.approvals import way_out
 from interlock.service.outside.checks import results_at
-from interlock.service.outside.demand import how_to_send, weaker_level
+from interlock.service.outside.demand import how_to_send, unknown_key_words, weaker_level
 from interlock.service.run.attempts import pending_task, unknown_signer
 from interlock.service.run.context import RunContext
 from interlock.service.run.evidence.approval import expiry_of_question
@@ -168,6 +168,8 @@ def _waiting(run_context: RunContext, node: Node, task: Task, seen: Context) -> 
         return None
     since = chain_head(run_context.session, node).at
     is_done = node_position(run_context.session, node.node).passed_to is not None
+    unknown = None if is_done else unknown_signer(run_context, node)
+    signer = f" {unknown_key_words(unknown)}" if unknown is not None else ""
     if awaits.check is not None:
         how = _check_words(run_context, node, awaits.check, is_done=is_done)
         return WaitingOut(for_="check", event=awaits.check, since=since, how=how)
@@ -180,7 +182,7 @@ def _waiting(run_context: RunContext, node: Node, task: Task, seen: Context) -> 
             how = f"A person was asked: {question} {said}{over}"
         else:
             how = _approval_words(awaits, question, said, run_context.session.label(node.run))
-        return WaitingOut(for_="approval", event=question, since=since, how=how)
+        return WaitingOut(for_="approval", event=question, since=since, how=f"{how}{signer}")
     fields = {name: f"<{kind}>" for name, kind in sorted(awaits.fields.items())}
     sent = {"kind": EVENT_KIND, "event": awaits.event, "id": "<unique id>", "fields": fields}
     by = how_to_send(awaits, run_context.session.label(node.run), node.run)
@@ -192,13 +194,7 @@ def _waiting(run_context: RunContext, node: Node, task: Task, seen: Context) -> 
         how += f" If you know that it happened, add the artifact {json.dumps(sent)} to the call."
     if awaits.timeout_s is not None:
         how += f" It waits at most {awaits.timeout_s} seconds."
-    signer = None if is_done else unknown_signer(run_context, node)
-    if signer is not None:
-        how += (
-            f" An event that {json.dumps(signer.source)} signed is recorded, but its key {signer.public_key} is not"
-            " configured here. Only the user can add it to `config.toml`, if the user trusts it."
-        )
-    return WaitingOut(for_="event", event=awaits.event, since=since, how=how)
+    return WaitingOut(for_="event", event=awaits.event, since=since, how=f"{how}{signer}")
 
 
 def _last_answer(run_context: RunContext, node: Node) -> str:

@@ -16,6 +16,7 @@ from interlock.kernel.text import flat, one_line, quoted
 from interlock.record.world import APPROVAL
 from interlock.service.outside.approvals import way_out
 from interlock.service.outside.checks import results_at, waiting_check
+from interlock.service.outside.demand import unknown_key_words
 from interlock.service.outside.intents import OPEN_STATES, shown_intents
 from interlock.service.ports import Checks
 from interlock.service.run.context import RunContext, load_run_context
@@ -25,7 +26,7 @@ from interlock.service.run.summaries import Listing, Unreadable, unreadable_by
 from interlock.store.ports.errors import UNUSABLE_SESSION
 from interlock.store.ports.reader import SessionReader
 from interlock.views.node_position import chain_head
-from interlock.views.outside import SigningKeys
+from interlock.views.outside import SigningKeys, has_unknown_key
 from interlock.views.session import Node, Session
 
 
@@ -172,9 +173,13 @@ def _earlier_answer(run_context: RunContext, approval: OpenApproval) -> _Earlier
     level = run_context.session.describe_level(last.index, last.data, run_context.signing_keys)
     known = f"{level}, via {last.data.via}"
     whole = f"Answered before ({known}): {choice}"
+    signer = last.data.signed if has_unknown_key(last.data, run_context.signing_keys) else None
     return _EarlierAnswer(
         brief=f" (answered before: {choice}, {known})",
-        whole=("\n".join([whole, quoted(note)] if note else [whole]),),
+        whole=(
+            "\n".join([whole, quoted(note)] if note else [whole]),
+            *([unknown_key_words(signer)] if signer is not None else []),
+        ),
     )
 
 
