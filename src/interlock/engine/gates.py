@@ -29,13 +29,14 @@ class QuestionItem:
     """One thing that only a person can give, in the author's words.
 
     `choices` are the names of all answers, if they have names: of two, a yes means the first and a no the second; of
-    more, the answer is one of them, and a no names none.
+    more, the answer is one of them, and a no names none. `needs_note`: each but the first needs a comment.
     """
 
     reason: UserReason
     ask: str
     choice_kind: str | None = None
     choices: tuple[str, ...] = ()
+    needs_note: bool = False
 
     @property
     def subject(self) -> str:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from mcp import Client, types
 from mcp.client.session import ElicitationFnT
+from tests.support.approvals import asking
 from tests.support.ends import work_record
 from tests.support.flow import Document, step
 from tests.support.modes import NEVER_STOPS, codes, events_of, serving
@@ -118,3 +119,36 @@ async def test_a_person_is_asked_before_a_run_ends_and_only_a_yes_ends_it(era: E
         else:
             assert codes(answer) == ["USER_ONLY_DEPENDENCY"]
             assert "They said: 'Not yet.'" in answer.text
+
+
+@pytest.mark.asyncio
+@both_eras
+@pytest.mark.inv("APPR-10")
+async def test_a_rejection_without_the_note_that_it_needs_says_so_and_is_taken_with_it(era: Era) -> None:
+    harness = Harness.in_memory(asking(note="required", set=[{"key": "choice", "from": "event.choice"}]))
+    first = harness.start("test.flow", goal="Ship")
+    waiting = harness.advance(first, "The plan.")
+    server, forms = build_server(harness.ports, None), list[str]()
+    given = [
+        types.ElicitResult(action="decline"),
+        types.ElicitResult(action="accept", content={"decision": "decline"}),
+        types.ElicitResult(action="accept", content=NO),
+    ]
+
+    async def person_with(context: Any, params: types.ElicitRequestParams) -> types.ElicitResult:  # noqa: ARG001 — the SDK's
+        forms.append(params.message)
+        return given[len(forms) - 1]
+
+    async with Client(server, mode=era, elicitation_callback=person_with, client_info=PEN) as client:
+        for _ in range(2):
+            held = await call_through(client, "continue_workflow", {"ackToken": waiting.ack})
+            for text in (held.text, held["waiting"]["how"]):
+                assert "The user answered 'reject' (through pen), but without the note" in text
+                assert f"`interlock reject {waiting['run']['label']} --note TEXT`" in text
+            assert events_of(harness, first, "event_received") == []
+        done = await call_through(client, "continue_workflow", {"ackToken": waiting.ack})
+    assert done["pending"]["stepId"] == "b"
+    assert all("Without a reason nothing is decided, nor with a decline button" in one for one in forms)
+    recorded: list[Any] = [one.to_json()["data"] for one in events_of(harness, first, "event_received")]
+    [answer] = recorded
+    assert (answer["fields"]["choice"], answer["fields"]["note"]) == ("reject", "Later.")

@@ -53,6 +53,20 @@ def test_the_form_says_what_each_button_means_however_long_the_text_is(choices: 
     assert words in build_form(Question(title="T", asks=(asked,))).message
 
 
+@pytest.mark.inv("APPR-10")
+def test_the_form_says_which_answers_need_a_note() -> None:
+    two = QuestionItem(reason="needs_user_approval", ask="Do it?", choices=("go", "stop"), needs_note=True)
+    more = QuestionItem(reason="needs_user_choice", ask="Do it?", choices=("go", "stop", "later"), needs_note=True)
+    form = build_form(Question(title="T", asks=(two,)))
+    assert "nor with a decline button beside the form" in form.message
+    assert form.message.endswith("What they mean: confirm: go, decline: stop.")
+    assert fields_of(Question(title="T", asks=(two,)))["comment"]["description"].endswith("To decline, you need one.")
+    several = Question(title="T", asks=(more,))
+    words = "Each answer but go needs the reason in the comment."
+    assert build_form(several).message.endswith(words)
+    assert fields_of(several)["comment"]["description"] == words
+
+
 def test_several_asks_are_numbered_and_a_field_carries_the_number_of_its_ask() -> None:
     form = build_form(MIXED)
     assert form.message.startswith(

@@ -20,6 +20,10 @@ from interlock.kernel.frozen import frozen
 from interlock.kernel.text import one_line, truncated, utf8_bytes
 
 _CLOSING = "Confirm, or decline and give the reason in the comment."
+_CLOSING_WITH_NOTE = (
+    "Confirm. Or choose decline, write the reason in the comment, and submit the form. Without a reason nothing is"
+    " decided, nor with a decline button beside the form, which sends none."
+)
 _BUTTONS = ("confirm", "decline")
 _WARNING = {
     "needs_user_secret_or_token": "Do not type the secret here. Put it where it belongs, then confirm.",
@@ -51,7 +55,7 @@ def build_form(question: Question, *, notice: str = "") -> Form:
     asks = _asks_with_answer(question)
     properties: dict[str, Json] = {"decision": decision}
     properties |= {_field(place): _answer_schema(ask, place, question) for place, ask in asks.items()}
-    properties["comment"] = _text_schema("Comment", "Anything to record with the decision.")
+    properties["comment"] = _text_schema("Comment", _comment_words(question))
     required: list[Json] = ["decision", *(_field(place) for place, ask in asks.items() if _is_required(ask))]
     schema: dict[str, Json] = {"type": "object", "properties": properties, "required": required}
     return Form(message=_message(question, notice), schema=schema)
@@ -124,13 +128,32 @@ def _render_message(question: Question, notice: str, texts: list[str]) -> str:
 
 def _closing(question: Question) -> str:
     """Say what each button means: nobody decides what they did not read."""
-    named = next((ask.choices for ask in question.asks if ask.choices), None)
+    closing = _CLOSING_WITH_NOTE if _needs_note(question) else _CLOSING
+    named = _choices(question)
     if named is None:
-        return _CLOSING
+        return closing
     if len(named) > len(_BUTTONS):
-        return f"Answer with one of: {', '.join(named)}. Then confirm. If you decline, nothing is decided."
+        note = f" {_comment_words(question)}" if _needs_note(question) else ""
+        return f"Answer with one of: {', '.join(named)}. Then confirm. If you decline, nothing is decided.{note}"
     means = ", ".join(f"{button}: {name}" for button, name in zip(_BUTTONS, named, strict=True))
-    return f"{_CLOSING} What they mean: {means}."
+    return f"{closing} What they mean: {means}."
+
+
+def _choices(question: Question) -> tuple[str, ...] | None:
+    return next((ask.choices for ask in question.asks if ask.choices), None)
+
+
+def _needs_note(question: Question) -> bool:
+    return any(ask.needs_note for ask in question.asks)
+
+
+def _comment_words(question: Question) -> str:
+    if not _needs_note(question):
+        return "Anything to record with the decision."
+    named = _choices(question)
+    if named is None or len(named) == len(_BUTTONS):
+        return "The reason. To decline, you need one."
+    return f"Each answer but {named[0]} needs the reason in the comment."
 
 
 def _find_fault(question: Question, content: Mapping[str, object]) -> str | None:

@@ -109,10 +109,24 @@ def lacks_note(approval: OpenApproval, choice: str, note: str | None) -> bool:
     return approval.ask.needs_note and choice != approval.ask.choices[0] and not (note or "").strip()
 
 
+def missing_note(approval: OpenApproval, reply: Reply | None) -> str | None:
+    """Return what to say of a reply that decides nothing because its note is missing; None if it is none."""
+    chosen = _chosen(approval.ask, reply) if reply is not None else None
+    if reply is None or chosen not in approval.ask.choices or not lacks_note(approval, chosen, reply.comment):
+        return None
+    return (
+        f"The user answered {chosen!r} (through {reply.client}), but without the note that this answer needs, so it was"
+        " not recorded. The call asks again: the reason belongs into the comment of the form, and the form is submitted"
+        " with it."
+    )
+
+
 def question_of(approval: OpenApproval, asking: ApprovalContext, now_ms: int) -> Question | None:
     """Return the question to ask a person through the client; None if it cannot ask, has asked, or it expired."""
     if not asking.client_can or asking.reply is not None or approval.expiry.is_over(now_ms):
         return None
     reason: UserReason = "needs_user_choice" if approval.ask.has_several else "needs_user_approval"
-    item = QuestionItem(reason=reason, ask=approval.text(), choices=approval.ask.choices)
+    item = QuestionItem(
+        reason=reason, ask=approval.text(), choices=approval.ask.choices, needs_note=approval.ask.needs_note
+    )
     return Question(title=approval.title, asks=(item,))

@@ -35,7 +35,7 @@ from interlock.record.events import Actor
 from interlock.record.outcome import Blocked, Blocker, BlockerReport
 from interlock.record.payloads import ObservationRecorded, WorkRecorded
 from interlock.record.world import EventReceived
-from interlock.service.outside.approvals import answer_in, question_of
+from interlock.service.outside.approvals import answer_in, missing_note, question_of
 from interlock.service.outside.receive import (
     BY_CLAIM,
     checked_event,
@@ -318,26 +318,35 @@ def _require_person(
 def _wait(ports: Ports, call: _Call, run_context: RunContext, node: Node) -> Answer | HumanInputRequired:
     """Return what the step waits for; if it is a person's answer and the client can ask for it, the question."""
     now_ms = ports.clock.unix_ms()
-    answer = _render_waiting(ports, call, replace(run_context, now_ms=now_ms), node)
     approval = open_approval(ports.read.reader, run_context, node)
+    is_open = approval is not None and not approval.expiry.is_over(now_ms)
+    missing = missing_note(approval, call.request.asking.reply) if approval is not None and is_open else None
+    answer = _render_waiting(ports, call, replace(run_context, now_ms=now_ms), node, missing)
     question = question_of(approval, call.request.asking, now_ms) if approval is not None else None
     if question is None:
         return answer
     return HumanInputRequired(question=question, subject=call.attempt, answer=answer)
 
 
-def _render_waiting(ports: Ports, call: _Call, run_context: RunContext, node: Node) -> Answer:
-    """Render what the step waits for, with the tokens of the call: nothing was recorded (WORLD-3)."""
+def _render_waiting(ports: Ports, call: _Call, run_context: RunContext, node: Node, missing: str | None) -> Answer:
+    """Render what the step waits for, with the tokens of the call: nothing was recorded (WORLD-3).
+
+    `missing` says what a person's reply lacks.
+    """
     mint = minting(ports.read, call.ring, run_context.session, run_context.run)
     is_ordinary = call.attempt == ack_attempt(node.node)
     redone = step_to_redo(run_context, node)
+    step = render_pending_step(run_context, node, call.request.asking)
+    if missing is not None and step is not None and step.waiting is not None:
+        how = f"{missing} {step.waiting.how}"
+        step = replace(step, waiting=step.waiting.model_copy(update={"how": how}))
     return render_answer(
         AnswerModel(
             occasion="advance",
             run=run_context.view(node),
             state_token=mint.state(node.node),
             ack_token=mint.ack(node.node) if is_ordinary else mint.fork(node.node, node.forks),
-            step=render_pending_step(run_context, node, call.request.asking),
+            step=step,
             redirect=mint.state(redone.node) if redone is not None else None,
         )
     )

@@ -214,9 +214,10 @@ def _approval_words(awaits: AwaitEvent, question: str, said: str, label: str) ->
     choices = ", ".join(f"`{one}`" for one in awaits.approval.choices)
     more = " --choice NAME" if awaits.approval.has_several else ""
     more += " --sign KEYFILE" if awaits.assurance == "signed" else ""
+    note = " --note TEXT" if awaits.approval.needs_note else ""
     how = (
         f"A person decides ({choices}): {question} {said}Stop here. Tell the user to run"
-        f" `interlock approve {label}{more}` or `interlock reject {label}{more}` in a terminal of their own."
+        f" `interlock approve {label}{more}` or `interlock reject {label}{more}{note}` in a terminal of their own."
     )
     if awaits.assurance == "claimed":
         how += " If they approve in the chat, write into the artifact who approved what: it is kept as your claim."
