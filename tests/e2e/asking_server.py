@@ -40,7 +40,9 @@ class Gate:
         if params.arguments:
             await to_thread.run_sync(wait_at, int(params.arguments["port"]))
         reply = await self._elicitation.ask(context, params, self.question, self.subject)
-        return text_result(json.dumps(asdict(reply))) if isinstance(reply, Reply) else reply
+        if not isinstance(reply, Reply):
+            return reply
+        return text_result(json.dumps({name: one for name, one in asdict(reply).items() if name != "origin"}))
 
     def server(self) -> Server[dict[str, object]]:
         async def list_tools(_context: Context, _params: types.PaginatedRequestParams | None) -> types.ListToolsResult:

@@ -67,6 +67,14 @@ class Question:
 
 
 @frozen
+class Origin:
+    """When a question was asked, in unix time, and ten random bytes of it: what a start that it grants is named by."""
+
+    unix_ms: int
+    entropy: bytes
+
+
+@frozen
 class Reply:
     """A person's answer. `answers` has one text for each ask that needs one; its key is the ask's number from 1."""
 
@@ -76,6 +84,8 @@ class Reply:
     comment: str | None = None
     fault: str | None = None
     """Why this is a `cancel` although the person did not cancel; None in every other reply."""
+    origin: Origin | None = None
+    """What the question was asked with; None if the client cannot send the reply again."""
 
     def unheard(self) -> str | None:
         """Return why the person gave no answer; None if they did."""

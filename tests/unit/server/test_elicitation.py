@@ -32,7 +32,7 @@ class SetClock:
         return self.now_ms
 
     def entropy(self) -> bytes:
-        raise AssertionError("asking draws no entropy of the clock")
+        return bytes(10)
 
 
 class Person:

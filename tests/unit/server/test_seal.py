@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 from mcp.server.request_state import AESGCMRequestStateCodec
 
-from interlock.engine.gates import Question, QuestionItem
+from interlock.engine.gates import Origin, Question, QuestionItem
 from interlock.kernel.ids import SigningKey
 from interlock.server.elicitation.seal import Asked, QuestionSealer
 from interlock.store.local.store import LocalStore
@@ -12,7 +12,8 @@ from interlock.store.ports.keys import KeyRing
 from interlock.testing.harness import FixedKeyRing
 
 QUESTION = Question(title="T", asks=(QuestionItem(reason="needs_user_approval", ask="Go?"),))
-ASKED = Asked(subject="att_1", question=QUESTION.digest(), unix_ms=1_700_000_000_000)
+ORIGIN = Origin(unix_ms=1_700_000_000_000, entropy=bytes(range(10)))
+ASKED = Asked(subject="att_1", question=QUESTION.digest(), origin=ORIGIN)
 KEY, OTHER = SigningKey(b"k" * 32), SigningKey(b"o" * 32)
 
 

@@ -16,8 +16,9 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
-from interlock.engine.gates import AppAnswers, GateClaims, Question, Reply
+from interlock.engine.gates import AppAnswers, GateClaims, Origin, Question, Reply
 from interlock.kernel.budgets import CLIENT_NAME_BYTES_MAX, CLOCK_SKEW_MS_MAX, ECHO_BYTES_MAX, QUESTION_VALID_MS
+from interlock.kernel.frozen import replace
 from interlock.kernel.text import one_line
 from interlock.server.elicitation.form import build_form, cancelled_reply, reply_of
 from interlock.server.elicitation.seal import Asked, QuestionSealer
@@ -114,12 +115,13 @@ class Elicitation:
             _log.info("a reply is ignored: %s", found)
             return found
         client = _client_name(context)
-        if not isinstance(response, types.ElicitResult):
+        if asked is None or not isinstance(response, types.ElicitResult):
             return cancelled_reply(client, "the client did not send a filled-in form")
-        return reply_of(question, response, client)
+        return replace(reply_of(question, response, client), origin=asked.origin)
 
     async def _question_result(self, question: Question, subject: str, stale: str | None) -> types.InputRequiredResult:
-        asked = Asked(subject=subject, question=question.digest(), unix_ms=self._clock.unix_ms())
+        origin = Origin(unix_ms=self._clock.unix_ms(), entropy=self._clock.entropy())
+        asked = Asked(subject=subject, question=question.digest(), origin=origin)
         state = await anyio.to_thread.run_sync(self._sealer.seal, asked)
         notice = f"Please answer again: {stale}." if stale is not None else ""
         form = build_form(question, notice=notice)
@@ -148,7 +150,7 @@ def _find_stale_reason(asked: Asked | None, question: Question, subject: str, no
         return "the earlier reply belongs to no question of this server"
     if asked.subject != subject or asked.question != question.digest():
         return "the earlier reply answers another question"
-    if not -CLOCK_SKEW_MS_MAX <= now_ms - asked.unix_ms <= QUESTION_VALID_MS:
+    if not -CLOCK_SKEW_MS_MAX <= now_ms - asked.origin.unix_ms <= QUESTION_VALID_MS:
         return "the earlier question is more than a day old"
     return None
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, cast
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
+from interlock.engine.gates import Origin
 from interlock.kernel.canonical import canonical_bytes
 from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import Digest, SigningKey
@@ -18,17 +19,17 @@ from interlock.store.ports.keys import KeyRingWriter
 if TYPE_CHECKING:
     from mcp.server.request_state import AESGCMRequestStateCodec
 
-_PURPOSE = b"interlock/asked/v1"
+_PURPOSE = b"interlock/asked/v2"
 """Separates these keys from the keys that sign tokens, and this format from a later one."""
 
 
 @frozen
 class Asked:
-    """A question that was asked: the attempt, the question's digest, and milliseconds since the epoch."""
+    """A question that was asked: the attempt, the question's digest, and what makes it the only one of its kind."""
 
     subject: str
     question: Digest
-    unix_ms: int
+    origin: Origin
 
 
 class QuestionSealer:
@@ -44,7 +45,12 @@ class QuestionSealer:
             KeyRingDamagedError: There is no usable key.
             StoreFailureError: The disk failed.
         """
-        fields = {"subject": asked.subject, "question": asked.question, "unixMs": asked.unix_ms}
+        fields = {
+            "subject": asked.subject,
+            "question": asked.question,
+            "unixMs": asked.origin.unix_ms,
+            "entropy": asked.origin.entropy.hex(),
+        }
         return _codec(self._key_ring.ensure_keys().current).seal(canonical_bytes(fields))
 
     def unseal(self, text: str) -> Asked | None:
@@ -69,7 +75,7 @@ def _parse(payload: bytes) -> Asked:
     return Asked(
         subject=cast("str", fields["subject"]),
         question=cast("Digest", fields["question"]),
-        unix_ms=cast("int", fields["unixMs"]),
+        origin=Origin(unix_ms=cast("int", fields["unixMs"]), entropy=bytes.fromhex(fields["entropy"])),
     )
 
 

@@ -33,7 +33,7 @@ from interlock.kernel.budgets.workflow import (
 from interlock.kernel.canonical import Json, digest_of
 from interlock.kernel.errors import Correction, ErrorCode, Refusal
 from interlock.kernel.frozen import frozen, replace
-from interlock.kernel.ids import SessionId
+from interlock.kernel.ids import RunId, SessionId, minted_id
 from interlock.kernel.text import one_line
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.record.base import Preferences
@@ -71,7 +71,8 @@ class StartCommand:
 def start_workflow(ports: Ports, command: StartCommand) -> Answer | Refusal | HumanInputRequired:
     """Begin a run and return its first step. More autonomy than the baseline may need a person's approval.
 
-    Repeating a call that got no answer and may be recorded does not begin a second run (FAIL-2).
+    Repeating a call that got no answer and may be recorded does not begin a second run (FAIL-2), nor does sending a
+    person's reply again: the run has its ids from the question, and the first answer is repeated (GATE-10).
 
     Raises:
         StoreFailureError, SessionBusyError, SessionUnhealthyError, ContentDamagedError, KeyRingDamagedError:
@@ -93,7 +94,7 @@ def start_workflow(ports: Ports, command: StartCommand) -> Answer | Refusal | Hu
     joined = _load_joined(ports, command.session, pinned.workflow)
     if isinstance(joined, Refusal):
         return joined
-    ids = earlier or StartIds(key=key, session=command.session or mint_session(ports.clock), run=mint_run(ports.clock))
+    ids = earlier or _new_ids(ports, key, command)
     try:
         with named(ids.session, ids.run):
             outcome = _begin(ports, command, entry, ids, joined)
@@ -107,6 +108,18 @@ def start_workflow(ports: Ports, command: StartCommand) -> Answer | Refusal | Hu
     if isinstance(outcome, Answer):
         ports.unanswered.forget(ids)
     return outcome
+
+
+def _new_ids(ports: Ports, key: StartKey, command: StartCommand) -> StartIds:
+    """Return the ids of a new run: random ones, or of the question whose sealed reply grants it."""
+    reply = command.request.asking.reply
+    origin = reply.origin if reply is not None else None
+    if origin is None:
+        return StartIds(key=key, session=command.session or mint_session(ports.clock), run=mint_run(ports.clock))
+    # Reversed, so that the ids of the session and the run do not read the same.
+    session = SessionId(minted_id("sess", unix_ms=origin.unix_ms, entropy=origin.entropy[::-1]))
+    run = RunId(minted_id("run", unix_ms=origin.unix_ms, entropy=origin.entropy))
+    return StartIds(key=key, session=command.session or session, run=run)
 
 
 def _coverage_refusal(ports: Ports, workflow: CompiledWorkflow, source: ChannelSource) -> Refusal | None:
@@ -193,7 +206,9 @@ def _begin(
     with ports.hold(ids.session) as lock:
         if joined is not None and lock.session is None:
             return _no_session(ids.session)  # it was deleted after it was loaded
-        session = ports.append(lock, plan, command.actor)
+        session = lock.session
+        if session is None or ids.run not in session.runs:
+            session = ports.append(lock, plan, command.actor)
     return _render_begun(ports, ring, session, session.runs[ids.run], command.request.asking)
 
 
@@ -349,7 +364,9 @@ def _ask_for_autonomy(command: StartCommand, baseline: Preferences, name: str) -
         return refusal
     ask = f"May this run work with the autonomy {wanted.autonomy!r} instead of {baseline.autonomy!r}?"
     question = Question(title=f"Start of {name}", asks=(QuestionItem(reason="needs_user_approval", ask=ask),))
-    subject = digest_of({"workflowId": command.workflow_id, "request": command.request.digest()})
+    workspace = str(command.workspace) if command.workspace is not None else None
+    call: dict[str, Json] = {"workflowId": command.workflow_id, "request": command.request.digest()}
+    subject = digest_of(call | {"session": command.session, "workspace": workspace})
     return HumanInputRequired(question=question, subject=subject, answer=refusal)
 
 
