@@ -227,7 +227,8 @@ def _session_blocker(one: UnsoundSession) -> GcBlocker:
         fix = "Run `interlock gc` of that version, or move the session's directory elsewhere."
     elif one.health is Health.UNREADABLE:
         message = f"{one.session} cannot be read ({one.where}: {one.found})."
-        fix = f"{advise_by_health(one.session, one.health)} Or move the session's directory elsewhere."
+        fix = f"{advise_by_health(one.session, one.health)} Or, to give the session up, move its directory elsewhere:"
+        fix += " content that only it refers to is then deleted."
     else:
         message = f"{one.session} is damaged ({one.health.value}; {one.where}: {one.found})."
         fix = f"{advise_by_health(one.session, one.health)} Then move its directory elsewhere."

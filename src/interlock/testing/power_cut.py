@@ -139,6 +139,10 @@ class CrashDisk:
         mode = stat.S_IFDIR | 0o700 if file.is_dir else stat.S_IFREG | 0o600
         return FileStat(size=len(file.data), device=1, inode=number, modified_s=file.modified_s, mode=mode)
 
+    def own_stat(self, path: str) -> FileStat | None:
+        """See `FileOps.own_stat`."""
+        return self.stat(path)
+
     def is_link(self, path: str) -> bool:  # noqa: ARG002 — there are no links here
         """See `FileOps.is_link`."""
         return False

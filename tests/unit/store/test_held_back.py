@@ -10,8 +10,10 @@ from tests.support.sweep import DAY_S, DAYS, collector_on, dated_disk, paths, st
 
 from interlock.kernel.ids import SessionId
 from interlock.service.collect import CollectCommand, Collected, collect
+from interlock.store.local import layout
 from interlock.store.local.collect.collector import LocalCollector
 from interlock.store.local.store import LocalStore
+from interlock.store.ports.errors import Health
 from interlock.testing.power_cut import CrashDisk
 
 A, B = session_id("a"), session_id("b")
@@ -90,3 +92,28 @@ def test_a_session_behind_a_link_stays_and_is_named(tmp_path: Path, linked: str,
         assert [(one.session, one.why) for one in found.skipped] == [(A, "linked")]
         assert found.needs_attention
     assert LocalStore(root).load(A) is not None
+
+
+@pytest.mark.damages
+@pytest.mark.inv("GC-7", "EVD-10")
+@pytest.mark.parametrize("linked", ["", "/events", "/manifest.jsonl"])
+def test_a_link_that_leads_to_no_log_lets_nothing_go(tmp_path: Path, linked: str) -> None:
+    root, away, empty = tmp_path / "data", tmp_path / "away", tmp_path / "empty"
+    for name in "ab":
+        apply(LocalStore(root), start_plan(name))
+    path = root / f"sessions/{A}{linked}"
+    path.rename(away)
+    if linked == "/manifest.jsonl":
+        # Beside a mark, the empty manifest would be damage.
+        (root / layout.settled(A)).unlink()
+    empty.touch() if linked.endswith(".jsonl") else empty.mkdir()
+    path.symlink_to(empty)
+    before = sorted(root.rglob("*"))
+    collector = LocalCollector(root)
+    command = CollectCommand(days=DAYS, now_s=root.stat().st_mtime + 1_000 * DAY_S)
+    for _ in range(2):
+        found = collect(collector, collector.retention_pins, command)
+        assert [one.session for one in found.blockers] == [A]
+        assert linked == "/events" or found.blockers[0].health is Health.UNREADABLE
+        assert sorted(set(root.rglob("*")) - {root / "config", root / "config/.lock"}) == before
+    assert collector.retention_pins.keep([A]) == {A}

@@ -8,6 +8,7 @@ import errno
 import os
 import stat
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -86,6 +87,10 @@ class FileOps(Protocol):
         Raises:
             UnreadableError: Its status cannot be read.
         """
+        ...
+
+    def own_stat(self, path: str) -> FileStat | None:
+        """Return the status of the path as `stat` does; of a link its own, wherever it leads."""
         ...
 
     def is_link(self, path: str) -> bool:
@@ -242,8 +247,15 @@ class OsFiles:
 
     def stat(self, path: str) -> FileStat | None:
         """See `FileOps.stat`."""
+        return self._stat(path, os.stat)
+
+    def own_stat(self, path: str) -> FileStat | None:
+        """See `FileOps.own_stat`."""
+        return self._stat(path, os.lstat)
+
+    def _stat(self, path: str, status: Callable[[str], os.stat_result]) -> FileStat | None:
         try:
-            found = os.stat(self._at(path))  # noqa: PTH116 — Path costs more than the call
+            found = status(self._at(path))
         except OSError as error:
             self._raise_unless_missing(error, path)
             return None

@@ -1,6 +1,7 @@
 """`interlock gc` and the retention pins: what people see of a collection, and what it does to a real data directory."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -216,6 +217,7 @@ def test_links_are_not_followed_and_what_they_lead_to_stays(site: Site, tmp_path
     left = site.data_dir / "sessions" / "left"
     left.mkdir()
     (left / "link").symlink_to(elsewhere)
+    os.utime(left / "link", (0, 0), follow_symlinks=False)
     (site.data_dir / "sessions" / "link").symlink_to(elsewhere)
     site.make_old(elsewhere, 100)
     site.make_old(left, 100)

@@ -120,16 +120,16 @@ def _read_unless_attested(files: FileOps, session: SessionId) -> ReadSession:
 
 
 def tree(files: FileOps, path: str) -> Iterator[tuple[str, FileStat]]:
-    """Yield a directory and everything below it, each directory before its entries. Links are not followed.
+    """Yield a directory and everything below it, each directory before its entries. A link is an entry as a file is.
 
     What cannot be read is left out: a cache, for example. Whoever needs a file of a session reads it.
     """
     with suppress(UnreadableError):
-        stat = files.stat(path)
+        stat = files.own_stat(path)
         if stat is None:
             return
         yield path, stat
-        if stat.is_dir and not files.is_link(path):
+        if stat.is_dir:
             for name in files.names(path):
                 yield from tree(files, f"{path}/{name}")
 
@@ -193,7 +193,10 @@ class _Marking:
             for name in self.files.names(directory):
                 path = f"{directory}/{name}" if directory else name
                 if layout.is_temp(name):
-                    self._add(Kind.TEMP, path)
+                    # Interlock makes no directory of such a name here.
+                    stat = self.files.own_stat(path)
+                    if stat is not None and not stat.is_dir:
+                        self._add(Kind.TEMP, path)
                 elif kind is not None and layout.is_content(name):
                     self._add(kind, path)
 
@@ -239,19 +242,20 @@ class _Marking:
             return read()
 
     def _sound(self, found: ReadSession, below: list[tuple[str, FileStat]], last_s: float) -> None:
-        session = found.session
+        session, is_linked = found.session, link_to_log(self.files, found.session) is not None
         marked = GcSession(
             session=session,
             last_activity_s=last_s,
             bytes=sum(stat.size for _, stat in below if not stat.is_dir),
             content=frozenset(self.names.setdefault(name, name) for name in found.content),
             claims=found.claims,
-            is_linked=link_to_log(self.files, session) is not None,
+            is_linked=is_linked,
         )
         self.sessions.append(marked)
-        for path, stat in below:
-            if layout.is_temp(path) or (_is_segment(path) and path not in found.segments):
-                kind = Kind.TEMP if layout.is_temp(path) else Kind.SEGMENT
+        for path, stat in () if is_linked else below:
+            is_temp = layout.is_temp(path) and not stat.is_dir
+            if is_temp or (_is_segment(path) and path not in found.segments):
+                kind = Kind.TEMP if is_temp else Kind.SEGMENT
                 item = Item(kind=kind, name=path, bytes=stat.size, modified_s=stat.modified_s, session=session)
                 self.items.append(item)
 

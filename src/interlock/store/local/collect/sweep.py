@@ -22,7 +22,7 @@ from functools import partial
 from interlock.kernel.canonical import digest_of_bytes
 from interlock.kernel.ids import SessionId
 from interlock.store.local import layout
-from interlock.store.local.collect.mark import is_beginning, newest_s, read_session, tree
+from interlock.store.local.collect.mark import is_beginning, link_to_log, newest_s, read_session, tree
 from interlock.store.local.content import write_durably
 from interlock.store.local.files import FileOps, store_failure
 from interlock.store.local.locks import Locks
@@ -103,7 +103,8 @@ class _Sweeping:
 
     def _session(self, session: GcSession) -> None:
         found = read_session(self.files, session.session)
-        is_same = found.segments and found.last_activity_s(self.files) == session.last_activity_s
+        is_same = found.segments and link_to_log(self.files, session.session) is None
+        is_same = is_same and found.last_activity_s(self.files) == session.last_activity_s
         if not is_same:
             self.skipped.append(Skipped(session=session.session, why="changed"))
             return
@@ -117,8 +118,7 @@ class _Sweeping:
 
     def _foreign(self, item: Item) -> None:
         """Remove an entry whose name is no session id, unless it changed lately: no lock shows whether it is in use."""
-        below = list(tree(self.files, item.name))
-        if below and self.retention.is_old(newest_s(below)):
+        if self._is_old(item.name):
             self._leftover(item)
 
     def _leftover(self, item: Item) -> None:
@@ -181,7 +181,7 @@ class _Sweeping:
             if content in roots or not self._is_old(item.name):
                 self._restore(content)
                 continue
-            self.files.unlink(item.name)
+            self._remove(item.name)
             self.items.append(item)
         self._sync(*layout.CONTENT_DIRS)
 
@@ -214,22 +214,24 @@ class _Sweeping:
 
     def _remove(self, path: str) -> None:
         """Delete a file, or a directory with everything in it. Links are deleted and not followed."""
-        for inner, stat in reversed(list(tree(self.files, path))):
-            if stat.is_dir and not self.files.is_link(inner):
-                self.files.remove_dir(inner)
-            else:
-                self.files.unlink(inner)
+        stat = self.files.own_stat(path)
+        if stat is None or not stat.is_dir:
+            self.files.unlink(path)
+            return
+        for name in self.files.names(path):
+            self._remove(f"{path}/{name}")
+        self.files.remove_dir(path)
 
     def _to_trash(self, path: str) -> None:
         target = f"{layout.TRASHED_SESSIONS}/{path.rpartition('/')[2]}"
-        if self.files.stat(target) is not None:
+        if self.files.own_stat(target) is not None:
             target = f"{target}.{secrets.token_hex(8)}"
         self.files.rename(path, target)
 
     def _is_old(self, path: str) -> bool:
-        """Return whether a file exists and is still old: a writer may have written it again since it was marked."""
-        stat = self.files.stat(path)
-        return stat is not None and self.retention.is_old(stat.modified_s)
+        """Return whether something exists and all of it is still old: it may have been written since it was marked."""
+        below = list(tree(self.files, path))
+        return bool(below) and self.retention.is_old(newest_s(below))
 
     def _sync(self, *directories: str) -> None:
         for path in directories:
