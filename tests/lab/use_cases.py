@@ -11,7 +11,7 @@ from tests.support.sweep import DAY_S
 
 from interlock.kernel.errors import Refusal
 from interlock.kernel.ids import SessionId
-from interlock.service.collect import CollectCommand, collect
+from interlock.service.collect import CollectCommand, Collected, collect
 from interlock.service.failures import EXPECTED_ERRORS, refusal_of
 from interlock.service.ports import ReadPorts
 from interlock.service.transfer.export import export_session
@@ -234,7 +234,14 @@ def _keep(process: Process, stage: Stage) -> Outcome:
 
 def _collect(process: Process, _stage: Stage) -> Outcome:
     command = CollectCommand(days=DAYS, now_s=process.disk.now_s)
-    return outcome_of(lambda: collect(process.collector, process.collector.retention_pins, command))
+
+    def collected() -> Collected:
+        found = collect(process.collector, process.collector.retention_pins, command)
+        if found.failure is not None:
+            raise found.failure
+        return found
+
+    return outcome_of(collected)
 
 
 def _checkpoints(reading: Reading, _stage: Stage) -> int:

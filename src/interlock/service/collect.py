@@ -1,6 +1,6 @@
 """`gc`: delete expired sessions and unreferenced content, or only list them (GC-3, GC-8)."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import field
 from typing import Literal, TypeAlias
@@ -18,6 +18,7 @@ from interlock.store.ports.maintenance import (
     Collector,
     Due,
     GcSnapshot,
+    Kind,
     Retention,
     RetentionPins,
     Skipped,
@@ -36,7 +37,7 @@ Kept: TypeAlias = frozenset[SessionId] | PinsDamagedError
 class CollectCommand:
     """What to delete: sessions without an event for `days` days (0: no session). `now_s` is the Unix time.
 
-    Sessions in `chosen` are deleted at any age.
+    With `chosen`, these sessions are deleted at any age, and nothing else.
     """
 
     days: int
@@ -62,13 +63,18 @@ class GcBlocker(Published):
 
 @frozen
 class Collected:
-    """What was deleted, or would be; which due sessions were left; and the reasons for safe mode, if any."""
+    """What was deleted, or would be; which due things were left; and the reasons for safe mode, if any.
+
+    What is `apart` stays, because it cannot be moved to the trash. `failure` ended the work early.
+    """
 
     sessions: int
     kept: int
     taken: Due = field(default_factory=Due)
     skipped: tuple[Skipped, ...] = ()
     blockers: tuple[GcBlocker, ...] = ()
+    apart: frozenset[Kind] = frozenset()
+    failure: StoreFailureError | None = None
 
     @property
     def is_safe_mode(self) -> bool:
@@ -77,22 +83,33 @@ class Collected:
 
     @property
     def needs_attention(self) -> bool:
-        """Whether damage, or a link, kept something from being deleted."""
-        return self.is_safe_mode or any(one.why in {"damaged", "linked"} for one in self.skipped)
+        """Whether something stays until a person has done something about it."""
+        is_kept = any(one.why in {"damaged", "linked", "failed"} for one in self.skipped)
+        return self.is_safe_mode or is_kept or bool(self.apart) or self.failure is not None
+
+
+def _announce_nothing(_taken: Due) -> None: ...
 
 
 def collect(
-    collector: Upkeep, pins: RetentionPins, command: CollectCommand, progress: Progress = report_nothing
+    collector: Upkeep,
+    pins: RetentionPins,
+    command: CollectCommand,
+    progress: Progress = report_nothing,
+    announce: Callable[[Due], None] = _announce_nothing,
 ) -> Collected:
     """Find what can be deleted and delete it; a dry run only finds it and writes nothing.
 
+    `announce` gets what is due before any of it is moved: a later run deletes it for good, even if this one is
+    interrupted before it reports anything.
+
     Raises:
         UpkeepBusyError: Another process runs `gc` or changes retention pins.
-        StoreFailureError: The disk failed; what was not deleted yet is deleted by the next run.
+        StoreFailureError: The disk failed before anything was deleted.
     """
     with ExitStack() as lock:
         if command.is_dry_run:
-            return _collect(collector, pins, command, progress)
+            return _collect(collector, pins, command, progress, announce)
         try:
             lock.enter_context(collector.upkeep_lock())
         except StoreFailureError as failure:
@@ -101,10 +118,16 @@ def collect(
             # The lock file is missing, and the disk has no room for a new one until something is deleted.
             _free_space(collector, pins, command, progress)
             lock.enter_context(collector.upkeep_lock())
-        return _collect(collector, pins, command, progress)
+        return _collect(collector, pins, command, progress, announce)
 
 
-def _collect(collector: Upkeep, pins: RetentionPins, command: CollectCommand, progress: Progress) -> Collected:
+def _collect(
+    collector: Upkeep,
+    pins: RetentionPins,
+    command: CollectCommand,
+    progress: Progress,
+    announce: Callable[[Due], None],
+) -> Collected:
     # The pins are read before the sessions are listed, so every pinned session is listed, even without a lock.
     kept = read_kept(pins)
     snapshot = collector.mark(progress)
@@ -113,10 +136,14 @@ def _collect(collector: Upkeep, pins: RetentionPins, command: CollectCommand, pr
     if blockers or isinstance(kept, PinsDamagedError):
         return Collected(sessions=count, kept=0, blockers=blockers)
     retention, left = hold_back(collector, snapshot, command.retention(kept))
+    found = Collected(
+        sessions=count, kept=len(kept), taken=due(snapshot, retention), skipped=left, apart=snapshot.apart
+    )
+    announce(found.taken)
     if command.is_dry_run:
-        return Collected(sessions=count, kept=len(kept), taken=due(snapshot, retention), skipped=left)
+        return found
     swept = collector.sweep(snapshot, retention)
-    return Collected(sessions=count, kept=len(kept), taken=swept.taken, skipped=(*left, *swept.skipped))
+    return replace(found, taken=swept.taken, skipped=(*left, *swept.skipped), failure=swept.failure)
 
 
 def hold_back(

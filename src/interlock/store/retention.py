@@ -13,15 +13,13 @@ def due(marked: GcSnapshot, retention: Retention, spared: Collection[SessionId] 
     """Return what may be removed. `spared` sessions stay."""
     assert not marked.unsound, "no sweep while any session is unsound (GC-7)"
     claimed = _find_claimed(marked, retention, spared)
-    gone = {one.session for one in marked.sessions if retention.has_expired(one)} - claimed - set(spared)
-    roots = roots_of(marked, gone)
+    sessions = () if Kind.SESSION in marked.apart else marked.sessions
+    gone = {one.session for one in sessions if retention.has_expired(one)} - claimed - set(spared)
+    roots, without = roots_of(marked, gone), gone.union(spared)
+    items = (one for one in marked.items if one.kind not in marked.apart and _is_due(one, roots, retention))
     return Due(
         sessions=tuple(one for one in marked.sessions if one.session in gone),
-        items=tuple(
-            item
-            for item in marked.items
-            if item.session not in gone and item.session not in spared and _is_due(item, roots, retention)
-        ),
+        items=tuple(one for one in items if one.kind is Kind.TRASH or one.session not in without),
     )
 
 
@@ -43,7 +41,10 @@ def roots_of(marked: GcSnapshot, gone: Collection[SessionId]) -> frozenset[str]:
 
 
 def _is_due(item: Item, roots: frozenset[str], retention: Retention) -> bool:
-    if item.kind is Kind.TRASH and item.content is None:
+    is_trashed = item.kind is Kind.TRASH and item.content is None
+    if retention.chosen:
+        return is_trashed and item.session in retention.chosen
+    if is_trashed:
         return True  # it was old when it went there
     name = item.content if item.kind is Kind.TRASH else item.name
     return name not in roots and retention.is_old(item.modified_s)

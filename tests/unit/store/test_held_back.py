@@ -88,7 +88,7 @@ def test_a_session_behind_a_link_stays_and_is_named(tmp_path: Path, linked: str,
 
     for is_dry_run in (True, False):
         found = collected(is_dry_run=is_dry_run)
-        assert [one.session for one in found.taken.sessions] == [B]
+        assert [one.session for one in found.taken.sessions] == ([] if chosen else [B])
         assert [(one.session, one.why) for one in found.skipped] == [(A, "linked")]
         assert found.needs_attention
     assert LocalStore(root).load(A) is not None

@@ -2,13 +2,14 @@
 
 import argparse
 import os
+import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from interlock.cli.options import add_store_options, checked_settings, chosen_data_dir
 from interlock.cli.render.progress import shown_progress
-from interlock.cli.screen import StopError, in_units, say, say_json, say_table
+from interlock.cli.screen import StopError, in_units, printable_line, say, say_json, say_table
 from interlock.cli.upkeep.failures import answered_by_upkeep
 from interlock.config.data_dir import check_data_dir
 from interlock.config.file import read_config
@@ -25,7 +26,9 @@ _DESCRIPTION = """\
 Delete expired sessions and files that nothing refers to. The command moves them into the directory
 `trash`; the next use of the command removes them from there. If the log of a session is damaged or newer than
 this release, nothing is deleted. An expired session of which other content is missing or damaged stays.
+Each session is named on stderr before it is moved.
 Exit codes: 0 success, 1 something was not deleted for the reason printed, 2 wrong command line."""
+APART_FIX = "Move the whole data directory to one file system, and name its new place with `--data-dir`."
 LINKED_FIX = "Move the log to the place of the link, or delete both yourself."
 _WORDS: Mapping[Kind, str] = {
     Kind.SESSION: "expired sessions",
@@ -37,6 +40,7 @@ _WORDS: Mapping[Kind, str] = {
     Kind.LEFTOVER: "crash leftovers",
     Kind.TRASH: "trash, now removed",
 }
+_AGAIN = "Run `interlock gc` again when the cause is removed; `interlock doctor` examines the files."
 _WHY = {
     "busy": "another process is writing to it",
     "changed": "it changed during this run",
@@ -57,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Collect, print what was deleted, and return the exit code: 1 if damage or a link kept something.
+    """Collect, print what was deleted, and return the exit code: 1 if something stays for a person to act on.
 
     Raises:
         StopError: The data directory is none, the configuration has faults, another command is at work, or the disk
@@ -72,12 +76,19 @@ def run(options: argparse.Namespace) -> int:
     is_read_only = is_dry_run or not os.path.isdir(data_dir)  # noqa: PTH112
     command = CollectCommand(days=days, now_s=time.time(), is_dry_run=is_read_only)
     with answered_by_upkeep(), shown_progress("Reading sessions") as progress:
-        found = collect(collector, collector.retention_pins, command, progress)
+        found = collect(collector, collector.retention_pins, command, progress, _announce)
     if options.as_json:
         say_json(_to_json(data_dir, days, found, is_dry_run=is_dry_run))
     else:
         _say(days, found, is_dry_run=is_dry_run)
     return 1 if found.needs_attention else 0
+
+
+def _announce(taken: Due) -> None:
+    """Name what goes to the trash on stderr, before it goes there."""
+    leftovers = [item.name for item in taken.items if item.kind is Kind.LEFTOVER]
+    for name in (*(one.session for one in taken.sessions), *leftovers):
+        print(printable_line(f"due: {name}"), file=sys.stderr, flush=True)
 
 
 def dry_run_json(data_dir: Path, days: int) -> dict[str, Json]:
@@ -124,10 +135,23 @@ def _say(days: int, found: Collected, *, is_dry_run: bool) -> None:
     total = sum(size for _, size in sums.values())
     say_table(("would be deleted" if is_dry_run else "deleted", "count", "size"), [*rows, ("all", "", in_units(total))])
     for one in found.skipped:
-        say(f"{one.session} was skipped: {_WHY[one.why]}.")
+        say(f"{one.session or one.name} was skipped: {why_skipped(one)}.")
+    if found.apart:
+        say(f"{_apart_words(found.apart)} were left: `trash` is on another file system. {APART_FIX}")
+    if found.failure is not None:
+        say(f"The disk failed ({found.failure.found}), so this run ended early. {_AGAIN}")
     say(_policy(days, found))
     if not is_dry_run and any(kind is not Kind.TRASH for kind, _ in found.taken.sizes()):
         say("The deleted data is in the directory `trash` until the next `interlock gc` removes it.")
+
+
+def why_skipped(one: Skipped) -> str:
+    """Return why something was left, in words."""
+    return _WHY[one.why] if one.why != "failed" else f"the disk refused the work on `{one.name}` ({one.found})"
+
+
+def _apart_words(apart: Collection[Kind]) -> str:
+    return ", ".join(words for kind, words in _WORDS.items() if kind in apart).capitalize()
 
 
 def _policy(days: int, found: Collected) -> str:
@@ -147,10 +171,14 @@ def _to_json(data_dir: Path, days: int, found: Collected, *, is_dry_run: bool) -
         "taken": [{"what": kind.value, "count": count, "bytes": size} for kind, (count, size) in sums.items()],
         "expired": [one.session for one in found.taken.sessions],
         "skipped": [_skipped(one) for one in found.skipped],
+        "apart": [kind.value for kind in Kind if kind in found.apart],
+        "failure": found.failure.found if found.failure is not None else None,
         "warnings": [blocker.to_json() for blocker in found.blockers],
     }
 
 
 def _skipped(one: Skipped) -> dict[str, Json]:
     fields: dict[str, Json] = {"session": one.session, "why": one.why}
+    if one.why == "failed":
+        fields |= {"name": one.name, "found": one.found}
     return fields | ({"code": ErrorCode.SESSION_LOCKED.value} if one.why == "busy" else {})

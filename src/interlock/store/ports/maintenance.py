@@ -14,7 +14,7 @@ from interlock.kernel.budgets import SWEEP_AFTER_S
 from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import SessionId
 from interlock.kernel.progress import Progress, report_nothing
-from interlock.store.ports.errors import Health
+from interlock.store.ports.errors import Health, StoreFailureError
 
 
 class Kind(StrEnum):
@@ -78,11 +78,15 @@ class UnsoundSession:
 
 @frozen
 class GcSnapshot:
-    """Everything that a store holds, as the mark phase found it."""
+    """Everything that a store holds, as the mark phase found it.
+
+    What is `apart` cannot be moved to the trash, which is on another file system.
+    """
 
     sessions: tuple[GcSession, ...] = ()
     unsound: tuple[UnsoundSession, ...] = ()
     items: tuple[Item, ...] = ()
+    apart: frozenset[Kind] = frozenset()
 
     def names(self) -> frozenset[SessionId]:
         """Return the ids of the healthy sessions."""
@@ -93,7 +97,7 @@ class GcSnapshot:
 class Retention:
     """What may be removed: unpinned sessions older than `ttl_s` (None: no session). `now_s` counts from the epoch.
 
-    A session in `chosen` is removed at any age: a person asked for it.
+    With `chosen`, these sessions are removed at any age, and nothing else: a person asked for that.
     """
 
     now_s: float
@@ -105,8 +109,9 @@ class Retention:
         """Return whether a session may be removed. The status of its runs does not matter (GC-1)."""
         if session.session in self.kept:
             return False
-        is_aged = self.ttl_s is not None and self.now_s - session.last_activity_s > self.ttl_s
-        return is_aged or session.session in self.chosen
+        if self.chosen:
+            return session.session in self.chosen
+        return self.ttl_s is not None and self.now_s - session.last_activity_s > self.ttl_s
 
     def is_old(self, modified_s: float) -> bool:
         """Return whether something that was last written at this time may be removed if it is unreferenced (GC-4)."""
@@ -128,22 +133,27 @@ class Due:
 
 @frozen
 class Skipped:
-    """A session that was left, though it was due: to the next sweep, or until a person has done something about it.
+    """Something that was left, though it was due: to the next sweep, or until a person has done something about it.
 
-    Another process held it, it changed since it was marked, or the disk had no space for the work on it. Or content
-    that it refers to is missing or damaged and may be restored, or a link leads to its log.
+    Another process held a session, it changed since it was marked, or the disk had no space for the work on it. Or
+    content that it refers to is missing or damaged and may be restored, or a link leads to its log. If the work on it
+    "failed", `found` is the name of the system's error. `name` is its name in the store, and `session` is None if it
+    belongs to no session.
     """
 
-    session: SessionId
-    why: Literal["busy", "changed", "full", "damaged", "linked"]
+    session: SessionId | None
+    why: Literal["busy", "changed", "full", "damaged", "linked", "failed"]
+    name: str = ""
+    found: str = ""
 
 
 @frozen
 class Swept:
-    """What a sweep removed, and what it had to leave."""
+    """What a sweep removed, what it had to leave, and the failure of the disk that ended it early, if any."""
 
     taken: Due
     skipped: tuple[Skipped, ...] = ()
+    failure: StoreFailureError | None = None
 
 
 @frozen
@@ -245,10 +255,8 @@ class Collector(Protocol):
     def sweep(self, marked: GcSnapshot, retention: Retention) -> Swept:
         """Remove what is due by this snapshot, made in the same `upkeep_lock`: sessions first, then the rest.
 
-        Removed data is invisible to readers of sessions; a later sweep deletes it.
-
-        Raises:
-            StoreFailureError: The disk failed. A later sweep removes the rest.
+        Removed data is invisible to readers of sessions; a later sweep deletes it. What the disk refuses is left, and
+        named. If it fails as a whole, the sweep ends, and a later one removes the rest.
         """
         ...
 

@@ -10,18 +10,19 @@ from interlock.cli.screen import StopError, counted, flat, say, say_json
 from interlock.cli.session.chosen import named_session
 from interlock.cli.store import answered_by_store, open_chosen_reader
 from interlock.cli.upkeep.failures import answered_by_upkeep
-from interlock.cli.upkeep.gc import LINKED_FIX
+from interlock.cli.upkeep.gc import APART_FIX, LINKED_FIX, why_skipped
 from interlock.kernel.budgets import CELL_BYTES_MAX, NAMED_MAX, SHORT_ID_CHARS_MIN
 from interlock.kernel.errors import ErrorCode
 from interlock.kernel.ids import SessionId
 from interlock.kernel.text import one_line
 from interlock.record.events import WorkRecordedEvent
-from interlock.service.collect import CollectCommand, collect
+from interlock.service.collect import CollectCommand, Collected, collect
 from interlock.service.run.history import history_of
 from interlock.service.run.plans import Plans
 from interlock.service.run.summarize import summary_of
 from interlock.store.opening import open_store
 from interlock.store.ports.errors import UNUSABLE_SESSION
+from interlock.store.ports.maintenance import Kind
 from interlock.store.ports.store import StoreReader
 
 _CONTENT_LATER = (
@@ -110,7 +111,7 @@ def _delete(options: argparse.Namespace, session: SessionId) -> None:
     """Delete a session, in two sweeps: the first moves it to the trash, the second empties the trash.
 
     Raises:
-        StopError: It is kept, another process holds it, a link leads to it, or damage elsewhere prevents deletions.
+        StopError: It is kept, another process holds it, its log is linked or apart, or damage prevents it.
     """
     collector = open_store(chosen_data_dir(options)).upkeep
     with answered_by_upkeep():
@@ -121,13 +122,29 @@ def _delete(options: argparse.Namespace, session: SessionId) -> None:
         if found.blockers:
             blocker = found.blockers[0]
             raise StopError(f"Nothing was deleted. {blocker.message}", blocker.fix, exit_code=1)
-        if any((one.session, one.why) == (session, "linked") for one in found.skipped):
-            raise StopError(f"{session} was not deleted: a link leads to its log.", LINKED_FIX, exit_code=1)
         if session not in {one.session for one in found.taken.sessions}:
-            raise StopError(
-                f"{session} was not deleted: another process writes to it.",
-                "Run the command again when that process is done.",
-                exit_code=1,
-                code=ErrorCode.SESSION_LOCKED,
-            )
-        collect(collector, collector.retention_pins, CollectCommand(days=0, now_s=time.time()))
+            raise _not_deleted(session, found)
+        emptied = collect(collector, collector.retention_pins, command)
+        if emptied.needs_attention:
+            message = f"{session} is in the trash of the data directory, and could not be deleted there."
+            raise StopError(message, "Run `interlock gc`, which says why.", exit_code=1)
+
+
+def _not_deleted(session: SessionId, found: Collected) -> StopError:
+    if Kind.SESSION in found.apart:
+        return StopError(f"{session} was not deleted: `trash` is on another file system.", APART_FIX, exit_code=1)
+    skipped = next((one for one in found.skipped if one.session == session), None)
+    if skipped is not None and skipped.why == "linked":
+        return StopError(f"{session} was not deleted: a link leads to its log.", LINKED_FIX, exit_code=1)
+    if skipped is not None and skipped.why != "busy":
+        fix = "`interlock doctor` examines its files. Run the command again when the cause is removed."
+        return StopError(f"{session} was not deleted: {why_skipped(skipped)}.", fix, exit_code=1)
+    if found.failure is not None:
+        fix = "Run the command again when the cause is removed; `interlock doctor` examines the files."
+        return StopError(f"{session} was not deleted: the disk failed ({found.failure.found}).", fix, exit_code=1)
+    return StopError(
+        f"{session} was not deleted: another process writes to it.",
+        "Run the command again when that process is done.",
+        exit_code=1,
+        code=ErrorCode.SESSION_LOCKED,
+    )

@@ -28,6 +28,11 @@ from interlock.store.retention import seconds_of
 
 CONTENT_KINDS = {layout.SNAPSHOTS: Kind.SNAPSHOT, layout.PINNED: Kind.WORKFLOW, layout.ARTIFACTS: Kind.ARTIFACT}
 """What each directory of content-addressed files holds."""
+_MOVED = {
+    layout.SESSIONS: frozenset({Kind.SESSION, Kind.SEGMENT, Kind.LEFTOVER}),
+    **{directory: frozenset({kind}) for directory, kind in CONTENT_KINDS.items()},
+}
+"""What a collection moves from each directory to the trash."""
 _TEMP_DIRS = ("", layout.KEYS, layout.CONFIG, layout.WORKFLOWS, *CONTENT_KINDS)
 """The directories outside of sessions that can hold temporary files."""
 
@@ -39,7 +44,12 @@ def mark(files: FileOps, locks: Locks, report: Progress = report_nothing) -> GcS
         marking.run(report)
     except OSError as error:
         raise store_failure(error) from error
-    return GcSnapshot(sessions=tuple(marking.sessions), unsound=tuple(marking.unsound), items=tuple(marking.items))
+    return GcSnapshot(
+        sessions=tuple(marking.sessions),
+        unsound=tuple(marking.unsound),
+        items=tuple(marking.items),
+        apart=frozenset[Kind]().union(*(_MOVED[directory] for directory in marking.apart)),
+    )
 
 
 def overview(files: FileOps, locks: Locks, report: Progress = report_nothing) -> StoreOverview:
@@ -134,6 +144,15 @@ def tree(files: FileOps, path: str) -> Iterator[tuple[str, FileStat]]:
                 yield from tree(files, f"{path}/{name}")
 
 
+def apart_from_trash(files: FileOps) -> Iterator[str]:
+    """Yield the directories from which no file can be moved to the trash: it is on another file system."""
+    for directory in _MOVED:
+        here = files.stat(directory)
+        there = next(filter(None, map(files.stat, (layout.trashed(directory), layout.TRASH, ""))), None)
+        if here is not None and there is not None and here.device != there.device:
+            yield directory
+
+
 def newest_s(below: list[tuple[str, FileStat]]) -> float:
     """Return the latest time at which anything of a tree was written."""
     return max((stat.modified_s for _, stat in below), default=0.0)
@@ -170,10 +189,12 @@ class _Marking:
     sessions: list[GcSession] = field(default_factory=list[GcSession])
     unsound: list[UnsoundSession] = field(default_factory=list[UnsoundSession])
     items: list[Item] = field(default_factory=list[Item])
+    apart: list[str] = field(default_factory=list[str])
     names: dict[str, str] = field(default_factory=dict[str, str])
     """Each content name as one object: sessions share most of their content."""
 
     def run(self, report: Progress) -> None:
+        self.apart += apart_from_trash(self.files)
         # Content outside of sessions is listed first: what is written after that is young, so no sweep removes it.
         self._content()
         self._trash()
@@ -203,7 +224,9 @@ class _Marking:
     def _trash(self) -> None:
         for directory in (layout.TRASHED_SESSIONS, layout.TRASHED_SEGMENTS):
             for name in own_names(self.files, directory):
-                self._add(Kind.TRASH, f"{directory}/{name}")
+                session, _, _ = name.partition(".")
+                of_session = SessionId(session) if layout.is_session(session) else None
+                self._add(Kind.TRASH, f"{directory}/{name}", session=of_session)
         for directory in CONTENT_KINDS:
             for name in filter(layout.is_content, own_names(self.files, layout.trashed(directory))):
                 path = f"{directory}/{name}"

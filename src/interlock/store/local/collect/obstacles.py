@@ -2,9 +2,11 @@
 
 import errno
 from collections.abc import Iterator
+from contextlib import suppress
 
 from interlock.kernel.ids import SessionId
 from interlock.store.local import layout
+from interlock.store.local.collect.mark import apart_from_trash
 from interlock.store.local.files import FileOps, UnreadableError, error_name
 from interlock.store.local.session.settled import read_mark
 from interlock.store.local.upkeep import TRASH_DIRS
@@ -14,6 +16,7 @@ _DIRS = (layout.SESSIONS, layout.WORKFLOWS, *layout.CONTENT_DIRS, layout.KEYS, l
 _FILES = (layout.UPKEEP_LOCK, layout.KEYRING_MARK)
 _MOVE = "Move it elsewhere: the next call that needs it makes it again."
 _RESTORE = "Make what it leads to available again, or put a copy from a backup in its place."
+_TOGETHER = "Move the whole data directory to one file system, and name its new place with `--data-dir`."
 _ALLOW = "Let the user who runs Interlock write to it."
 
 
@@ -28,6 +31,10 @@ def find_obstacles(files: FileOps) -> Iterator[Obstacle]:
     is_writable = files.is_writable("")
     for path in (*_DIRS, *_FILES):
         yield from _at(files, path, is_dir=path in _DIRS, is_writable=is_writable)
+    with suppress(UnreadableError):  # it is among those above
+        for path in apart_from_trash(files):
+            what = "it is on another file system than `trash`, so nothing in it can be deleted"
+            yield Obstacle(name=path, found=what, fix=_TOGETHER)
     try:
         names = files.names(layout.SESSIONS)
     except UnreadableError:

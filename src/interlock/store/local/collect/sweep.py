@@ -29,30 +29,34 @@ from interlock.store.local.locks import Locks
 from interlock.store.local.session.reading import DamageError
 from interlock.store.local.session.session_log import cut_torn_tail
 from interlock.store.local.upkeep import make_trash
-from interlock.store.ports.errors import FailureKind, SessionBusyError
+from interlock.store.ports.errors import FailureKind, SessionBusyError, StoreFailureError
 from interlock.store.ports.maintenance import CONTENT, Due, GcSession, GcSnapshot, Item, Kind, Retention, Skipped, Swept
 from interlock.store.retention import due, roots_of
+
+_ALL_SOUND = "no sweep while any session is unsound (GC-7)"
 
 
 def free_space(files: FileOps, locks: Locks, marked: GcSnapshot, retention: Retention) -> None:
     """See `Collector.free_space`."""
-    _run(_Sweeping(files=files, locks=locks, retention=retention).free_space, marked)
+    assert not marked.unsound, _ALL_SOUND
+    try:
+        _Sweeping(files=files, locks=locks, retention=retention).free_space(marked)
+    except OSError as error:
+        raise store_failure(error) from error
 
 
 def sweep(files: FileOps, locks: Locks, marked: GcSnapshot, retention: Retention) -> Swept:
     """See `Collector.sweep`."""
-    sweeping = _Sweeping(files=files, locks=locks, retention=retention)
-    _run(sweeping.run, marked)
-    taken = Due(sessions=tuple(sweeping.sessions), items=tuple(sweeping.items))
-    return Swept(taken=taken, skipped=tuple(sweeping.skipped))
-
-
-def _run(work: Callable[[GcSnapshot], None], marked: GcSnapshot) -> None:
-    assert not marked.unsound, "no sweep while any session is unsound (GC-7)"
+    assert not marked.unsound, _ALL_SOUND
+    sweeping, failure = _Sweeping(files=files, locks=locks, retention=retention), None
     try:
-        work(marked)
+        sweeping.run(marked)
     except OSError as error:
-        raise store_failure(error) from error
+        failure = store_failure(error)
+    except StoreFailureError as error:
+        failure = error
+    taken = Due(sessions=tuple(sweeping.sessions), items=tuple(sweeping.items))
+    return Swept(taken=taken, skipped=tuple(sweeping.skipped), failure=failure)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -78,25 +82,26 @@ class _Sweeping:
             if item.kind is Kind.LEFTOVER and item.session is not None:
                 self._held(item.session, partial(self._begun, item.session, item))
             elif item.kind is Kind.LEFTOVER:
-                self._foreign(item)
+                self._tried(item.name, None, partial(self._foreign, item))
         self._debris(first.items)
         # Removal of content must not survive a power loss if the removal of its session does not.
         self._sync(layout.SESSIONS, layout.TRASHED_SESSIONS, layout.TRASHED_SEGMENTS)
-        spared = {one.session for one in self.skipped}
+        spared = {one.session for one in self.skipped if one.session is not None}
         rest = due(marked, self.retention, spared).items
         roots = roots_of(marked, {one.session for one in self.sessions})
-        self._empty_trash(((item, item.content) for item in marked.items if item.content is not None), roots)
+        if not self.retention.chosen:
+            self._empty_trash(((item, item.content) for item in marked.items if item.content is not None), roots)
         self._content(item for item in rest if item.kind in CONTENT)
 
     def free_space(self, marked: GcSnapshot) -> None:
         """Delete what earlier sweeps moved to the trash, except content, and old temporary files outside sessions."""
         # An interrupted sweep may not have synced its renames, and a partly deleted session must not come back.
         self._sync(layout.SESSIONS, layout.TRASHED_SESSIONS, layout.TRASHED_SEGMENTS)
-        for item in marked.items:
+        items = due(marked, self.retention).items
+        for item in items:
             if item.kind is Kind.TRASH and item.content is None:
-                self._remove(item.name)
-                self.items.append(item)
-        self._unlink_old(item for item in marked.items if item.kind is Kind.TEMP and item.session is None)
+                self._tried(item.name, None, partial(self._delete, item))
+        self._unlink_old(item for item in items if item.kind is Kind.TEMP and item.session is None)
         self._sync(layout.TRASHED_SESSIONS, layout.TRASHED_SEGMENTS)
 
     # -- sessions -----------------------------------------------------------------------------------------------
@@ -149,6 +154,9 @@ class _Sweeping:
 
     def _held(self, session: SessionId, work: Callable[[], None]) -> None:
         """Work under a session's lock. Skip a session that is held, or that changed since it was marked."""
+        self._tried(layout.session_dir(session), session, partial(self._locked, session, work))
+
+    def _locked(self, session: SessionId, work: Callable[[], None]) -> None:
         try:
             with self.locks.hold(session):
                 work()
@@ -156,33 +164,40 @@ class _Sweeping:
             self.skipped.append(Skipped(session=session, why="busy"))
         except (DamageError, FileNotFoundError, NotADirectoryError):
             self.skipped.append(Skipped(session=session, why="changed"))
+
+    def _tried(self, name: str, session: SessionId | None, work: Callable[[], None]) -> None:
+        """Work on one thing. If the disk fails at it, leave it, and go on with the others."""
+        try:
+            work()
         except OSError as error:
+            failure = store_failure(error)
             # A new lock file, or a larger directory, needs space that only the rest of the sweep frees.
-            if store_failure(error).kind is not FailureKind.FULL:
-                raise
-            self.skipped.append(Skipped(session=session, why="full"))
+            is_full = session is not None and failure.kind is FailureKind.FULL
+            why = "full" if is_full else "failed"
+            self.skipped.append(Skipped(session=session, why=why, name=failure.where or name, found=failure.found))
 
     # -- the rest -----------------------------------------------------------------------------------------------
 
     def _content(self, items: Iterable[Item]) -> None:
         for item in items:
-            if not self._is_old(item.name):
-                continue
-            self.files.rename(item.name, layout.trashed(item.name))
-            if self._is_old(layout.trashed(item.name)):
-                self.items.append(item)
-            else:
-                self._move_back(item.name)
+            self._tried(item.name, None, partial(self._trash_content, item))
         self._sync(*layout.CONTENT_DIRS, *map(layout.trashed, layout.CONTENT_DIRS))
+
+    def _trash_content(self, item: Item) -> None:
+        if not self._is_old(item.name):
+            return
+        self.files.rename(item.name, layout.trashed(item.name))
+        if self._is_old(layout.trashed(item.name)):
+            self.items.append(item)
+        else:
+            self._move_back(item.name)
 
     def _empty_trash(self, items: Iterable[tuple[Item, str]], roots: frozenset[str]) -> None:
         """Delete content that was in the trash before, or move it back; each item has the name that readers use."""
         for item, content in items:
-            if content in roots or not self._is_old(item.name):
-                self._restore(content)
-                continue
-            self._remove(item.name)
-            self.items.append(item)
+            is_needed = content in roots or not self._is_old(item.name)
+            work = partial(self._restore, content) if is_needed else partial(self._delete, item)
+            self._tried(item.name, None, work)
         self._sync(*layout.CONTENT_DIRS)
 
     def _restore(self, content: str) -> None:
@@ -209,8 +224,11 @@ class _Sweeping:
     def _unlink_old(self, items: Iterable[Item]) -> None:
         for item in items:
             if self._is_old(item.name):
-                self.files.unlink(item.name)
-                self.items.append(item)
+                self._tried(item.name, item.session, partial(self._delete, item))
+
+    def _delete(self, item: Item) -> None:
+        self._remove(item.name)
+        self.items.append(item)
 
     def _remove(self, path: str) -> None:
         """Delete a file, or a directory with everything in it. Links are deleted and not followed."""
