@@ -12,6 +12,7 @@ from interlock.service.run.advice import advise_by_health
 from interlock.service.unanswered import UnansweredError
 from interlock.store.ports.errors import (
     ContentDamagedError,
+    ContentUnreadableError,
     FailureKind,
     Health,
     KeyRingDamagedError,
@@ -190,7 +191,9 @@ def _not_healthy(health: str, where: str, found: str, session: SessionId | None 
 
 
 def _content_damaged(error: ContentDamagedError) -> Refusal:
-    """Refuse to use content that is missing or damaged; other sessions may refer to it."""
+    """Refuse to use content that is missing, damaged or unreadable; other sessions may refer to it."""
+    if isinstance(error, ContentUnreadableError):
+        return _not_stored(StoreFailureError(FailureKind.UNREADABLE, error.cause, where=error.where))
     details: dict[str, Json] = {"health": Health.CORRUPT_TAIL, "where": error.what, "found": error.found}
     fix = "Other sessions may refer to the same content: `interlock doctor --deep` names the file and these sessions."
     if error.session is not None:

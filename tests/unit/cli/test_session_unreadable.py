@@ -9,6 +9,10 @@ from tests.support.history import Place
 
 from interlock.cli.main import main
 from interlock.kernel.errors import ErrorCode
+from interlock.kernel.ids import SessionId
+from interlock.record.content import collect_references
+from interlock.store.local import layout
+from interlock.store.local.store import LocalStore
 from interlock.testing.harness import ToolResult, linear_workflow
 
 pytestmark = pytest.mark.damages
@@ -143,3 +147,56 @@ def test_a_cached_summary_that_cannot_be_read_is_as_if_it_were_missing(
     for command in (("doctor",), ("doctor", "--deep"), ("gc",)):
         assert shown(place, capsys, *command)[0] == 0, command
     assert harness.advance(first, "Built it.")["pending"]["stepId"] == "b"
+
+
+CONTENT: dict[str, tuple[Callable[[Path], None], str]] = {
+    "snapshots on another disk": (loop, "snapshots"),
+    "snapshots of another user": (forbid, "snapshots"),
+    "workflows on another disk": (loop, "workflows"),
+}
+
+
+@pytest.mark.inv("READ-2", "SAL-3", "HIS-2", "DOC-1")
+@pytest.mark.parametrize("way", CONTENT)
+def test_content_that_cannot_be_read_is_not_lost_and_nothing_is_copied_without_it(
+    place: Place, first: ToolResult, capsys: pytest.CaptureFixture[str], way: str
+) -> None:
+    harm, name = CONTENT[way]
+    session = str(first["run"]["sessionId"])
+    before = {one.name for one in (place.root / "sessions").iterdir()}
+    harm(place.root / name)
+    verified = place.run("verify", session)
+    assert verified.code == 1
+    assert f"`{name}" in verified.out
+    assert "It is not known to be damaged." in verified.out
+    assert "repair" not in verified.out
+    for command in (("repair",), ("export", "--salvage"), ("redact", "--value", "Built it.")):
+        refused = place.run(command[0], session, *command[1:])
+        assert (refused.code, f"`{name}" in refused.err) == (1, True), command
+    listed = place.run("list")
+    assert (session in listed.out, "damaged:" in listed.out) == (True, False)
+    code, printed = shown(place, capsys, "doctor", "--deep")
+    assert (code, "is damaged (" in printed) == (1, False)
+    code, printed = shown(place, capsys, "session", "show", session)
+    assert (code, "is damaged" in printed, "cannot be read" in printed) == (1, False, True)
+    refused = place.serving(SHIP).rehydrate(first)
+    assert (refused.code, f"`{name}" in refused["message"]) == (ErrorCode.STORE_FAILED, True)
+    assert {one.name for one in (place.root / "sessions").iterdir()} == before
+
+
+@pytest.mark.inv("SAL-3", "READ-9")
+def test_a_session_of_which_some_content_cannot_be_read_is_shown_and_not_cut(place: Place) -> None:
+    harness = place.serving(SHIP)
+    first = harness.start("team.ship", goal="Gamma")
+    harness.advance(harness.advance(first, "Built it."), "Tried it.")
+    session = SessionId(str(first["run"]["sessionId"]))
+    (snapshot,) = collect_references(LocalStore(place.root).history(session)[-2]).snapshots
+    loop(place.root / layout.snapshot(snapshot))
+    refused = place.run("repair", session)
+    assert (refused.code, layout.snapshot(snapshot) in refused.err) == (1, True)
+    assert [one.name for one in (place.root / "sessions").iterdir()] == [session]
+    shown = place.run("show", session)
+    assert (shown.code, "Gamma" in shown.out, "cannot be read in full" in shown.out) == (1, True, True)
+    assert "It is not known to be damaged." in shown.out
+    assert "repair" not in shown.out
+    assert f"1 session cannot be read in full: {session}" in place.run("status").out

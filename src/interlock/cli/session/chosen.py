@@ -15,6 +15,7 @@ from interlock.kernel.text import one_line
 from interlock.service.report.run_list import Row, newest_first, rows_of
 from interlock.service.run.plans import Plans
 from interlock.service.run.summaries import Listing, Unreadable, read_listing
+from interlock.store.ports.errors import Health
 from interlock.store.ports.store import StoreReader
 
 if TYPE_CHECKING:
@@ -186,11 +187,15 @@ def unreadable_lines(unreadable: Sequence[Unreadable]) -> Iterator[str]:
 
 
 def say_incomplete(incomplete: Sequence[Unreadable]) -> None:
-    """Print which sessions lost content that their logs name, if there are any."""
+    """Print of which sessions content is lost or cannot be read, if there are any."""
+    unreadable = [one for one in incomplete if one.health == Health.UNREADABLE]
+    damaged = [one for one in incomplete if one.health != Health.UNREADABLE]
+    for what, found in (("damaged", damaged), ("cannot be read in full", unreadable)):
+        if found:
+            named = ", ".join(f"{one.session} ({one.found})" for one in found[:NAMED_MAX])
+            more = f" and {len(found) - NAMED_MAX} more" if len(found) > NAMED_MAX else ""
+            say(flat(f"{counted(len(found), 'session')} {what}: {named}{more}."))
     if incomplete:
-        named = ", ".join(f"{one.session} ({one.found})" for one in incomplete[:NAMED_MAX])
-        more = f" and {len(incomplete) - NAMED_MAX} more" if len(incomplete) > NAMED_MAX else ""
-        say(flat(f"{counted(len(incomplete), 'session')} damaged: {named}{more}."))
         say("`interlock session verify` lists all that is lost.")
 
 

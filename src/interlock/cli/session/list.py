@@ -22,7 +22,7 @@ from interlock.kernel.matching import Closeness
 from interlock.kernel.text import one_line
 from interlock.service.clock import SystemClock, moment_of
 from interlock.service.report.run_list import ListFilter, Row, best_matches, newest_first, rows_of, texts_of
-from interlock.service.run.advice import advise, advise_by_health
+from interlock.service.run.advice import advise_by_health
 from interlock.service.run.plans import Plans
 from interlock.service.run.summaries import Listing, Unreadable
 from interlock.store.ports.errors import ContentDamagedError, Health, SessionUnhealthyError
@@ -268,6 +268,6 @@ def _say_unreadable(found: _Found) -> None:
 def _fix(store: StoreReader, one: Unreadable) -> str:
     if one.health in (Health.UNKNOWN_VERSION, Health.UNREADABLE, Health.UNDECIDED):
         return advise_by_health(one.session, one.health)
-    from interlock.service.transfer.salvage import has_sound_part  # noqa: PLC0415 — needed only for a damaged session
+    from interlock.service.transfer.salvage import advise_damaged  # noqa: PLC0415 — needed only for a damaged session
 
-    return advise(one.session, has_sound_part=has_sound_part(store, one.session))
+    return advise_damaged(store, one.session)

@@ -45,8 +45,8 @@ _WHY = {
     "busy": "another process is writing to it",
     "changed": "it changed during this run",
     "full": "the disk is full",
-    "damaged": "files that it refers to are missing or damaged. `interlock session verify` names them: restore them"
-    " from a backup, or run `interlock session delete`",
+    "damaged": "files that it refers to are missing or damaged, or cannot be read. `interlock session verify` names"
+    " them: restore them, or run `interlock session delete`",
     "linked": f"a link leads to its log. {LINKED_FIX.removesuffix('.')}",
 }
 

@@ -11,6 +11,7 @@ from interlock.cli.screen import in_units
 from interlock.cli.upkeep.finding import Finding, attention, fine, note
 from interlock.kernel.budgets import NAMED_MAX
 from interlock.service.collect import CollectCommand, GcBlocker, find_gc_blockers, hold_back, read_kept
+from interlock.service.run.advice import ACCESS
 from interlock.store.opening import open_store
 from interlock.store.ports.errors import PinsDamagedError
 from interlock.store.ports.maintenance import CONTENT, GcSnapshot, Item, Kind, Retention, StoreInspector
@@ -74,6 +75,9 @@ def _check_content(snapshot: GcSnapshot, inspector: StoreInspector) -> Iterator[
     damaged = inspector.damaged_content(snapshot)
     for one in damaged:
         named = _join_names(one.sessions)
+        if one.is_unreadable:
+            yield attention("content", f"{one.name}: {one.found}; {named} refer to it.", ACCESS)
+            continue
         fix = "Restore the file from a backup. Until then, what these sessions record in it cannot be shown."
         yield attention("content", f"{one.name} is damaged ({one.found}); {named} refer to it.", fix)
     if not damaged:

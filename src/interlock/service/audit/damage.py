@@ -10,10 +10,10 @@ from interlock.kernel.frozen import frozen, replace
 from interlock.kernel.ids import SessionId
 from interlock.record.bundle import SalvageBanner
 from interlock.service.report.document import Block, Bullets, Line, Paragraph, UntrustedText
-from interlock.service.run.advice import advise, advise_undecided
+from interlock.service.run.advice import ACCESS, advise, advise_undecided
 from interlock.service.run.history import History, history_of
 from interlock.service.run.plans import Plans
-from interlock.service.transfer.salvage import SoundPrefix, left_out_words, sound_prefix
+from interlock.service.transfer.salvage import SoundPrefix, left_out_words, readable_prefix
 from interlock.store.ports.errors import ContentDamagedError, SessionUnhealthyError
 from interlock.store.ports.reader import SessionReader
 from interlock.views.evolution import evolve
@@ -31,6 +31,7 @@ class Damage:
 
     With a sound log, only content is lost: calls that do not need it still work (READ-9).
     With `is_undecided`, nothing is lost: it is not known whether the last append counts (`Salvaged.is_undecided`).
+    With `is_unreadable`, content cannot be read, and is not known to be damaged.
     """
 
     banner: SalvageBanner
@@ -39,18 +40,20 @@ class Damage:
     found: "tuple[Mismatch, ...]"
     advice: str
     is_undecided: bool = False
+    is_unreadable: bool = False
 
     def lines(self) -> Iterator[Line]:
         """Yield what is lost, and what to do. The first line names the code."""
-        banner = self.banner
+        banner, what = self.banner, "cannot be read in full" if self.is_unreadable else "damaged"
         if self.is_log_shown:
-            yield (f"{banner.code}: damaged. Every event is shown, but what some refer to cannot be read.",)
+            yield (f"{banner.code}: {what}. Every event is shown, but what some refer to cannot be read.",)
         elif self.is_undecided:
             yield (f"{banner.code}: the settled mark cannot be read, so the last append is not shown. {self.advice}",)
             yield "not shown: ", UntrustedText(left_out_words(banner))
             return
         else:
-            yield (f"{banner.code}: damaged. Only what was recorded before the damage is shown.",)
+            before = "before that" if self.is_unreadable else "before the damage"
+            yield (f"{banner.code}: {what}. Only what was recorded {before} is shown.",)
             yield "left out: ", UntrustedText(left_out_words(banner))
         for one in self.found[:NAMED_MAX]:
             yield (
@@ -108,7 +111,7 @@ def view_session(
         SessionUnhealthyError, ContentDamagedError: The view needs something that is lost.
         StoreFailureError, UnknownVersionError: See `service.failures`.
     """
-    prefix = sound_prefix(store, session)
+    prefix = readable_prefix(store, session)
     if isinstance(prefix, Refusal):
         what = "The stored session is damaged. " if "salvage" in prefix.details else ""
         details = {"sessionId": session, **prefix.details}
@@ -128,8 +131,15 @@ def view_session(
     from interlock.service.audit.verify import verify_session  # noqa: PLC0415 — a sound session needs no audit
 
     found = verify_session(store, plans, session)
-    advice = advise(session, has_sound_part=True)
-    damage = Damage(banner=prefix.banner, is_log_sound=True, is_log_shown=True, found=found, advice=advice)
+    is_unreadable = prefix.unreadable is not None
+    damage = Damage(
+        banner=prefix.banner,
+        is_log_sound=True,
+        is_log_shown=True,
+        found=found,
+        advice=ACCESS if is_unreadable else advise(session, has_sound_part=True),
+        is_unreadable=is_unreadable,
+    )
     try:
         # Lost artifacts are reported where they belong, so the rest of the run can be shown.
         return Viewed(view=view(_whole(store, prefix)), damage=damage)

@@ -38,11 +38,11 @@ from interlock.service.audit.replay import (
     is_as_sent,
     was_declined,
 )
-from interlock.service.run.advice import NEWER, advise, advise_by_health, advise_undecided
+from interlock.service.run.advice import ACCESS, NEWER, advise_by_health, advise_undecided
 from interlock.service.run.evidence.brought import stored_object
 from interlock.service.run.plans import Plans
-from interlock.service.transfer.salvage import has_sound_part, health_words
-from interlock.store.ports.errors import ContentDamagedError, Health, SessionUnhealthyError
+from interlock.service.transfer.salvage import advise_damaged, health_words
+from interlock.store.ports.errors import ContentDamagedError, ContentUnreadableError, Health, SessionUnhealthyError
 from interlock.store.ports.reader import SessionReader, UnfinishedAppend
 from interlock.views.appends import BrokenChainError, RecordedPlan, recorded_plan
 from interlock.views.evolution import evolve
@@ -260,7 +260,7 @@ class _Check:
     @cached_property
     def _restore(self) -> str:
         """What to do about bytes that do not verify; finding it reads the whole session."""
-        return advise(self.session, has_sound_part=has_sound_part(self.reader, self.session))
+        return advise_damaged(self.reader, self.session)
 
     def _checked(
         self, node: NodeId | None, capture: Digest | None, find: Callable[[], Mismatch | None]
@@ -274,7 +274,8 @@ class _Check:
             is_capture = error.digest == capture
             code: Code = "missing_capture" if is_capture and error.found == "missing" else "hash_mismatch"
             what = "capture" if is_capture else error.what
-            found = self.mismatch(code, node, f"{what} {error.digest}", error.found, self._restore)
+            fix = ACCESS if isinstance(error, ContentUnreadableError) else self._restore
+            found = self.mismatch(code, node, f"{what} {error.digest}", error.found, fix)
         if found is not None:
             yield found
 

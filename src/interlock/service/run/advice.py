@@ -4,7 +4,7 @@ from interlock.kernel.ids import SessionId
 from interlock.store.ports.errors import Health
 
 _BACKUP = "Restore it from a backup, or import a bundle of it"
-_ACCESS = (
+ACCESS = (
     "It is not known to be damaged. Give the user who runs Interlock access to the named file or directory, and check"
     " its disk."
 )
@@ -16,7 +16,7 @@ def advise_by_health(session: SessionId, health: str) -> str:
     if health == Health.UNKNOWN_VERSION:
         return NEWER
     if health == Health.UNREADABLE:
-        return _ACCESS
+        return ACCESS
     if health == Health.UNDECIDED:
         return advise_undecided(session)
     return advise(session, has_sound_part=health != Health.CORRUPT_HEAD)

@@ -7,7 +7,13 @@ from interlock.kernel.ids import SessionId
 from interlock.kernel.progress import Progress, report_nothing
 from interlock.record.errors import UnknownVersionError
 from interlock.service.run.plans import Plans
-from interlock.store.ports.errors import UNUSABLE_SESSION, ContentDamagedError, Health, SessionUnhealthyError
+from interlock.store.ports.errors import (
+    UNUSABLE_SESSION,
+    ContentDamagedError,
+    ContentUnreadableError,
+    Health,
+    SessionUnhealthyError,
+)
 from interlock.store.ports.reader import ContentCheck, LogVersion, SessionReader, UnfinishedAppend
 from interlock.views.summary import SessionSummary, parse_summary
 
@@ -173,5 +179,7 @@ def unreadable_by(
             return Unreadable(session=session, health=error.health.value, found=f"{error.where}: {error.found}")
         case UnknownVersionError():
             return Unreadable(session=session, health=Health.UNKNOWN_VERSION, found=f"{error.what}: {error.found}")
+        case ContentUnreadableError():
+            return Unreadable(session=session, health=Health.UNREADABLE, found=f"{error.what}: {error.found}")
         case ContentDamagedError():
             return Unreadable(session=session, health=CONTENT_DAMAGED, found=f"{error.what}: {error.found}")

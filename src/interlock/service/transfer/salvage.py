@@ -14,8 +14,8 @@ from interlock.record.content import Contents, collect_references
 from interlock.record.errors import UnknownVersionError
 from interlock.record.events import Event
 from interlock.record.manifest import attest_history
-from interlock.service.run.advice import NEWER, advise, advise_undecided
-from interlock.store.ports.errors import ContentDamagedError, Health
+from interlock.service.run.advice import ACCESS, NEWER, advise, advise_undecided
+from interlock.store.ports.errors import ContentDamagedError, ContentUnreadableError, Health
 from interlock.store.ports.reader import Omitted, SalvageCode, Salvaged, SessionReader
 
 
@@ -23,7 +23,8 @@ from interlock.store.ports.reader import Omitted, SalvageCode, Salvaged, Session
 class SoundPrefix:
     """The undamaged beginning of a session and its content; `banner` says what is missing, None for a whole session.
 
-    `is_undecided` has the same meaning as in `Salvaged`.
+    `is_undecided` has the same meaning as in `Salvaged`. `unreadable`: the part ends where content cannot be read, so
+    what follows is not known to be damaged.
     """
 
     session: SessionId
@@ -31,6 +32,7 @@ class SoundPrefix:
     contents: Contents
     banner: SalvageBanner | None
     is_undecided: bool = False
+    unreadable: ContentUnreadableError | None = None
 
     @property
     def events(self) -> int:
@@ -39,9 +41,23 @@ class SoundPrefix:
 
 
 def sound_prefix(reader: SessionReader, session: SessionId) -> SoundPrefix | Refusal:
-    """Return the undamaged beginning of a session, or why there is none.
+    """Return the undamaged beginning of a session, or why there is none. What cannot be read is not left out.
 
     Raises:
+        ContentUnreadableError: The beginning ends where content cannot be read.
+        SessionBusyError, UnknownVersionError, StoreFailureError: See `service.failures`.
+    """
+    prefix = readable_prefix(reader, session)
+    if isinstance(prefix, SoundPrefix) and prefix.unreadable is not None:
+        raise prefix.unreadable
+    return prefix
+
+
+def readable_prefix(reader: SessionReader, session: SessionId) -> SoundPrefix | Refusal:
+    """Return the beginning of a session that is undamaged and can be read, or why there is none.
+
+    Raises:
+        ContentUnreadableError: There is none because content cannot be read.
         SessionBusyError, UnknownVersionError, StoreFailureError: See `service.failures`.
     """
     # An id that is not listed is not a session name, so it must not become a path.
@@ -52,14 +68,17 @@ def sound_prefix(reader: SessionReader, session: SessionId) -> SoundPrefix | Ref
         return _refuse_newer(salvaged)
     read = _ContentReader(reader)
     banner = _log_banner(salvaged) if salvaged.code is not None else None
-    history = salvaged.history
+    history, unreadable = salvaged.history, None
     for at, events in enumerate(history):
         try:
             read.read_content(events)
         except ContentDamagedError as damage:
             banner = _content_banner(salvaged, at, damage)
             history = history[:at]
+            unreadable = damage if isinstance(damage, ContentUnreadableError) else None
             break
+    if not history and unreadable is not None:
+        raise unreadable
     if not history:
         assert banner is not None, "a session without history and without damage is not there"
         is_undecided = salvaged.is_undecided and not salvaged.history
@@ -67,19 +86,28 @@ def sound_prefix(reader: SessionReader, session: SessionId) -> SoundPrefix | Ref
     contents = read.contents(history)
     # Content that is lost before the last append is damage that no writer undoes.
     is_undecided = salvaged.is_undecided and len(history) == len(salvaged.history)
-    return SoundPrefix(session=session, history=history, contents=contents, banner=banner, is_undecided=is_undecided)
+    return SoundPrefix(
+        session=session,
+        history=history,
+        contents=contents,
+        banner=banner,
+        is_undecided=is_undecided,
+        unreadable=unreadable,
+    )
 
 
-def has_sound_part(reader: SessionReader, session: SessionId) -> bool:
-    """Say whether a session has an undamaged beginning, which can be repaired and exported.
+def advise_damaged(reader: SessionReader, session: SessionId) -> str:
+    """Return what to do about a damaged session, by whether it has a beginning that can be repaired and exported.
 
     Raises:
         SessionBusyError, StoreFailureError: See `service.failures`.
     """
     try:
-        return isinstance(sound_prefix(reader, session), SoundPrefix)
+        return advise(session, has_sound_part=isinstance(sound_prefix(reader, session), SoundPrefix))
     except UnknownVersionError:
-        return False
+        return advise(session, has_sound_part=False)
+    except ContentUnreadableError:
+        return ACCESS
 
 
 def left_out_words(banner: SalvageBanner) -> str:

@@ -17,7 +17,7 @@ from interlock.kernel.ids import Digest
 from interlock.store.local import layout
 from interlock.store.local.files import Created, FileOps, UnreadableError, error_name, store_failure
 from interlock.store.local.rounds import Round, in_order
-from interlock.store.ports.errors import ContentDamagedError
+from interlock.store.ports.errors import ContentDamagedError, ContentUnreadableError
 from interlock.store.regular_file import NotRegularFileError
 
 
@@ -34,7 +34,8 @@ class ContentFiles:
         """Return a file's bytes, verified against its digest.
 
         Raises:
-            ContentDamagedError: It is missing or cannot be read, or its bytes do not match the digest.
+            ContentDamagedError: It is missing, or its bytes do not match the digest.
+            ContentUnreadableError: It cannot be read.
             StoreFailureError: The disk failed.
         """
         found = "missing"
@@ -46,8 +47,8 @@ class ContentFiles:
         except NotRegularFileError:
             raise ContentDamagedError(what=what, digest=digest, found="not a regular file") from None
         except UnreadableError as error:
-            found = f"cannot be read ({error_name(error)})"
-            raise ContentDamagedError(what=what, digest=digest, found=found) from error
+            where = error.filename or path
+            raise ContentUnreadableError(what=what, digest=digest, where=where, cause=error_name(error)) from error
         except OSError as error:
             raise store_failure(error) from error
         raise ContentDamagedError(what=what, digest=digest, found=found)

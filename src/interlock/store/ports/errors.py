@@ -120,6 +120,18 @@ class ContentDamagedError(InterlockError):
         """The session that was read, if the reader knows it; others may refer to the same content."""
 
 
+class ContentUnreadableError(ContentDamagedError):
+    """A content-addressed file cannot be read: `cause` is the name of the system's error, such as `EACCES`.
+
+    `where` is the path in the data directory that cannot be read or entered. Nothing is known to be damaged.
+    """
+
+    def __init__(self, *, what: str, digest: Digest, where: str, cause: str) -> None:
+        super().__init__(what=what, digest=digest, found=f"`{where}` cannot be read ({cause})")
+        self.where = where
+        self.cause = cause
+
+
 class KeyRingDamagedError(InterlockError):
     """The key ring cannot be read, or its checksum does not match."""
 

@@ -170,11 +170,15 @@ class StoreOverview:
 
 @frozen
 class DamagedContent:
-    """A content file that is missing or does not match its name, and the sessions that refer to it."""
+    """A content file that is missing or does not match its name, and the sessions that refer to it.
+
+    With `is_unreadable`, it cannot be read, so it is not known to be damaged.
+    """
 
     name: str
     found: str
     sessions: tuple[SessionId, ...]
+    is_unreadable: bool = False
 
 
 @frozen

@@ -16,7 +16,7 @@ from interlock.store.local.content import ContentFiles
 from interlock.store.local.files import FileOps, OsFiles, store_failure
 from interlock.store.local.locks import Locks, OsLocks
 from interlock.store.local.upkeep import upkeep_lock
-from interlock.store.ports.errors import ContentDamagedError
+from interlock.store.ports.errors import ContentDamagedError, ContentUnreadableError
 from interlock.store.ports.maintenance import DamagedContent, GcSnapshot, Obstacle, Retention, StoreOverview, Swept
 
 
@@ -78,4 +78,5 @@ def damaged_content(files: FileOps, marked: GcSnapshot) -> Iterator[DamagedConte
             content.read(name, layout.digest_in(name), CONTENT_KINDS[name.rpartition("/")[0]].value)
         except ContentDamagedError as damage:
             refer = tuple(one.session for one in marked.sessions if name in one.content)
-            yield DamagedContent(name=name, found=damage.found, sessions=refer)
+            is_unreadable = isinstance(damage, ContentUnreadableError)
+            yield DamagedContent(name=name, found=damage.found, sessions=refer, is_unreadable=is_unreadable)
