@@ -144,3 +144,23 @@ def test_pins_behind_a_link_that_leads_nowhere_are_unknown_and_let_nothing_go(tm
             work()
     assert [one.code for one in collected(root, 200).blockers] == ["KEEP_MARKS_DAMAGED"]
     assert (root / layout.KEEP).is_symlink()
+
+
+@HARMS
+@pytest.mark.inv("GC-2")
+@pytest.mark.parametrize("name", ["", "events", "manifest.jsonl"])
+def test_a_session_that_cannot_be_read_can_be_kept(tmp_path: Path, harm: Harm, name: str) -> None:
+    root = stored(tmp_path)
+    if harm is not by_dangling_link and name == "manifest.jsonl":
+        pytest.skip("a manifest that is no regular file is damage")
+    replaced(root, f"{layout.session_dir(A)}/{name}".rstrip("/"), harm)
+    assert LocalCollector(root).retention_pins.keep([A]) == {A}
+
+
+@HARMS
+@pytest.mark.inv("GC-2")
+def test_no_session_is_kept_if_it_is_unknown_which_there_are(tmp_path: Path, harm: Harm) -> None:
+    root = stored(tmp_path)
+    replaced(root, layout.SESSIONS, harm)
+    with pytest.raises(StoreFailureError):
+        LocalCollector(root).retention_pins.keep([A])

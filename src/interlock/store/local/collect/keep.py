@@ -85,8 +85,10 @@ class PinFile:
             raise SessionsMissingError(missing)
 
     def _is_there(self, session: SessionId) -> bool:
-        """Return whether a collection finds a session under this id, healthy or not."""
+        """Return whether a collection finds a session under this id, healthy, damaged or unreadable."""
         try:
             return bool(read_session(self._files, session).segments) or not is_beginning(self._files, session)
         except DamageError:
             return True
+        except UnreadableError:
+            return session in self._files.names(layout.SESSIONS)
