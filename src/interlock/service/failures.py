@@ -54,6 +54,11 @@ _CAUSES = {
         what="The data directory is not a directory, or lies below a file",
         fix="Ask the user to name a directory (`--data-dir`) or to move the file away.",
     ),
+    FailureKind.TOO_LARGE: _Cause(
+        code=ErrorCode.STORE_FAILED,
+        what="The list of projects whose checks are allowed would become larger than Interlock reads",
+        fix="Forget projects that no longer need it (`interlock checks forget`).",
+    ),
     FailureKind.FAILED: _Cause(
         code=ErrorCode.STORE_FAILED,
         what="The disk that holds the data directory failed",

@@ -343,7 +343,7 @@ CHECK_POLL_S = 0.5
 APPROVAL_NOTE_BYTES_MAX = 4 * KIB
 """The note of a person who decides a question: one field of an event."""
 CHECKS_FILE_BYTES_MAX = 64 * KIB
-"""The file with a project's own checks, and the list of those that a person has allowed."""
+"""The file with a project's own checks."""
 CHILD_READ_BYTES = 64 * KIB
 """What is read at once from a child process or a receiver."""
 CHILD_POLL_S = 0.05

@@ -4,14 +4,17 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from interlock.kernel.budgets import CHECKS_FILE_BYTES_MAX
+from interlock.kernel.budgets.files import SMALL_FILE_BYTES_MAX
 from interlock.kernel.canonical import Json, canonical_bytes, parse_object
 from interlock.kernel.ids import Digest, NodeId
+from interlock.record.errors import MalformedRecordError
 from interlock.store.local import layout
-from interlock.store.local.files import OsFiles, store_failure
+from interlock.store.local.content import write_durably
+from interlock.store.local.files import FileOps, OsFiles, store_failure
 from interlock.store.local.locks import OsLocks, is_locked, lock_now, released
+from interlock.store.local.small_files import read_small
 from interlock.store.local.upkeep import replacing, upkeep_lock
-from interlock.store.regular_file import read_regular
+from interlock.store.ports.errors import FailureKind, StoreFailureError
 
 
 class LocalCheckFiles:
@@ -49,28 +52,53 @@ class LocalCheckFiles:
         return bool(is_locked(self._root / layout.check_lock(node)))
 
     def allowed(self) -> dict[str, Digest]:
-        """Return the digest of the file with own checks that a person has allowed, by its directory."""
+        """Return the digest of the file with own checks that a person has allowed, by its directory.
+
+        If that cannot be read, none is allowed.
+        """
         try:
-            data = read_regular(self._root / layout.ALLOWED_CHECKS, CHECKS_FILE_BYTES_MAX)
-        except OSError:
+            return read_allowed(OsFiles(self._root))
+        except (OSError, MalformedRecordError):
             return {}
-        found: Mapping[str, object] = parse_object(data) or {}
-        return {name: Digest(digest) for name, digest in found.items() if isinstance(digest, str)}
 
     def allow(self, directory: str, digest: Digest | None) -> None:
         """Record that the file with own checks of a directory is allowed as it is now; None forgets it.
 
         Raises:
-            UpkeepBusyError, StoreFailureError: Another process works on the data directory, or the disk failed.
+            UpkeepBusyError, StoreFailureError: Another process works on the data directory, the disk failed, what was
+                allowed before cannot be read, or the list would be too large.
         """
         files = OsFiles(self._root)
         with upkeep_lock(files, OsLocks(self._root)):
-            entries: dict[str, Json] = {name: one for name, one in self.allowed().items() if name != directory}
+            try:
+                entries: dict[str, Json] = {**read_allowed(files)}
+            except OSError as error:
+                raise store_failure(error) from error
+            except MalformedRecordError as error:
+                raise StoreFailureError(FailureKind.UNREADABLE, error.found, where=layout.ALLOWED_CHECKS) from error
+            entries.pop(directory, None)
             if digest is not None:
                 entries[directory] = digest
+            data = canonical_bytes(entries)
+            if len(data) > SMALL_FILE_BYTES_MAX:
+                raise StoreFailureError(FailureKind.TOO_LARGE, f"{layout.ALLOWED_CHECKS} would have {len(data)} bytes")
             with replacing(files, layout.ALLOWED_CHECKS):
-                temp = layout.temp(layout.ALLOWED_CHECKS, "0" * 16)
-                files.write(temp, canonical_bytes(entries))
-                files.sync(temp)
-                files.rename(temp, layout.ALLOWED_CHECKS)
+                write_durably(files, layout.ALLOWED_CHECKS, data)
                 files.sync_dir(layout.CONFIG)
+
+
+def read_allowed(files: FileOps) -> dict[str, Digest]:
+    """Return what `LocalCheckFiles.allowed` returns; empty if the list is missing.
+
+    Raises:
+        MalformedRecordError: The file holds anything but such a list.
+        OSError: It cannot be read.
+    """
+    try:
+        found: Mapping[str, object] | None = parse_object(read_small(files, layout.ALLOWED_CHECKS))
+    except FileNotFoundError:
+        return {}
+    digests = {name: Digest(one) for name, one in (found or {}).items() if isinstance(one, str)}
+    if found is None or len(digests) < len(found):
+        raise MalformedRecordError("allowed checks", "it does not hold what Interlock writes")
+    return digests

@@ -31,6 +31,8 @@ class FailureKind(StrEnum):
     READ_ONLY = "read_only"
     FULL = "full"
     NO_DIRECTORY = "no_directory"
+    TOO_LARGE = "too_large"
+    """A file would become larger than Interlock reads."""
     FAILED = "failed"
 
 

@@ -5,7 +5,9 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from interlock.kernel.ids import SessionId
+from interlock.record.errors import MalformedRecordError
 from interlock.store.local import layout
+from interlock.store.local.checks import read_allowed
 from interlock.store.local.collect.mark import apart_from_trash
 from interlock.store.local.files import FileOps, UnreadableError, error_name
 from interlock.store.local.session.settled import read_mark
@@ -31,16 +33,32 @@ def find_obstacles(files: FileOps) -> Iterator[Obstacle]:
     is_writable = files.is_writable("")
     for path in (*_DIRS, *_FILES):
         yield from _at(files, path, is_dir=path in _DIRS, is_writable=is_writable)
-    with suppress(UnreadableError):  # it is among those above
+    # What cannot be read of them is among those above.
+    with suppress(UnreadableError):
         for path in apart_from_trash(files):
             what = "it is on another file system than `trash`, so nothing in it can be deleted"
             yield Obstacle(name=path, found=what, fix=_TOGETHER)
+    yield from _at_allowed_checks(files)
     try:
         names = files.names(layout.SESSIONS)
     except UnreadableError:
         return  # it is among the directories above, or the check of the sessions names it
     for name in sorted(filter(layout.is_session, names)):
         yield from _of_session(files, SessionId(name), is_writable=is_writable)
+
+
+def _at_allowed_checks(files: FileOps) -> Iterator[Obstacle]:
+    """Yield why it is unknown which checks of projects are allowed: none is run then, and no other one can be."""
+    try:
+        read_allowed(files)
+    except MalformedRecordError as error:
+        found = error.found
+    except OSError as error:
+        found = f"it cannot be read ({error_name(error)})"
+    else:
+        return
+    fix = "Restore it from a backup, or move it elsewhere and allow each project again (`interlock checks allow`)."
+    yield Obstacle(name=layout.ALLOWED_CHECKS, found=found, fix=fix)
 
 
 def _of_session(files: FileOps, session: SessionId, *, is_writable: bool) -> Iterator[Obstacle]:
