@@ -235,7 +235,7 @@ COMMANDS: tuple[Command | Group, ...] = (
     Command("watch", "show what happens in a run while it happens, until it ends", "top.watch"),
     Command("completion", "print a script that completes commands in a shell", "top.completion"),
     Command("version", "print the version"),
-    Command("help", "print the help of Interlock or of a command", "frame.help"),
+    Command("help", "print the help of Interlock or of a command", "top.help"),
 )
 
 _AddParser: TypeAlias = Callable[..., argparse.ArgumentParser]

@@ -88,7 +88,7 @@ def test_every_module_that_is_a_command_has_a_row() -> None:
         ("show", ""),
         ("serve", "top.serve"),
         ("keys status", "upkeep.keys"),
-        ("help", "frame.help"),
+        ("help", "top.help"),
     ],
 )
 def test_only_the_commands_that_are_named_are_imported(words: str, modules: str) -> None:
