@@ -18,8 +18,10 @@ from interlock.cli.drive.files import read_agent, read_object
 from interlock.cli.drive.picture import shown_drive
 from interlock.cli.options import add_json, checked_settings, chosen_data_dir, place_arguments, printed_command
 from interlock.cli.screen import StopError, say, say_json
+from interlock.cli.workflow.places import chosen_places
 from interlock.config.model import Config
 from interlock.config.settings import settings_from
+from interlock.define.parts import ValueType
 from interlock.drive.agent.profile import Profile
 from interlock.drive.client import StartOptions, WorkflowClient
 from interlock.drive.faults import TurnError
@@ -32,6 +34,8 @@ from interlock.drive.telemetry.opening import open_telemetry
 from interlock.drive.turn import Equipment
 from interlock.kernel.canonical import Json
 from interlock.kernel.frozen import frozen
+from interlock.server.arguments.json_text import parse_json
+from interlock.service.workflows.catalog import Pinnable
 
 _WRITING = {"write_file", "patch_file", "run_command"}
 _ENDING = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
@@ -60,9 +64,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--resume", metavar="RUN", help="continue this run, by its id or label")
     parser.add_argument("--agent", metavar="FILE", required=True, help="the profile of the agent (YAML or JSON)")
     parser.add_argument("--goal", help="what the run is for, in a sentence")
-    parser.add_argument(
-        "--context", metavar="KEY=VALUE", action="append", default=[], help="a context key; can be repeated"
-    )
+    of_context = "a context key; its value is JSON if it is declared with a type other than string; can be repeated"
+    parser.add_argument("--context", metavar="KEY=VALUE", action="append", default=[], help=of_context)
     parser.add_argument("--model", metavar="NAME|script:FILE|cmd:COMMAND", help="the model (default: of the profile)")
     parser.add_argument("--max-turns", type=int, metavar="N", help="turns of the run (default: of the profile)")
     parser.add_argument(
@@ -174,12 +177,27 @@ def _server(options: argparse.Namespace, data_dir: Path, workspace: Path) -> Ser
 
 def _start(options: argparse.Namespace, profile: Profile) -> StartOptions:
     context: dict[str, Json] = {}
+    types: Mapping[str, ValueType] = _types(options) if options.context else {}
     for pair in options.context:
         key, sign, value = str(pair).partition("=")
         if not sign or not key:
             raise StopError(f"--context {pair!r} is not KEY=VALUE.", "Write --context ticket=ABC-1.", exit_code=2)
-        context[key] = value
+        context[key] = value if types.get(key, "string") == "string" else _value(value)
     return StartOptions(workflow_id=options.workflow, goal=options.goal, context=context, autonomy=profile.autonomy)
+
+
+def _types(options: argparse.Namespace) -> Mapping[str, ValueType]:
+    """Return the declared type of each input of the workflow; empty if there is none with this id."""
+    places = chosen_places(options)
+    found = places.catalog.view(places.workspace).startable(options.workflow)
+    compiled = found.compiled if found is not None else None
+    return {one.key: one.type for one in compiled.workflow.inputs} if isinstance(compiled, Pinnable) else {}
+
+
+def _value(text: str) -> Json:
+    """Return the JSON value that a text is, or the text: the server says what a key needs."""
+    value = parse_json(text)
+    return text if value is None else value
 
 
 async def _drive(order: _Order, *, is_json: bool) -> DriveResult | TurnError:
