@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from interlock.cli.commands import command_line
-from interlock.cli.frame.edge import ensure_stdin, run_at_edge
+from interlock.cli.frame.edge import ending_as_interrupted, ensure_stdin, run_at_edge
 from interlock.cli.frame.running import printing, run_command
 from interlock.version import VERSION
 
@@ -31,7 +31,8 @@ def _parse_and_run(words: Sequence[str], options: argparse.Namespace) -> int:
         from interlock.cli.top.serve import run  # noqa: PLC0415 — only a server pays for it
 
         return run(options)
-    return printing(partial(_run, parser, options))
+    with ending_as_interrupted():
+        return printing(partial(_run, parser, options))
 
 
 def _is_in_terminal() -> bool:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from interlock.cli.frame.edge import run_at_edge
+from interlock.cli.frame.edge import ending_as_interrupted, run_at_edge
 from interlock.cli.frame.running import printing
 from interlock.cli.main import main
 from interlock.testing.harness import Harness, linear_workflow
@@ -171,3 +171,28 @@ def test_a_full_disk_below_another_file_is_not_taken_for_the_output() -> None:
 
     with pytest.raises(OSError, match="No space left"):
         printing(full)
+
+
+ENDING = [signal.SIGTERM, signal.SIGHUP] if sys.platform != "win32" else [signal.SIGTERM]
+
+
+@pytest.mark.parametrize("number", ENDING, ids=str)
+def test_a_signal_that_would_end_the_process_ends_a_command_as_ctrl_c_does(number: signal.Signals) -> None:
+    def command() -> int:
+        with ending_as_interrupted():
+            signal.raise_signal(number)
+        return 0
+
+    assert run_at_edge(command, Namespace()) == 130
+    assert signal.getsignal(number) is signal.SIG_DFL
+
+
+@pytest.mark.parametrize("number", ENDING, ids=str)
+def test_a_signal_that_is_ignored_stays_so(number: signal.Signals) -> None:
+    before = signal.signal(number, signal.SIG_IGN)
+    try:
+        with ending_as_interrupted():
+            signal.raise_signal(number)
+        assert signal.getsignal(number) is signal.SIG_IGN
+    finally:
+        signal.signal(number, before)

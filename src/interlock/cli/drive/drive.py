@@ -3,7 +3,6 @@
 import argparse
 import os
 import shlex
-import signal
 import sys
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack
@@ -38,7 +37,6 @@ from interlock.server.arguments.json_text import parse_json
 from interlock.service.workflows.catalog import Pinnable
 
 _WRITING = {"write_file", "patch_file", "run_command"}
-_ENDING = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
 
 @frozen
@@ -88,9 +86,6 @@ def run(options: argparse.Namespace) -> int:
         StopError: The command line or a file is wrong, or the run cannot be started or found.
     """
     order = _order(options)
-    for number in _ENDING:
-        # As Ctrl-C, so that the commands which the run started end with it.
-        signal.signal(number, lambda *_: signal.raise_signal(signal.SIGINT))
     result = anyio.run(partial(_drive, order, is_json=options.as_json))
     if isinstance(result, TurnError):
         fix = str(result.fault.details.get("suggestion") or "Correct it and run the command again.")

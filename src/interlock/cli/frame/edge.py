@@ -1,8 +1,11 @@
 """The outer edge of the command line: a failed file operation or Ctrl-C ends a command here, without a traceback."""
 
 import os
+import signal
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -35,6 +38,24 @@ def run_at_edge(command: Callable[[], int], options: "_Options") -> int:
         return INTERRUPTED
     except OSError as error:
         return printing(partial(_report, error, options))
+
+
+@contextmanager
+def ending_as_interrupted() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP end a command as Ctrl-C does, so that what it started ends with it.
+
+    A signal that is ignored, as below `nohup`, stays so.
+    """
+    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    is_main = threading.current_thread() is threading.main_thread()
+    taken = [one for one in numbers if is_main and signal.getsignal(one) is signal.SIG_DFL]
+    for number in taken:
+        signal.signal(number, lambda *_: signal.raise_signal(signal.SIGINT))
+    try:
+        yield
+    finally:
+        for number in taken:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def _report(error: OSError, options: "_Options") -> int:

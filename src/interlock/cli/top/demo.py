@@ -87,8 +87,6 @@ def run(options: argparse.Namespace) -> int:
     stage = _Stage(root=root, data_dir=root / "data", screen=screen)
     exit_code, faults = 0, list[BaseException]()
     try:
-        # SIGTERM acts as Ctrl-C, so that the server ends and the directory is deleted.
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
         anyio.run(_play, stage)
     except* _EXPECTED as group:
         faults = _flatten(group)
