@@ -72,7 +72,7 @@ def _parse_object(data: bytes, text_format: TextFormat) -> dict[str, Json]:
         raise _UnreadableTextError(_report_excess(text, excess))
     value = _parse_json(text) if text_format == "json" else _parse_yaml(text)
     if not isinstance(value, dict):
-        begin = "Begin with `id`, `name` and `steps`."
+        begin = "Write one object. A workflow begins with `id`, `name` and `steps`."
         raise _UnreadableTextError(fault("", "not_an_object", "The file does not hold an object.", begin))
     inexact = _find_inexact(cast("dict[str, object]", value))
     if inexact is not None:
