@@ -143,6 +143,72 @@ def test_positions_of_paths_only_order_the_artifacts(memory: Harness) -> None:
     assert refused["suggestion"].startswith("Leave `output.artifacts[999")
 
 
+def test_artifacts_by_position_or_kind_become_a_list(memory: Harness) -> None:
+    inner = {name: value for name, value in VERDICT.items() if name != "kind"}
+    for artifacts in (
+        {"0": VERDICT, "1": DIVERGENCE},
+        {"wr.gate_verdict": inner, "wr.workflow_divergence": DIVERGENCE},
+    ):
+        output = refuse(memory, {"output": {**DONE, "artifacts": artifacts}})[1]
+        assert output == {**DONE, "artifacts": [VERDICT, DIVERGENCE]}
+    assert refuse(memory, {"output": {"artifacts": {"data": {"a": 1}}}})[1] == {"artifacts": [{"data": {"a": 1}}]}
+
+
+def test_an_artifact_in_a_text_is_an_artifact(memory: Harness) -> None:
+    token = memory.start("test.abc").ack
+    answers = [
+        memory.call(CONTINUE, {"ackToken": token, "output": {**DONE, "artifacts": [one]}})
+        for one in (VERDICT, json.dumps(VERDICT))
+    ]
+    assert answers[0].text == answers[1].text
+
+
+def test_two_loose_artifacts_stay_two(memory: Harness) -> None:
+    output = refuse(memory, {**VERDICT, "output": {**DIVERGENCE, **DONE}})[1]
+    assert output["notesMarkdown"] == DONE["notesMarkdown"]
+    assert sorted(one["kind"] for one in output["artifacts"]) == ["wr.gate_verdict", "wr.workflow_divergence"]
+
+
+def test_an_object_is_known_by_its_members(memory: Harness) -> None:
+    whole = {**DONE, "artifacts": [VERDICT]}
+    for sent in (
+        {"result": whole},
+        {"output": {"arguments": whole}},
+        {"output": DONE, "data": {"artifacts": [VERDICT]}},
+    ):
+        refused, output = refuse(memory, sent)
+        assert (output, "`output`" in refused["suggestion"]) == (whole, True)
+
+
+@pytest.mark.parametrize(
+    ("context", "path"),
+    [
+        ({"output": {"artifacts": [VERDICT]}}, "context.output"),
+        ({"artifacts": [VERDICT]}, "context.artifacts"),
+        ({"artifacts": VERDICT}, "context.artifacts"),
+    ],
+)
+def test_evidence_in_the_context_joins_the_output(memory: Harness, context: dict[str, Any], path: str) -> None:
+    refused, output = refuse(memory, {"output": DONE, "context": context})
+    assert (refused["details"]["path"], output) == (path, {**DONE, "artifacts": [VERDICT]})
+    token = memory.start("test.abc").ack
+    own = {"artifacts": [{"kind": "own.kind"}], "output": {"notesMarkdown": "Other."}}
+    assert memory.call(CONTINUE, {"ackToken": token, "context": own, "output": DONE})["kind"] == "blocked"
+
+
+def test_an_ack_token_as_the_state_token_of_a_report_is_moved(memory: Harness) -> None:
+    token = memory.start("test.abc").ack
+    call = memory.call(CONTINUE, {"stateToken": token, "output": DONE})["details"]["correctedCall"]
+    assert (call["arguments"], call["fill"]) == ({"ackToken": token, "output": DONE}, [])
+
+
+def test_a_value_that_its_place_does_not_take_is_left_out(memory: Harness) -> None:
+    for name, value, meant in (("riskPolicy", "bold", "preferences.riskPolicy"), ("output.artifacts[0]", 5, "")):
+        refused, output = refuse(memory, {"output": DONE, name: value})
+        assert output == DONE
+        assert refused["suggestion"].startswith(f"It is meant for `{meant or name}`, which does not take its value.")
+
+
 def test_what_is_no_artifact_is_left_out_of_the_list(memory: Harness) -> None:
     refused, output = refuse(memory, {"output": {"notesMarkdown": 5, "artifacts": [VERDICT, 5, "x"]}})
     assert output == {"artifacts": [VERDICT]}

@@ -146,7 +146,7 @@ def test_a_token_of_the_other_kind_is_refused_and_the_right_argument_named(memor
     wrong: Argument = "stateToken" if argument == "ackToken" else "ackToken"
     refused = send(memory, argument, first[wrong])
     assert refused.code is ErrorCode.TOKEN_SCOPE_MISMATCH
-    assert f"`{argument}` holds a `{wrong}`" in refused["message"]
+    assert f"`{argument}` holds {'an' if wrong == 'ackToken' else 'a'} `{wrong}`" in refused["message"]
     assert first["run"]["label"] in refused["message"]
     assert refused["suggestion"].startswith(f"The call below has the `{argument}` of the same step.")
     assert not send(memory, argument, refused["details"]["correctedCall"]["arguments"][argument]).is_error

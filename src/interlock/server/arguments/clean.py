@@ -2,10 +2,12 @@
 
 import re
 from collections.abc import Mapping
+from typing import cast
 
 from interlock.kernel.canonical import Json
 from interlock.server.arguments.json_text import read_json
 from interlock.server.tools.contract import Fault, Tool
+from interlock.server.tools.evidence import members_of_kind
 
 INJECTED_BY_CLIENTS = frozenset({"wait_for_previous"})
 """Arguments that some clients add to every tool's schema and send. They are ignored."""
@@ -53,20 +55,38 @@ def _without_nulls(name: str, value: Json) -> tuple[Json, Fault | None]:
         for key, item in value.items()
         if item is not None and key not in INJECTED_BY_CLIENTS and (item != "" or key == "notesMarkdown")
     }
-    artifacts = kept.get("artifacts")
-    if not isinstance(artifacts, str):
+    if "artifacts" not in kept:
         return kept, None
-    read = read_json(artifacts)
-    if read.value is not None:
-        kept["artifacts"] = read.value
-    if read.fault is None:
-        return kept, None
-    return kept, Fault(f"{name}.artifacts", f"Found a string of JSON {read.fault}.", "Send a list.")
+    kept["artifacts"], fault = _read_text(f"{name}.artifacts", kept["artifacts"], "Send a list.")
+    if not isinstance(kept["artifacts"], list):
+        return kept, fault
+    items = [
+        _read_text(f"{name}.artifacts[{at}]", item, "Send an object.") for at, item in enumerate(kept["artifacts"])
+    ]
+    kept["artifacts"] = [item for item, _ in items]
+    return kept, next((one for _, one in items if one is not None), fault)
+
+
+def _read_text(path: str, value: Json, fix: str) -> tuple[Json, Fault | None]:
+    """Return the object or list that a text of JSON is, or else the value as it is, with the fault of such a text."""
+    if not isinstance(value, str):
+        return value, None
+    read = read_json(value)
+    fault = None if read.fault is None else Fault(path, f"Found a string of JSON {read.fault}.", fix)
+    return read.value if isinstance(read.value, dict | list) else value, fault
 
 
 def fitted(place: str, value: Json) -> Json:
-    """Return a value in the form that its place takes: a single artifact as a list of one."""
-    return [value] if place == "output.artifacts" and isinstance(value, dict) else value
+    """Return a value in the form that its place takes: artifacts in a list.
+
+    An object in its place is one artifact, or holds artifacts by their positions or by their built-in kinds.
+    """
+    if place != "output.artifacts" or not isinstance(value, dict):
+        return value
+    items = list(value.items())
+    if not items or not all(isinstance(one, dict) and (key.isdecimal() or members_of_kind(key)) for key, one in items):
+        return [value]
+    return [one if key.isdecimal() else {"kind": key, **cast("dict[str, Json]", one)} for key, one in items]
 
 
 def with_listed_artifact(arguments: Mapping[str, Json]) -> dict[str, Json]:

@@ -10,6 +10,9 @@ from interlock.kernel.canonical import Json, JsonScalar
 from interlock.kernel.text import one_line, render_path
 from interlock.server.arguments.json_text import read_json
 
+_BESIDE_ARGUMENTS = frozenset({"then", "tool", "name", "fill"})
+"""The members of a shown call beside its `arguments`."""
+
 
 def left_out(sent: Mapping[str, Json], kept: Mapping[str, Outline]) -> list[str]:
     """Return the paths of the values that were sent and are nowhere in the arguments that are kept.
@@ -18,7 +21,7 @@ def left_out(sent: Mapping[str, Json], kept: Mapping[str, Outline]) -> list[str]
     is named as a whole. What is null or empty says nothing.
     """
     scalars = frozenset(_scalars(kept))
-    return [render_path(loc) for name, value in sent.items() for loc in _missing(value, (name,), scalars)]
+    return [render_path(loc) for name, value in _said(sent) for loc in _missing(value, (name,), scalars)]
 
 
 def left_out_words(paths: Sequence[str]) -> str:
@@ -48,13 +51,19 @@ def _identity(scalar: JsonScalar, name: str) -> str:
     return scalar if isinstance(scalar, str) else json.dumps([name.rpartition(".")[2].partition("[")[0], scalar])
 
 
+def _said(value: Mapping[str, Json]) -> Iterator[tuple[str, Json]]:
+    """Yield the members of an object, without the words of ours in a shown call that was sent whole."""
+    is_shown_call = "arguments" in value
+    return ((name, one) for name, one in value.items() if not (is_shown_call and name in _BESIDE_ARGUMENTS))
+
+
 def _missing(value: Json, loc: Location, kept: frozenset[str]) -> list[Location]:
     if isinstance(value, str) and value[:1] in ("{", "[") and value not in kept:
         value = read_json(value).value or value
     if not isinstance(value, dict | list):
         name = next(part for part in reversed(loc) if isinstance(part, str))
         return [] if _is_empty(value) or _identity(value, name) in kept else [loc]
-    members = value.items() if isinstance(value, dict) else enumerate(value)
+    members = _said(value) if isinstance(value, dict) else enumerate(value)
     inner = [((*loc, key), _missing(one, (*loc, key), kept)) for key, one in members if not _is_empty(one)]
     is_whole = inner != [] and all(found == [place] for place, found in inner)
     return [loc] if is_whole else [one for _, found in inner for one in found]

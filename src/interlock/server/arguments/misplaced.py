@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TypeAlias, cast
 
 from interlock.define.diagnostics import suggest_name
@@ -32,8 +33,8 @@ _PATH = re.compile(rf"\w+(\.\w+|\[{_POSITION.pattern}\])+")
 """The path of a value in a call, as answers show it."""
 _LIKE_A_TOKEN = re.compile(rf"\W*({'|'.join(PREFIXES.values())})", re.IGNORECASE)
 """The beginning of a token, also of one that was copied with quotes or in upper case."""
-_AT_THE_END = "9" * 9
-"""A position after every other one."""
+_AT_THE_END = 999_999_990
+"""A position after every one that a path names."""
 _ARGUMENTS_OF_ALL_TOOLS = frozenset(name for tool in TOOLS for name in tool.argument_names)
 """The names of all arguments. An unknown argument with one of these names is not misplaced evidence."""
 
@@ -57,7 +58,7 @@ def wrapped_arguments(tool: Tool, value: object) -> dict[str, Json]:
 def find_place(tool: Tool, arguments: Mapping[str, Json], loc: Location, accepts: Accepts) -> str | None:
     """Return the argument, or the member of one, that an unknown argument is meant for; None if there is none."""
     value = cast("Json", find_value(arguments, loc))
-    place = _token_argument(tool, value) or _similar_place(tool, loc)
+    place = _token_argument(tool, value) or _similar_place(tool, loc) or _shaped_place(tool, value)
     if place is None or place.rpartition(".")[2] == loc[-1]:
         return place
     if place in PREFIXES and not _is_token(place, str(loc[-1]), value):
@@ -84,26 +85,26 @@ def find_path(tool: Tool, loc: Location) -> tuple[str, ...] | None:
     return None
 
 
-def loose_artifact(
+def loose_artifacts(
     tool: Tool, arguments: Mapping[str, Json], unknown: Sequence[Location], accepts: Accepts
-) -> Sequence[Location]:
-    """Return the places of the members of an artifact that was sent beside, or as, the `output`; none without a kind.
+) -> list[list[Location]]:
+    """Return the places of the members of each artifact that was sent beside, or as, the `output`: it has a kind.
 
     What has a place of its own is no member of it, unless the contract of the kind declares a member of that name.
     """
-    kind = next((loc for loc in unknown if loc[-1] == "kind" and loc[:-1] in ((), ("output",))), None)
-    named = None if kind is None else find_value(arguments, kind)
-    if kind is None or "output" not in tool.argument_names or not isinstance(named, str):
-        return ()
-    declared = members_of_kind(named)
+    if "output" not in tool.argument_names:
+        return []
+    kinds = [(loc, find_value(arguments, loc)) for loc in unknown if loc in (("kind",), ("output", "kind"))]
     return [
-        loc
-        for loc in unknown
-        if loc[:-1] == kind[:-1] and (loc[-1] in declared or not _has_own_place(tool, arguments, loc, accepts))
+        [loc for loc in unknown if loc[:-1] == place[:-1] and (loc[-1] in declared or not has_own_place(loc))]
+        for place, kind in kinds
+        if isinstance(kind, str)
+        for declared in (members_of_kind(kind),)
+        for has_own_place in (partial(_has_own_place, tool, arguments, accepts),)
     ]
 
 
-def _has_own_place(tool: Tool, arguments: Mapping[str, Json], loc: Location, accepts: Accepts) -> bool:
+def _has_own_place(tool: Tool, arguments: Mapping[str, Json], accepts: Accepts, loc: Location) -> bool:
     """Say whether an unknown argument beside the kind of an artifact is something else than a member of it."""
     return (
         loc[-1] in _ARGUMENTS_OF_ALL_TOOLS
@@ -121,13 +122,13 @@ def place_unknown(tool: Tool, sent: Mapping[str, Json], unknown: Sequence[Locati
     """
     arguments, is_evidence = with_listed_artifact(sent), False
     contested = set[str]()
-    loose = loose_artifact(tool, sent, unknown, accepts)
-    artifact: dict[str, Json] = {}
-    for loc in loose:
-        arguments, artifact[str(loc[-1])] = _take(arguments, loc)
-    if artifact:
-        arguments = _put(arguments, ("output", "artifacts", _AT_THE_END), artifact)
-    waiting = [loc for loc in unknown if loc not in loose]
+    loose = loose_artifacts(tool, sent, unknown, accepts)
+    for at, members in enumerate(loose):
+        artifact: dict[str, Json] = {}
+        for loc in members:
+            arguments, artifact[str(loc[-1])] = _take(arguments, loc)
+        arguments = _put(arguments, ("output", "artifacts", str(_AT_THE_END + at)), artifact)
+    waiting = [loc for loc in unknown if not any(loc in members for members in loose)]
     for at in range(MOVED_ARGUMENTS_MAX):
         if at == len(waiting):
             break
@@ -189,6 +190,13 @@ def _similar_place(tool: Tool, loc: Location) -> str | None:
         return guess
     member = suggest_name(wrong, places)
     return places[member] if member is not None else None
+
+
+def _shaped_place(tool: Tool, value: Json) -> str | None:
+    """Return the argument whose members an object under another name holds, and nothing else."""
+    held = value.keys() if isinstance(value, dict) else ()
+    known = [name for name in NESTED if name in tool.argument_names]
+    return next((name for name in known if held and held <= set(member_names(NESTED[name]))), None)
 
 
 def _take(arguments: dict[str, Json], loc: Location) -> tuple[dict[str, Json], Json]:

@@ -20,7 +20,7 @@ from interlock.server.arguments.misplaced import (
     Location,
     find_path,
     find_place,
-    loose_artifact,
+    loose_artifacts,
     place_unknown,
     wrapped_arguments,
 )
@@ -101,12 +101,14 @@ def _fault_of_unknown(tool: Tool, cleaned: Mapping[str, Json], unknown: Sequence
     loc = unknown[0] if wrapper is None else wrapper
     accepts = partial(_accepts, tool)
     path = find_path(tool, loc)
-    is_of_artifact = loc in loose_artifact(tool, cleaned, unknown, accepts)
+    is_of_artifact = any(loc in one for one in loose_artifacts(tool, cleaned, unknown, accepts))
     place = find_place(tool, cleaned, loc, accepts) if wrapper is None and path is None else None
     key, name = one_line(str(loc[-1]), ECHO_BYTES_MAX), None if place is None else place.rpartition(".")[2]
     placed = place_unknown(tool, cleaned, unknown, accepts)
     understood = placed.understood or {}
     stays = f"`{place}` has another value" if path is None else f"`{path[0]}` has another value at that place"
+    wrong = _wrong_locations(tool, understood)
+    meant = place if path is None else render_path(int(one) if one.isdecimal() else one for one in path)
     is_lost = left_out({key: cast("Json", find_value(cleaned, loc))}, understood) == [key]
     asked = next((str(one) for one, *_ in placed.wrong if one in PREFIXES), None)
     if wrapper is not None:
@@ -115,6 +117,8 @@ def _fault_of_unknown(tool: Tool, cleaned: Mapping[str, Json], unknown: Sequence
         fix = f"Send `{key}` in an object of the list `output.artifacts`, as in the call below."
     elif is_lost and (place, path) != (None, None):
         fix = f"Left out of the call below: `{key}`, because {stays}."
+    elif meant is not None and meant in map(render_path, wrong):
+        fix = f"It is meant for `{one_line(meant, ECHO_BYTES_MAX)}`, which does not take its value."
     elif path is not None:
         fix = f"`{key}` is a path and not a name. Send its value at that place, as in the call below."
     elif place is None:
@@ -124,7 +128,7 @@ def _fault_of_unknown(tool: Tool, cleaned: Mapping[str, Json], unknown: Sequence
         fix = f"Send it as `{place}`." if is_moved else f"Did you mean `{name}`? Send it under that name."
     if asked is not None:
         fix = f"Two values of `{asked}` were sent, which may be of two runs. Send the one of the run that you mean."
-    correction = replace(placed, wrong=(*placed.wrong, *_wrong_locations(tool, understood)))
+    correction = replace(placed, wrong=(*placed.wrong, *wrong))
     return Fault(
         render_path(loc), "This argument does not exist.", fix, details={"didYouMean": name}, correction=correction
     )

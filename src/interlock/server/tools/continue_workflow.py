@@ -18,9 +18,11 @@ from interlock.server.tools.evidence import (
     PreferencesArgument,
     evidence_faults,
     member_correction,
+    members_of_kind,
     preference_delta,
     work_faults,
 )
+from interlock.service.tokens.mint import PREFIXES
 from interlock.service.tokens.resolve import SentTokens
 from interlock.service.tools.continue_workflow import ContinueCommand, continue_workflow
 
@@ -72,7 +74,7 @@ class ContinueArguments(Arguments):
         yield from self._faults_beside_end()
         yield from work_faults(self.output, RUN_WORKS, self._correct_work)
         yield from self._misplaced_output()
-        yield from self._misplaced_notes()
+        yield from self._misplaced_members()
 
     def call(self, caller: Caller) -> Call:
         """See `Arguments.call`."""
@@ -124,36 +126,42 @@ class ContinueArguments(Arguments):
 
     def _misplaced_output(self) -> Iterator[Fault]:
         """An output in the context would be kept as a key that nothing reads."""
-        context = self.context or {}
+        context, own = self.context or {}, self._output()
         inner, members = context.get("output"), set(member_names(OutputArgument))
-        if self.output is not None or not isinstance(inner, dict) or members.isdisjoint(inner):
+        if not isinstance(inner, dict) or all(own.get(name) for name in members & inner.keys()):
             return
         others = {key: value for key, value in context.items() if key != "output"}
+        output: dict[str, Json] = {**inner, **{name: value for name, value in own.items() if value}}
         yield Fault(
             "context.output",
             "The evidence was sent in `context`, where no step reads it.",
             "Send it as `output`.",
-            correction=Correction(instead={"context": others or None}, understood={**self.sent(), "output": inner}),
+            correction=Correction(instead={"context": others or None}, understood={**self.sent(), "output": output}),
         )
 
-    def _misplaced_notes(self) -> Iterator[Fault]:
-        """Notes in the context would be kept as a key that nothing reads, and the step would miss them."""
-        context, output = self.context or {}, self.sent().get("output") or {}
+    def _misplaced_members(self) -> Iterator[Fault]:
+        """Notes and artifacts in the context would be kept as keys that nothing reads, and the step would miss them."""
+        context, own = self.context or {}, self._output()
+        for name, what in ((_NOTES, "Notes"), ("artifacts", "Artifacts")):
+            value = context.get(name)
+            if name not in context or own.get(name) or not (name == _NOTES or _are_artifacts(value)):
+                continue
+            others = {key: one for key, one in context.items() if key != name}
+            yield Fault(
+                f"context.{name}",
+                f"{what} were sent in `context`, where no step reads them.",
+                f"Send them as `output.{name}`.",
+                correction=Correction(
+                    instead={"context": others or None},
+                    wrong=() if name != _NOTES or isinstance(value, str) else (("output", _NOTES),),
+                    understood={**self.sent(), "output": {**own, name: value}},
+                ),
+            )
+
+    def _output(self) -> dict[str, Json]:
+        output = self.sent().get("output") or {}
         assert isinstance(output, dict), "the output is an object"
-        if _NOTES not in context or output.get(_NOTES):
-            return
-        others = {key: value for key, value in context.items() if key != _NOTES}
-        moved: dict[str, Json] = {**self.sent(), "output": {**output, _NOTES: context[_NOTES]}}
-        yield Fault(
-            f"context.{_NOTES}",
-            "Notes were sent in `context`, where no step reads them.",
-            f"Send them as `output.{_NOTES}`.",
-            correction=Correction(
-                instead={"context": others or None},
-                wrong=() if isinstance(context[_NOTES], str) else (("output", _NOTES),),
-                understood=moved,
-            ),
-        )
+        return output
 
     def _tokens(self) -> SentTokens:
         state = None if self.state_token is None else decode_token(self.state_token)
@@ -175,6 +183,15 @@ class ContinueArguments(Arguments):
             )
             return
         extra = [name for name in _OF_REPORTS if name in self.sent()]
+        if extra and self.state_token.startswith(PREFIXES["ackToken"]):
+            yield Fault(
+                "stateToken",
+                "It holds an `ackToken`.",
+                "Send it as `ackToken`.",
+                correction=Correction(
+                    instead={"stateToken": None, "ackToken": self.state_token}, understood=self.sent()
+                ),
+            )
         if extra:
             yield Fault(
                 extra[0],
@@ -183,6 +200,12 @@ class ContinueArguments(Arguments):
                 f" To see the step, leave out `{extra[0]}`.",
                 correction=Correction(wrong=(("ackToken",),), understood=self.sent()),
             )
+
+
+def _are_artifacts(value: Json) -> bool:
+    """Say whether a value can only be meant as artifacts: objects, each with a built-in kind."""
+    items = value if isinstance(value, list) else [value]
+    return bool(items) and all(isinstance(one, dict) and bool(members_of_kind(str(one.get("kind")))) for one in items)
 
 
 def _leaves_step(record: Mapping[str, Json]) -> bool:

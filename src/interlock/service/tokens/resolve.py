@@ -176,7 +176,7 @@ def _refuse_kind(ports: ReadPorts, resolved: ResolvedToken, argument: Argument) 
     elif place is not None:
         shown = "That step is not pending any more; the call below shows where the run is."
     refusal = scope_mismatch(
-        f"`{argument}` holds a `{kind.value}Token`, of {of_run}.",
+        f"`{argument}` holds {'an' if kind.value[0] in 'aeiou' else 'a'} `{kind.value}Token`, of {of_run}.",
         f"{shown} Every `{argument}` begins with `{PREFIXES[argument]}`.",
         found=kind.value,
         expected=_KIND_OF_ARGUMENT[argument].value,
