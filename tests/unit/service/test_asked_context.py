@@ -79,3 +79,18 @@ def test_keys_under_another_name_join_the_context(memory: Harness) -> None:
     sent = {"workflowId": "test.abc", "inputs": {"urgent": True, "x": 1}, "context": {"level": "low", "x": 2}}
     refused = memory.call(START, sent)
     assert refused["suggestion"].endswith(" Left out of the call below: `inputs.x`.")
+
+
+def test_a_key_that_was_sent_as_an_argument_is_asked_for_in_the_context() -> None:
+    step = {"id": "a", "title": "A", "prompt": "Do.", "produces": ["size"]}
+    memory = Harness.in_memory(linear_workflow("test.asks", step))
+    sent = {"ackToken": memory.start("test.asks").ack, "notes": "Done.", "size": 3, "odd": 4}
+    for order in (sent, dict(reversed(sent.items()))):
+        refused = memory.call("continue_workflow", order)
+        call = refused["details"]["correctedCall"]
+        assert call["arguments"] == {"ackToken": sent["ackToken"], "output": {"notesMarkdown": "Done."}}
+        assert [one["path"] for one in call["fill"]] == ["context.size"]
+        assert ("`size`" in refused["suggestion"], "`odd`" in refused["suggestion"]) == (False, True)
+    del sent["odd"], sent["notes"]
+    refused = memory.call("continue_workflow", {**sent, "output": {"notesMarkdown": "Done."}})
+    assert refused["suggestion"] == "Send `size` in `context`, as in the call below."

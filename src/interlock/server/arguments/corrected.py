@@ -77,8 +77,14 @@ def with_corrected_call(refusal: Refusal, tool: Tool, sent: Mapping[str, Json], 
             tool, correction = _other_tool(wanted.correction)
             is_of_arguments = False
         wanted = _look_up(tool, correction.instead, look_up)
+    wanted = {} if isinstance(wanted, Refusal) else wanted
     kept = _kept(tool, sent, correction)
-    call = _corrected_call(tool, kept, correction, {} if isinstance(wanted, Refusal) else wanted)
+    keys = {} if "context" in kept else _context_keys(tool, sent, wanted)
+    if keys:
+        correction = replace(correction, instead={**correction.instead, "context": keys})
+        if path in keys:
+            refusal = replace(refusal, suggestion=f"Send `{path}` in `context`, as in the call below.")
+    call = _corrected_call(tool, kept, correction, wanted)
     if is_of_arguments:
         paths = [one for one in left_out(sent, {**correction.instead, **kept}) if not _is_said(one, refusal, call)]
         refusal = replace(refusal, suggestion=refusal.suggestion + left_out_words(paths))
@@ -86,11 +92,22 @@ def with_corrected_call(refusal: Refusal, tool: Tool, sent: Mapping[str, Json], 
     return replace(refusal, details={**refusal.details, "correctedCall": shown})
 
 
+def _context_keys(tool: Tool, sent: Mapping[str, Json], wanted: Mapping[str, Outline]) -> dict[str, Outline]:
+    """Return the keys of the context that a step asks for and that were sent as arguments."""
+    asked = wanted.get("context")
+    return {
+        name: blank
+        for name, blank in (asked.items() if isinstance(asked, Mapping) else ())
+        if name in sent and name not in tool.argument_names
+    }
+
+
 def _is_said(path: str, refusal: Refusal, call: NextCall) -> bool:
     """Say whether a refusal already says what becomes of a value that is left out: it is to go, or is asked for."""
     if path == refusal.details.get("path") and refusal.suggestion.startswith(("Leave ", "Left out ")):
         return True
-    return any(_is_within(path, one.path) or _is_within(one.path, path) for one in call.fill)
+    asked = [one.path for one in call.fill]
+    return f"context.{path}" in asked or any(_is_within(path, one) or _is_within(one, path) for one in asked)
 
 
 def _is_within(path: str, outer: str) -> bool:
