@@ -384,6 +384,12 @@ def build_dedupe_key(event: Event) -> str:
     return f"{event.kind}:{event.session_id}{event.dedupe_suffix()}"
 
 
+def recorded_key(event: Event) -> str:
+    """Return by what a log has an event at most once: its dedupe key, and of a signed event also who signed it."""
+    signed = event.data.signed if isinstance(event, EventReceivedEvent) else None
+    return event.dedupe_key if signed is None else f"{event.dedupe_key}:{signed.source}:{signed.public_key}"
+
+
 def copy_to_session(event: Event, session: SessionId) -> Event:
     """Return the event with another session id, in the envelope and in the dedupe key. Nothing else changes."""
     copied = event.model_copy(update={"session_id": session})

@@ -41,6 +41,7 @@ from interlock.views.session import (
     RunEnd,
     Session,
     SignedSteps,
+    is_recorded,
 )
 
 
@@ -54,7 +55,7 @@ def evolve(session: Session, *events: ev.Event) -> Session:
     for event in events:
         if event.event_index != expected or event.session_id != session.session:
             raise BrokenHistoryError(f"event {event.event_index}, expected {expected}")
-        if event.dedupe_key in keys:
+        if is_recorded(keys, event, after.imported):
             raise BrokenHistoryError(f"{event.kind} is recorded twice")
         if (expected == 0) != (event.kind == "session_created"):
             raise BrokenHistoryError(f"{event.kind} at {expected}; a session begins with session_created")
@@ -64,7 +65,7 @@ def evolve(session: Session, *events: ev.Event) -> Session:
             raise BrokenHistoryError(f"{event.kind}: {error}") from None
         except KeyError as missing:
             raise BrokenHistoryError(f"{event.kind} refers to {missing.args[0]}, which is not in the log") from None
-        keys, expected = keys.insert(event.dedupe_key, expected), expected + 1
+        keys, expected = keys.insert(ev.recorded_key(event), expected), expected + 1
         if not isinstance(event, _FROM_OUTSIDE) and event.scope is not None:
             last[event.scope.run_id] = event
     return replace(after, next_index=expected, dedupe_keys=keys, runs=_note_last_events(after.runs, last))

@@ -198,6 +198,17 @@ class Claim:
     data: data.ExecutionClaimed
 
 
+def is_recorded(keys: "HashTrieMap[str, int]", event: ev.Event, imported: int) -> bool:
+    """Say whether an event is among those of a log, whose indexes are given by `recorded_key` (EVT-5, WORLD-2).
+
+    Anybody can write a bundle: of its events from outside, which are the first `imported` ones of the log, those that
+    nobody signed keep no later event out.
+    """
+    at = keys.get(ev.recorded_key(event))
+    is_unsigned = isinstance(event, ev.EventReceivedEvent) and event.data.signed is None
+    return at is not None and not (is_unsigned and at < imported)
+
+
 @frozen
 class Session:
     """The state of a session: all that later calls need from its log. `imported` counts the events of its bundle.
@@ -224,6 +235,10 @@ class Session:
     newest: Advance | None = None
     contracts: tuple[data.ContractBound, ...] = ()
     claims: tuple[Claim, ...] = ()
+
+    def holds(self, event: ev.Event) -> bool:
+        """Say whether the log has this event already."""
+        return is_recorded(self.dedupe_keys, event, self.imported)
 
     @property
     def is_imported(self) -> bool:

@@ -106,7 +106,7 @@ def _report(outcome: EventReport, *, as_json: bool) -> None:
                 "id": data.sent_id,
                 "eventId": outcome.received.event_id,
                 "run": outcome.received.run,
-                "assurance": data.assurance,
+                "assurance": outcome.level,
                 "isNew": outcome.is_new,
                 "isAdvanced": outcome.is_advanced,
                 "demanded": outcome.unmet.assurance if outcome.unmet is not None else None,
@@ -116,7 +116,7 @@ def _report(outcome: EventReport, *, as_json: bool) -> None:
         return
     again = "" if outcome.is_new else " It was recorded before; that record is unchanged."
     advanced = " The run continued." if outcome.is_advanced else ""
-    say(f"Run `{outcome.label}`: the event `{data.event}` is recorded as {data.assurance}.{again}{advanced}")
+    say(f"Run `{outcome.label}`: the event `{data.event}` is recorded as {outcome.level}.{again}{advanced}")
     if outcome.unmet is not None:
         by = how_to_send(outcome.unmet, outcome.label, outcome.received.run)
         say(f"No step takes it so: it must be {outcome.unmet.assurance} or better. For that, {by}.")

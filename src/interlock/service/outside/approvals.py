@@ -12,7 +12,7 @@ from interlock.kernel.text import truncated
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.record.payloads import UserReason
 from interlock.record.world import APPROVAL, NEEDS_PERSON, EventReceived
-from interlock.service.outside.receive import BY_CLAIM, Arrival
+from interlock.service.outside.receive import BY_CLAIM, Arrival, free_id
 from interlock.service.ports import Ports
 from interlock.service.run.attempts import pending_task, retry_node
 from interlock.service.run.context import RunContext
@@ -70,7 +70,7 @@ def approval_record(
     return EventReceived.model_validate(
         {
             "event": APPROVAL,
-            "sent_id": f"{node}.{len(earlier) + 1}",
+            "sent_id": free_id(run_context, APPROVAL, node, len(earlier) + 1),
             "fields": fields,
             "assurance": how.assurance,
             "via": how.via,

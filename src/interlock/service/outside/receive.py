@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
+from itertools import count
 
 from interlock.engine.answer.structure import Warned
-from interlock.engine.outside import SentEvent, SourceKey, declared_fault
+from interlock.engine.outside import SentEvent, SourceKey, declared_fault, is_signed
 from interlock.kernel.budgets import CLAIMS_WAITING_MAX, EVENTS_PER_RUN_MAX, EVENTS_WAITING_MAX
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.frozen import frozen
@@ -19,7 +20,7 @@ from interlock.service.run.context import RunContext
 from interlock.service.run.evidence.approval import waiting_since
 from interlock.store.ports.writer import SessionLock
 from interlock.views.node_position import chain_head
-from interlock.views.outside import OWN_KINDS, Received
+from interlock.views.outside import OWN_KINDS, Received, level_of
 from interlock.views.session import Node, Session
 
 
@@ -66,18 +67,47 @@ def checked_event(
 
 
 def find_event(run_context: RunContext, event: EventReceived, node: NodeId | None) -> Received | None:
-    """Return the event of a run with the same kind, id, node and level, if it is recorded (WORLD-2)."""
-    recorded = run_context.session.outside.received(run_context.run.run, event.event)
-    same = (one for one in recorded if one.node == node and one.data.assurance == event.assurance)
-    return next((one for one in same if one.data.sent_id == event.sent_id), None)
+    """Return the event of a run with the same kind, id, node, level and signer, if it is recorded (WORLD-2).
+
+    The level is the one that counts here: an event of a bundle is not the same as one that is known better.
+    """
+    same = _with_id(run_context, (event.event, event.sent_id, node), event.assurance)
+    return next((one for one in same if event.signed is None or _signer(one.data) == _signer(event)), None)
 
 
 def find_sent(run_context: RunContext, sent: SentEvent) -> Received | None:
     """Return the recorded event that an agent sent: with its signature, or else as a claim."""
-    recorded = run_context.session.outside.received(run_context.run.run, sent.event)
-    level = "claimed" if sent.signed is None else "signed"
-    same = (one for one in recorded if one.node == sent.node and one.data.assurance == level)
-    return next((one for one in same if one.data.sent_id == sent.id), None)
+    same = _with_id(run_context, (sent.event, sent.id, sent.node), "claimed" if sent.signed is None else "signed")
+    return next((one for one in same if sent.signed is None or _is_signed_by_signer(run_context, sent, one)), None)
+
+
+def _with_id(run_context: RunContext, named: tuple[str, str, NodeId | None], level: Assurance) -> Iterator[Received]:
+    """Yield the events of a run with a kind, an id of the sender and a node that have a level here, oldest first."""
+    (kind, sent_id, node), session = named, run_context.session
+    for one in session.outside.received(run_context.run.run, kind):
+        is_named = (one.data.sent_id, one.node) == (sent_id, node)
+        if is_named and level_of(one, session.trusted_from, run_context.signing_keys) == level:
+            yield one
+
+
+def free_id(run_context: RunContext, kind: str, node: NodeId, number: int) -> str:
+    """Return the id of the next event of a kind that Interlock records about a node: the first that is free.
+
+    It has a number, at least the given one: a bundle can give its events any id.
+    """
+    recorded = run_context.session.outside.received(run_context.run.run, kind)
+    taken = {one.data.sent_id for one in recorded if one.node == node}
+    return next(one for at in count(number) if (one := f"{node}.{at}") not in taken)
+
+
+def _signer(event: EventReceived) -> tuple[str, str] | None:
+    return (event.signed.source, event.signed.public_key) if event.signed is not None else None
+
+
+def _is_signed_by_signer(run_context: RunContext, sent: SentEvent, recorded: Received) -> bool:
+    """Say whether the key of a recorded event signed the sent one, too."""
+    key = recorded.data.signed.public_key if recorded.data.signed is not None else None
+    return key is not None and is_signed(run_context.run.run, sent, key)
 
 
 def record_event(
@@ -87,7 +117,7 @@ def record_event(
     event: tuple[EventReceived, NodeId | None],
     actor: Actor | None,
 ) -> Session | Refusal:
-    """Record an event under the session's lock; one with the same kind and id is recorded already and stays as it is.
+    """Record an event under the session's lock, unless `find_event` finds it: then the recorded one stays as it is.
 
     Raises:
         StoreFailureError: The disk failed; the event may be recorded.
@@ -100,7 +130,11 @@ def record_event(
     if refusal is not None:
         return refusal
     plan = AppendPlan(session=session.session, drafts=(EventDraft(data=data, run=run_context.run.run, node=node),))
-    return ports.append(lock, plan, actor)
+    after = ports.append(lock, plan, actor)
+    if after.next_index == session.next_index:
+        # Its bundle was imported before signatures were checked.
+        return _refused(run_context, "id", "A false event of a bundle has its id.", "Send the event with another id.")
+    return after
 
 
 def limit_refusal(run_context: RunContext, data: EventReceived, ahead: int) -> Refusal | None:

@@ -9,6 +9,7 @@ from interlock.kernel.frozen import frozen, replace
 from interlock.kernel.ids import RunId, SessionId, ack_attempt
 from interlock.record.events import Actor
 from interlock.record.outcome import AdvancedTo
+from interlock.record.world import Assurance
 from interlock.service.outside.demand import unmet_demand
 from interlock.service.outside.receive import (
     Arrival,
@@ -24,7 +25,7 @@ from interlock.service.run.context import RunContext, load_run_context
 from interlock.service.tools.advance import advance, record_expiry
 from interlock.service.tools.end_run import refuse_ended
 from interlock.service.tools.target import Target
-from interlock.views.outside import Received
+from interlock.views.outside import Received, level_of
 from interlock.views.session import Node
 
 
@@ -32,11 +33,13 @@ from interlock.views.session import Node
 class EventReport:
     """What became of an event: its record, whether this call made it, and whether the run advanced.
 
-    `unmet` is what the steps demand that wait for it, if none of them takes an event that is known so little.
+    `level` says how well the recorded event is known here. `unmet` is what the steps demand that wait for it,
+    if none of them takes an event that is known so little.
     """
 
     label: str
     received: Received
+    level: Assurance
     is_new: bool
     is_advanced: bool
     warnings: tuple[Warned, ...] = ()
@@ -57,7 +60,8 @@ def send_event(
         session = lock.session
         if session is None or run_id not in session.runs:
             return _no_run()
-        run_context = load_run_context(session, session.runs[run_id], ports.read.plans)
+        loaded = load_run_context(session, session.runs[run_id], ports.read.plans)
+        run_context = replace(loaded, signing_keys=ports.signing_keys)
         refusal = refuse_ended(run_context) or _refuse_complete(run_context)
         checked = refusal or checked_event(run_context, sent, how, ports.sources)
         if isinstance(checked, Refusal):
@@ -75,6 +79,7 @@ def send_event(
     return EventReport(
         label=run_context.view().label,
         received=received,
+        level=level_of(received, run_context.session.trusted_from, run_context.signing_keys),
         is_new=earlier is None,
         is_advanced=advance_waiting(ports, run_context, actor),
         warnings=tuple(content_warnings(earlier, sent)) if earlier is not None else (),

@@ -21,7 +21,7 @@ from interlock.kernel.ids import Digest, NodeId, RunId, SessionId
 from interlock.kernel.text import one_line
 from interlock.record.events import Actor
 from interlock.record.world import RECEIPT, EventReceived
-from interlock.service.outside.receive import Arrival, record_event
+from interlock.service.outside.receive import Arrival, free_id, record_event
 from interlock.service.ports import AppendPorts
 from interlock.service.run.context import RunContext, load_run_context
 from interlock.service.tools.end_run import refuse_ended
@@ -125,7 +125,7 @@ def _record(run_context: RunContext, node: NodeId, seen: CommandSeen, how: Arriv
     return EventReceived.model_validate(
         {
             "event": RECEIPT,
-            "sent_id": f"{node}.{number}",
+            "sent_id": free_id(run_context, RECEIPT, node, number),
             "fields": fields,
             "assurance": how.assurance,
             "via": how.via,

@@ -177,7 +177,7 @@ class MemoryStore:
             raise SessionLockReleasedError("a lock of another session")
         fold = lock.session or new_session(plan.session)
         segment = stamp(plan, next_index=fold.next_index, stamps=stamps)
-        if any(is_key_event(event) and event.dedupe_key in fold.dedupe_keys for event in segment.events):
+        if any(is_key_event(event) and fold.holds(event) for event in segment.events):
             return fold
         fold = evolve(fold, *segment.events)
         workflows = dict([plan.workflow] if plan.workflow is not None else [])

@@ -157,7 +157,7 @@ class SessionLog:
         if known.session != plan.session:
             raise SessionLockReleasedError("a lock of another session")
         segment = stamp(plan, next_index=known.fold.next_index, stamps=stamps)
-        if any(is_key_event(event) and event.dedupe_key in known.fold.dedupe_keys for event in segment.events):
+        if any(is_key_event(event) and known.fold.holds(event) for event in segment.events):
             return known.fold
         group = build_group(
             known.session,
