@@ -13,6 +13,7 @@ from tests.support.verify import unsound
 
 from interlock.kernel.canonical import digest_of_bytes
 from interlock.kernel.ids import NodeId, ack_attempt, fork_attempt, node_of_attempt
+from interlock.service.audit.proof import prove_session
 from interlock.service.audit.verify import Mismatch, verify_session, verify_with_words
 from interlock.service.run.plans import Plans
 from interlock.store.local import layout
@@ -489,6 +490,21 @@ def test_events_that_contradict_each_other_are_reported_as_a_broken_chain(root: 
     (found,) = verified(root)
     assert (found.code, found.node) == ("chain_broken", None)
     assert "which is not in the log" in found.found
+
+
+@pytest.mark.inv("VERIFY-7")
+def test_a_step_that_is_done_without_an_attempt_is_damage_to_each_view(root: Path) -> None:
+    log = Tampering(root)
+    log.drop("advance_recorded", number=-1)
+    (root / layout.settled(log.session)).unlink()
+    store = LocalStore(root)
+    with pytest.raises(SessionUnhealthyError) as unhealthy:
+        store.load(log.session)
+    assert (unhealthy.value.health, unhealthy.value.breaks_history) == (Health.CORRUPT_TAIL, True)
+    proof = prove_session(store, Plans(store), log.session)
+    assert [one.code for one in proof.mismatches] == ["chain_broken"]
+    assert "made by no recorded attempt" in proof.mismatches[0].found
+    assert (proof.conformance, proof.redacted) == ((), None)
 
 
 def test_an_attempt_that_is_none_on_its_node_is_reported_as_a_broken_chain(root: Path) -> None:
