@@ -11,6 +11,7 @@ from tests.support.modes import (
     STOPS,
     answering,
     asking,
+    claim,
     codes,
     events_of,
     files_below,
@@ -18,8 +19,10 @@ from tests.support.modes import (
     serving,
     session_of,
     status_of,
+    with_artifacts,
 )
 from tests.support.tampering import Body, Tampering
+from tests.support.verify import unsound
 
 from interlock.engine.answer.model import HumanInputRequired
 from interlock.engine.gates import UserReason
@@ -113,6 +116,25 @@ def test_the_agent_reads_what_to_ask_for_in_the_words_that_the_person_reads() ->
     asked = question_of(harness, shown).question.asks[0].ask
     assert asked == "Do you agree to three slices?"
     assert f"- {asked} (approval)" in shown["pending"]["prompt"]
+
+
+@pytest.mark.inv("GATE-6")
+def test_a_person_is_shown_no_notes_at_a_gate_so_a_claim_is_kept_for_a_report_with_other_notes() -> None:
+    short, long = "Did it.", "Dropped the old table, after its rows had been copied to the new one."
+    gate = step("a", requireConfirmation=True, validationCriteria={"type": "length", "min": 40})
+    harness = serving(gate, step("b"))
+    first = harness.start("test.flow")
+    command = ContinueCommand(
+        tokens=SentTokens(argument="ackToken", token=decode_token(first.ack)),
+        request=Request(notes=long, asking=asking(harness).asking),
+    )
+    asked = continue_workflow(harness.ports, command)
+    assert isinstance(asked, HumanInputRequired)
+    assert [one.ask for one in asked.question.asks] == ["Do you approve the step 'Step a'?"]
+    refused = harness.advance(first, output=with_artifacts(claim(), notes=short))
+    assert refused["kind"] == "blocked"
+    assert harness.advance(refused, long)["pending"]["stepId"] == "b"
+    assert unsound(harness.store) == []
 
 
 @pytest.mark.inv("GATE-2")
