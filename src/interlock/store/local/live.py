@@ -16,7 +16,7 @@ from typing import NamedTuple
 from interlock.kernel.budgets import PROCESS_STATUS_BYTES_MAX
 from interlock.kernel.canonical import parse_object
 from interlock.store.local import layout
-from interlock.store.local.files import FileOps
+from interlock.store.local.files import FileOps, error_name
 from interlock.store.local.small_files import read_small
 from interlock.store.regular_file import read_regular
 
@@ -74,6 +74,19 @@ def descends_from(files: FileOps) -> bool | None:
     if not starters.isdisjoint(_ancestors(here)):
         return True
     return False if is_known else None
+
+
+def unread(files: FileOps) -> Iterator[tuple[str, str]]:
+    """Yield each file of a server that cannot be read, with the name of the system's error.
+
+    Raises:
+        OSError: The directory cannot be read.
+    """
+    for name in _names(files):
+        try:
+            _read(files, name)
+        except OSError as error:
+            yield f"{layout.LIVE}/{name}", error_name(error)
 
 
 def _names(files: FileOps) -> list[str]:

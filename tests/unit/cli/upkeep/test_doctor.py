@@ -82,7 +82,8 @@ def by_link(path: Path) -> None:
 
 
 def by_file(path: Path) -> None:
-    path.rename(path.with_name("aside"))
+    if path.exists():
+        path.rename(path.with_name("aside"))
     path.write_bytes(b"x")
 
 
@@ -100,6 +101,10 @@ OBSTACLES: list[tuple[str, Callable[[Path], None]]] = [
     ),
     *((name, by_link) for name in ("sessions/{}/.lock", "config/.lock", "trash", "trash/sessions", "trash/snapshots")),
     ("keys/settled", by_directory),
+    ("live", by_dangling_link),
+    ("live", by_file),
+    ("live/1.json", by_dangling_link),
+    ("live/1.json", by_directory),
     *((name, by_file) for name in ("config", "trash", "artifacts", "keys")),
     *(
         (name, read_only)
@@ -115,6 +120,7 @@ def test_what_keeps_the_next_call_from_writing_is_named_with_what_to_do(
 ) -> None:
     session, _ = site.session()
     path = name.format(session)
+    (site.data_dir / path).parent.mkdir(exist_ok=True)
     harm(site.data_dir / path)
     try:
         for options in ((), ("--deep",)):

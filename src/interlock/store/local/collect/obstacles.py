@@ -10,11 +10,12 @@ from interlock.store.local import layout
 from interlock.store.local.checks import read_allowed
 from interlock.store.local.collect.mark import apart_from_trash
 from interlock.store.local.files import FileOps, UnreadableError, error_name
+from interlock.store.local.live import unread
 from interlock.store.local.session.settled import read_mark
 from interlock.store.local.upkeep import TRASH_DIRS
 from interlock.store.ports.maintenance import Obstacle
 
-_DIRS = (layout.SESSIONS, layout.WORKFLOWS, *layout.CONTENT_DIRS, layout.KEYS, layout.CONFIG, *TRASH_DIRS)
+_DIRS = (layout.SESSIONS, layout.WORKFLOWS, *layout.CONTENT_DIRS, layout.KEYS, layout.CONFIG, layout.LIVE, *TRASH_DIRS)
 _FILES = (layout.UPKEEP_LOCK, layout.KEYRING_MARK)
 _MOVE = "Move it elsewhere: the next call that needs it makes it again."
 _RESTORE = "Make what it leads to available again, or put a copy from a backup in its place."
@@ -38,6 +39,10 @@ def find_obstacles(files: FileOps) -> Iterator[Obstacle]:
         for path in apart_from_trash(files):
             what = "it is on another file system than `trash`, so nothing in it can be deleted"
             yield Obstacle(name=path, found=what, fix=_TOGETHER)
+    with suppress(UnreadableError):
+        for path, error in unread(files):
+            what = f"it cannot be read ({error}), so no command here counts as one of a person"
+            yield Obstacle(name=path, found=what, fix="Move it elsewhere, and restart the clients of your agents.")
     yield from _at_allowed_checks(files)
     try:
         names = files.names(layout.SESSIONS)
