@@ -1,12 +1,15 @@
 """What the settled mark decides: which group counts, for whom, and what a mark says that the manifest cannot."""
 
 import errno
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import pytest
 from tests.support.crash import advance_plan, apply, assert_readable, opened, run_id, session_id, start_plan
 from tests.support.shares import share_of
+from tests.support.sweep import advanced
 
 from interlock.engine.request import Request
 from interlock.engine.start import root_node
@@ -46,6 +49,10 @@ def step_number(disk: CrashDisk, plan: AppendPlan, name: str, path: str, which: 
     probe = disk.copy()
     apply(opened(probe), plan)
     return [at for at, step in enumerate(probe.steps) if (step.name, step.path) == (name, path)][which]
+
+
+def collector_of(disk: CrashDisk) -> LocalCollector:
+    return LocalCollector(Path("/nowhere"), files=disk, locks=ThreadLocks())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -411,3 +418,117 @@ def test_a_group_that_begins_and_fails_between_a_readers_two_readings_is_not_bel
             reader = opened(shared)
             assert reader.load(A) == old
             assert reader.load(A) == old
+
+
+def of_form_1(mark: bytes) -> bytes:
+    """Return a mark as it was written before its check covered the session."""
+    fields = b"1" + mark[1:].rpartition(b" ")[0]
+    return fields + b" " + hashlib.sha256(fields).hexdigest()[:32].encode() + b"\n"
+
+
+def three_groups() -> tuple[CrashDisk, list[bytes]]:
+    """Return a disk with a session of three groups, and the mark after each."""
+    disk = CrashDisk()
+    apply(opened(disk), start_plan())
+    marks = [bytes_of(disk, MARK)]
+    for number in range(2):
+        advanced(disk, "a", artifact=f"Number {number}.")
+        marks.append(bytes_of(disk, MARK))
+    return disk, marks
+
+
+@pytest.mark.inv("CRASH-3", "CRASH-9", "DOC-1")
+@pytest.mark.parametrize("form", [1, 2])
+@pytest.mark.parametrize("which", range(2))
+def test_a_stale_mark_hides_no_more_than_the_last_append_and_is_named(form: int, which: int) -> None:
+    disk, marks = three_groups()
+    whole = opened(disk).load(A)
+    assert whole is not None
+    put(disk, MARK, marks[which] if form == 2 else of_form_1(marks[which]))
+    loaded = opened(disk).load(A)
+    assert loaded is not None
+    assert len(loaded.nodes) == len(whole.nodes) - 1
+    is_behind = which < 1
+    assert opened(disk).unfinished(A) is (UnfinishedAppend.UNDECIDED if is_behind else UnfinishedAppend.GROUP)
+    assert [one.name for one in collector_of(disk).obstacles()] == ([MARK] if is_behind else [])
+    with opened(disk).hold(A) as lock:
+        assert lock.session == whole
+    assert opened(disk).load(A) == whole
+    assert bytes_of(disk, MARK) == marks[-1]
+    assert collector_of(disk).obstacles() == ()
+
+
+@pytest.mark.inv("CRASH-3", "CRASH-9", "DOC-1")
+@pytest.mark.parametrize("form", [1, 2])
+def test_a_mark_of_another_session_hides_no_more_than_the_last_append_and_is_named(form: int) -> None:
+    disk, marks = three_groups()
+    other = session_id("b")
+    whole = opened(disk).load(A)
+    apply(opened(disk), start_plan("b"))
+    foreign = bytes_of(disk, layout.settled(other))
+    assert len(foreign) == len(marks[0])
+    put(disk, MARK, foreign if form == 2 else of_form_1(foreign))
+    assert opened(disk).unfinished(A) is UnfinishedAppend.UNDECIDED
+    assert [one.name for one in collector_of(disk).obstacles()] == [MARK]
+    put(disk, layout.settled(other), marks[-1])
+    assert opened(disk).unfinished(other) is UnfinishedAppend.UNDECIDED
+    assert opened(disk).salvage(other) is not None
+    with opened(disk).hold(A) as lock:
+        assert lock.session == whole
+    assert bytes_of(disk, MARK) == marks[-1]
+
+
+@pytest.mark.inv("CRASH-3")
+def test_a_mark_of_form_1_is_read_and_the_next_append_writes_its_own() -> None:
+    disk = CrashDisk()
+    apply(opened(disk), start_plan())
+    put(disk, MARK, of_form_1(bytes_of(disk, MARK)))
+    mark = read_mark(disk, A)
+    assert mark is not None
+    assert mark.manifest_bytes == len(bytes_of(disk, MANIFEST))
+    assert opened(disk).unfinished(A) is None
+    assert collector_of(disk).obstacles() == ()
+    advanced(disk, "a")
+    assert bytes_of(disk, MARK).startswith(b"2 ")
+
+
+@pytest.mark.inv("CRASH-9", "HIS-9")
+def test_no_summary_is_current_if_the_mark_says_that_the_manifest_lost_its_end() -> None:
+    longer = three_groups()[1][-1]
+    before = CrashDisk()
+    apply(opened(before), start_plan())
+    store = opened(before)
+    with store.hold(A) as lock:
+        store.cache_summary(lock, b"of the start")
+    assert opened(before).cached_summary(A) == b"of the start"
+    put(before, MARK, longer)
+    assert opened(before).cached_summary(A) is None
+    with pytest.raises(SessionUnhealthyError):
+        opened(before).load(A)
+
+
+@pytest.mark.inv("CRASH-3")
+def test_a_mark_that_is_none_is_written_again_by_whoever_holds_the_lock_at_any_cut() -> None:
+    disk, marks = three_groups()
+    flip_mark(disk)
+    store = opened(disk)
+    with store.hold(A) as lock:
+        store.cache_summary(lock, b"of all")
+    assert bytes_of(disk, MARK) == marks[-1]
+    flip_mark(disk)
+    whole = opened(disk).load(A)
+    salvaged = opened(disk).salvage(A)
+    assert salvaged is not None
+    assert (salvaged.is_unmarked, salvaged.is_undecided) == (True, False)
+    probe = disk.copy()
+    with opened(probe).hold(A):
+        pass
+    for at in range(len(probe.steps)):
+        cut = disk.copy()
+        cut.fault = InjectedFault(at=at, error=None)
+        with pytest.raises(PowerCutError), opened(cut).hold(A):
+            pass
+        cut.fault = None
+        assert opened(cut).load(A) == whole
+        with opened(cut).hold(A):
+            assert bytes_of(cut, MARK) == marks[-1]

@@ -29,7 +29,7 @@ ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 SESSION_NAME = re.compile(rf"sess_[0-7][{ALPHABET}]{{25}}")
 SEGMENT_NAME = re.compile(r"(\d{8,})-(\d{8,})\.jsonl")
 TOKEN = re.compile(r"(?:st|ack|chk)_(?:[0-9a-z]{4}|[0-9a-z]{6})([A-Za-z0-9_-]{52})")
-MARK = re.compile(rb"(1 ([0-9a-f]{16}) ([0-9]{20})) ([0-9a-f]{32})\n")
+MARK = re.compile(rb"(2 ([0-9a-f]{16}) ([0-9]{20})) ([0-9a-f]{32})\n")
 NULS_MIN = 2
 KEY_BYTES = 32
 
@@ -434,7 +434,7 @@ def settled_mark(files: Files, session: str, boot: str | None) -> SettledMark | 
     if not data.strip(b"\0"):
         return None
     found = MARK.fullmatch(data)
-    if found is None or hashlib.sha256(found[1]).hexdigest()[:32].encode() != found[4]:
+    if found is None or hashlib.sha256(session.encode() + b" " + found[1]).hexdigest()[:32].encode() != found[4]:
         return SettledMark(manifest_bytes=None, is_of_this_boot=True)
     this = hashlib.sha256((boot or "").encode()).hexdigest()[:16].encode()
     return SettledMark(manifest_bytes=int(found[3]), is_of_this_boot=found[2] == this)

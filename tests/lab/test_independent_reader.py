@@ -184,8 +184,8 @@ def test_it_and_the_store_accept_the_same_files_and_read_as_much_of_them(path: s
 
 
 def mark(boot: str, manifest_bytes: int) -> bytes:
-    fields = f"1 {sha256(boot.encode()).hexdigest()[:16]} {manifest_bytes:020d}"
-    return f"{fields} {sha256(fields.encode()).hexdigest()[:32]}\n".encode()
+    fields = f"2 {sha256(boot.encode()).hexdigest()[:16]} {manifest_bytes:020d}"
+    return f"{fields} {sha256(f'{recorded()[1]} {fields}'.encode()).hexdigest()[:32]}\n".encode()
 
 
 def test_whole_groups_beyond_the_settled_mark_of_this_boot_are_not_there_yet() -> None:

@@ -141,6 +141,19 @@ def test_a_session_whose_only_append_is_undecided_is_listed_and_comes_back(place
     assert place.run("show", directory.name).code == 0
 
 
+@pytest.mark.inv("CRASH-3", "DOC-1")
+def test_the_advice_for_a_mark_that_is_none_works_beside_a_cached_summary(place: Place, started: ToolResult) -> None:
+    directory = session_dir(place, started)
+    flip(directory / "settled")
+    assert (directory / "cache" / "summary").is_file()
+    code, found = doctor(place)
+    assert (code, f"`interlock session repair {directory.name}`" in found) == (1, True)
+    repaired = place.run("repair", directory.name)
+    assert (repaired.code, "its mark was written again" in repaired.out) == (0, True)
+    assert doctor(place)[0] == 0
+    assert place.run("repair", directory.name).code == 1
+
+
 @pytest.mark.inv("CRASH-3")
 def test_bytes_after_a_mark_hide_nothing_and_the_next_append_cuts_them_off(place: Place) -> None:
     harness = place.serving(SHIP)

@@ -28,7 +28,8 @@ class Settled:
 def repair_session(ports: Restoring, session: SessionId) -> Repaired | Settled | Refusal:
     """Copy the undamaged beginning of a damaged session into a new one.
 
-    If nothing is damaged but the settled mark, the last append is settled instead, as the next writer would do it.
+    If nothing is damaged but the settled mark, the last append is settled and the mark is written again, as the next
+    writer would do it.
 
     Raises:
         SessionBusyError, UnknownVersionError, StoreFailureError, KeyRingDamagedError: See `service.failures`.
@@ -37,12 +38,12 @@ def repair_session(ports: Restoring, session: SessionId) -> Repaired | Settled |
     reader = ports.read.reader
     salvaged = reader.salvage(session) if reader.is_stored(session) else None
     if salvaged is not None and salvaged.is_undecided:
-        with ports.writer.hold(session) as lock:
-            assert lock.session is not None, "an undecided append is an append"
-            return Settled(session=session, events=lock.session.next_index)
+        return _settle(ports, session)
     prefix = sound_prefix(reader, session)
     if isinstance(prefix, Refusal):
         return prefix
+    if prefix.banner is None and salvaged is not None and salvaged.is_unmarked:
+        return _settle(ports, session)
     if prefix.banner is None:
         return Refusal(
             code=ErrorCode.VALIDATION_ERROR,
@@ -51,3 +52,9 @@ def repair_session(ports: Restoring, session: SessionId) -> Repaired | Settled |
         )
     restored = ports.restored(None, prefix.history, prefix.contents)
     return Repaired(restored=restored, source=session, banner=prefix.banner)
+
+
+def _settle(ports: Restoring, session: SessionId) -> Settled:
+    with ports.writer.hold(session) as lock:
+        assert lock.session is not None, "what has a mark to mend has an append"
+        return Settled(session=session, events=lock.session.next_index)

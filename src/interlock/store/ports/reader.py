@@ -50,6 +50,7 @@ class Salvaged:
     `history` is as `SessionReader.history` gives it and `fold` is its fold, None without history. `where` and `found`
     say what ends it; empty if nothing does. It is for views and copies only; no one appends to it. With `is_undecided`,
     nothing is known to be damaged, but it is not known whether what was omitted counts: the next writer decides it.
+    With `is_unmarked`, nothing is omitted, and only the writer's mark is damaged: the next writer mends it.
     """
 
     session: SessionId
@@ -60,6 +61,7 @@ class Salvaged:
     found: str = ""
     omitted: Omitted = NOTHING_OMITTED
     is_undecided: bool = False
+    is_unmarked: bool = False
 
     @property
     def code(self) -> SalvageCode | None:

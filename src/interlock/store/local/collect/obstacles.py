@@ -11,6 +11,8 @@ from interlock.store.local.checks import read_allowed
 from interlock.store.local.collect.mark import apart_from_trash
 from interlock.store.local.files import FileOps, UnreadableError, error_name
 from interlock.store.local.live import unread
+from interlock.store.local.session.reading import DamageError, follow
+from interlock.store.local.session.reading import unread as unread_session
 from interlock.store.local.session.settled import read_mark
 from interlock.store.local.upkeep import TRASH_DIRS
 from interlock.store.ports.maintenance import Obstacle
@@ -80,11 +82,22 @@ def _of_session(files: FileOps, session: SessionId, *, is_writable: bool) -> Ite
     for path in (layout.manifest(session), layout.lock(session), layout.settled(session)):
         found += _at(files, path, is_dir=False, is_writable=is_writable, session=session)
     yield from found
-    mark = read_mark(files, session)
-    if mark is not None and mark.manifest_bytes is None and layout.settled(session) not in {one.name for one in found}:
-        what = "it does not hold what Interlock writes, so the last append of the session may not be shown"
+    if layout.settled(session) not in {one.name for one in found} and _is_unmarked(files, session, manifest.size):
+        what = "it is not a mark of this log, so the last append of the session may not be shown"
         fix = f"Run `interlock session repair {session}`, which writes it again, or let the next call do it."
         yield Obstacle(name=layout.settled(session), found=what, fix=fix, session=session)
+
+
+def _is_unmarked(files: FileOps, session: SessionId, manifest_bytes: int) -> bool:
+    """Return whether the next writer would write the settled mark again. The log is read only if the mark is behind."""
+    mark = read_mark(files, session)
+    if mark is None or not mark.is_of_this_boot or mark.manifest_bytes == manifest_bytes:
+        return False
+    try:
+        return follow(files, unread_session(session)).is_unmarked
+    except (DamageError, UnreadableError):
+        # The check of the sessions names it.
+        return mark.manifest_bytes is None
 
 
 def _at(

@@ -7,8 +7,8 @@ the part of it that the disk lost). Everything else is damage.
 
 A whole group counts for readers once its writer has settled it: the settled mark reaches its end. Beyond the mark it
 counts if the mark is of another boot or there is none, for then its bytes came from the disk, or if a summary was
-cached after it, because only a writer that has settled a group caches. If the mark cannot be read, the last group is
-undecided without such a summary. A manifest that ends before its mark has lost acknowledged history: damage.
+cached after it, because only a writer that has settled a group caches. If the mark is not one of this log, the last
+group is undecided without such a summary. A manifest that ends before its mark has lost acknowledged history: damage.
 """
 
 import hashlib
@@ -36,7 +36,7 @@ from interlock.record.manifest import (
 )
 from interlock.store.local import layout
 from interlock.store.local.files import FileOps
-from interlock.store.local.session.settled import SettledMark, is_lost, missing_bytes, read_mark
+from interlock.store.local.session.settled import SettledMark, is_lost, is_of_log, missing_bytes, read_mark
 from interlock.store.local.session.summary_file import folded_bytes
 from interlock.store.ports.errors import Health
 from interlock.store.ports.reader import Omitted
@@ -108,13 +108,13 @@ class Followed:
     """What a session's manifest holds: the part that counts for every reader, and the unsettled whole groups after it.
 
     Each such group comes with the verified state that includes it, and its segment. There is at most one, except after
-    an interrupted restore of a whole session. With `is_undecided`, the mark cannot be read: the unsettled group may
-    have been acknowledged.
+    an interrupted restore of a whole session. With `is_unmarked`, the mark is not one of this log, so an unsettled
+    group may have been acknowledged.
     """
 
     settled: Verified
     unsettled: tuple[tuple[Verified, StoredSegment], ...] = ()
-    is_undecided: bool = False
+    is_unmarked: bool = False
 
     def omitted(self) -> Omitted:
         """Return the size of the unsettled groups."""
@@ -187,16 +187,16 @@ def _split_at_mark(
     """Split the groups where they are known to be settled. Without a readable mark, only the last one may not be."""
     if mark is None or not mark.is_of_this_boot:
         return Followed(settled=groups[-1][0] if groups else known)
-    end = mark.manifest_bytes or 0
-    if groups and groups[-1][0].manifest_bytes > end:
+    end, ends = mark.manifest_bytes or 0, [verified.manifest_bytes for verified, _ in groups]
+    if ends and ends[-1] > end:
         end = max(end, folded_bytes(files, known.session))
-    counted_min = len(groups) - 1 if mark.manifest_bytes is None else 0
-    count = max(sum(verified.manifest_bytes <= end for verified, _ in groups), counted_min)
+    is_unmarked = not is_of_log(mark, known.manifest_bytes, ends, end)
+    count = max(sum(one <= end for one in ends), len(ends) - 1 if is_unmarked else 0)
     settled = groups[count - 1][0] if count else known
     return Followed(
-        settled=replace(settled, is_marked=mark.manifest_bytes == settled.manifest_bytes),
+        settled=replace(settled, is_marked=not is_unmarked and mark.manifest_bytes == settled.manifest_bytes),
         unsettled=tuple(groups[count:]),
-        is_undecided=mark.manifest_bytes is None and count < len(groups),
+        is_unmarked=is_unmarked,
     )
 
 

@@ -106,6 +106,7 @@ class SessionLog:
         """See `SessionReader.salvage`."""
         with port_errors(session):
             damage, followed = None, None
+            self._forget(session)
             try:
                 followed = self._followed(session)
                 verified = followed.settled
@@ -116,12 +117,13 @@ class SessionLog:
                 history = history_of(self._files, verified)
                 fold = evolve(new_session(session), *chain.from_iterable(history))
             whole = Salvaged(session=session, fold=fold if history else None, history=history)
-            if followed is not None and followed.is_undecided:
+            if followed is not None and followed.unsettled and followed.is_unmarked:
                 health = Health.CORRUPT_TAIL if history else Health.CORRUPT_HEAD
                 rest, mark = followed.omitted(), layout.settled(session).rpartition("/")[2]
                 return replace(whole, health=health, where=mark, found=_UNDECIDED, omitted=rest, is_undecided=True)
             if damage is None:
-                return whole if history else None
+                is_unmarked = followed is not None and followed.is_unmarked
+                return replace(whole, is_unmarked=is_unmarked) if history else None
             rest = find_omitted(self._files, verified)
         return replace(whole, health=damage.health, where=damage.where, found=damage.found, omitted=rest)
 
@@ -130,7 +132,7 @@ class SessionLog:
         with port_errors(session):
             followed = self._followed(session)
             if followed.unsettled:
-                return UnfinishedAppend.UNDECIDED if followed.is_undecided else UnfinishedAppend.GROUP
+                return UnfinishedAppend.UNDECIDED if followed.is_unmarked else UnfinishedAppend.GROUP
             due = f"{followed.settled.fold.next_index:08d}-"
             names = self._files.names(layout.events_dir(session))
         is_there = any(name.startswith(due) and layout.is_segment(name) for name in names)
@@ -208,13 +210,17 @@ class SessionLog:
     def _settled(self, followed: Followed) -> Verified:
         """Settle the groups that another writer left unsettled: write, sync and mark them. Only under the lock.
 
+        A mark that is none of this log is written again: all that counts without it is durable.
+
         Raises:
             ContentDamagedError: Content that a group refers to cannot be written again.
             StoreFailureError: The disk failed. The unsettled groups may count later.
         """
         known, groups = followed.settled, followed.unsettled
         if not groups:
-            return known
+            if followed.is_unmarked:
+                write_mark(self._files, known.session, known.manifest_bytes)
+            return replace(known, is_marked=known.is_marked or followed.is_unmarked)
         after = groups[-1][0]
         try:
             content, segments = list[_Content](), list[_Placed]()
@@ -323,14 +329,19 @@ class SessionLog:
             hold = nullcontext if under_lock else partial(hold_if_made, self._files, self._locks, session, since_s)
             first = partial(follow, self._files, known or unread(session))
             followed = read_with_recheck(partial(follow, self._files, unread(session)), hold, first=first)
-            self._remember(followed.settled)
+            # Without a mark of its own, the log is read from its start again, so that the next holder mends the mark.
+            if followed.is_unmarked or not followed.settled.manifest_lines:
+                self._forget(session)
+            else:
+                self._remember(followed.settled)
             return followed
+
+    def _forget(self, session: SessionId) -> None:
+        with self._mutex:
+            self._known.pop(session, None)
 
     def _remember(self, verified: Verified) -> None:
         with self._mutex:
-            if not verified.manifest_lines:
-                self._known.pop(verified.session, None)
-                return
             self._known[verified.session] = verified
             self._known.move_to_end(verified.session)
             while len(self._known) > SESSIONS_KEPT_MAX:

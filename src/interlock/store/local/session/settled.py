@@ -1,11 +1,13 @@
 """The settled mark: the writer's record of how much of a session's manifest is durable (APP-8).
 
-`sessions/<id>/settled` holds the byte up to which the manifest was synced, and the boot of the operating system. A
-writer overwrites it in place after the sync of a group and before any answer depends on that group. The mark itself is
-never synced: within one boot every process sees it in memory, and after a power loss there is a new boot, so everything
-that the manifest then holds came from the disk.
+`sessions/<id>/settled` holds the byte up to which the manifest was synced, and the boot of the operating system. Its
+check covers the session, so a mark that was copied from another session is none of this one (decision 0116). A writer
+overwrites it in place after the sync of a group and before any answer depends on that group. The mark itself is never
+synced: within one boot every process sees it in memory, and after a power loss there is a new boot, so everything that
+the manifest then holds came from the disk.
 """
 
+from collections.abc import Sequence
 from functools import cache
 from hashlib import sha256
 
@@ -58,7 +60,7 @@ def read_mark(files: FileOps, session: SessionId) -> SettledMark | None:
         if len(data) < _BYTES or data.endswith(_TORN):
             return None
         boot, manifest_bytes = _fields(data)
-        if data == _encoded(boot, manifest_bytes):
+        if data in (_encoded(session, boot, manifest_bytes), _encoded(session, boot, manifest_bytes, form=1)):
             return SettledMark(manifest_bytes=manifest_bytes, is_of_this_boot=boot == _short_digest(files.boot_id()))
     return SettledMark(manifest_bytes=None, is_of_this_boot=True)
 
@@ -70,10 +72,26 @@ def write_mark(files: FileOps, session: SessionId, manifest_bytes: int) -> None:
         OSError: The disk failed; the mark may be unreadable.
     """
     path = layout.settled(session)
-    files.write_at(path, 0, _encoded(_short_digest(files.boot_id()), manifest_bytes))
+    files.write_at(path, 0, _encoded(session, _short_digest(files.boot_id()), manifest_bytes))
     stat = files.stat(path)
     if stat is not None and stat.size > _BYTES:
         files.truncate(path, _BYTES)
+
+
+def is_of_log(mark: SettledMark, known: int, ends: Sequence[int], proven: int) -> bool:
+    """Say whether a writer of a log leaves this mark.
+
+    A writer leaves at most one group after its mark, and a restore all of them after a mark that nothing is settled.
+
+    Args:
+        mark: A mark of this boot.
+        known: The bytes of the manifest that were settled when they were read before.
+        ends: Where each group after them ends.
+        proven: The end of what is settled by the mark, or by a cached summary.
+    """
+    if mark.manifest_bytes == 0:
+        return known == proven == 0
+    return mark.manifest_bytes in (known, *ends) and sum(end > proven for end in ends) <= 1
 
 
 @cache
@@ -82,13 +100,17 @@ def _short_digest(boot_id: str) -> str:
     return sha256(boot_id.encode()).hexdigest()[:16]
 
 
-def _encoded(boot: str, manifest_bytes: int) -> bytes:
-    """Return the mark's bytes. Their number is fixed, so overwriting leaves nothing of the old mark."""
-    fields = f"1 {boot} {manifest_bytes:020d}"
-    return f"{fields} {sha256(fields.encode()).hexdigest()[:32]}\n".encode()
+def _encoded(session: SessionId, boot: str, manifest_bytes: int, *, form: int = 2) -> bytes:
+    """Return the mark's bytes. Their number is fixed, so overwriting leaves nothing of the old mark.
+
+    The check of a mark of form 1 does not cover the session. Such marks are read, and no longer written.
+    """
+    fields = f"{form} {boot} {manifest_bytes:020d}"
+    checked = fields if form == 1 else f"{session} {fields}"
+    return f"{fields} {sha256(checked.encode()).hexdigest()[:32]}\n".encode()
 
 
-_BYTES = len(_encoded("0" * 16, 0))
+_BYTES = len(_encoded(SessionId(""), "0" * 16, 0))
 
 
 def _fields(data: bytes) -> tuple[str, int]:

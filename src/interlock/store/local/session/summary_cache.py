@@ -6,9 +6,9 @@ summary. It is replaced whole and never synced: what a crash leaves of it does n
 A summary is used only while the files that it was made from are unchanged (HIS-7): the manifest has the size and the
 time that it had, no segment is missing or newer than the last one was when the summary was cached, and the snapshots
 and workflows that it names verify. For a session that costs one `stat` of its manifest and of each segment and one
-small read for each run; no event is read. A change that leaves the time of a segment unchanged is found when the log is
-read, and by `verify`. In a copy that did not keep the times of files, the manifest is read whole, and no summary is
-used for segments that are newer.
+small read for each run and of the settled mark, which may say that the manifest lost its end; no event is read. A
+change that leaves the time of a segment unchanged is found when the log is read, and by `verify`. In a copy that did
+not keep the times of files, the manifest is read whole, and no summary is used for segments that are newer.
 """
 
 import json
@@ -22,6 +22,7 @@ from interlock.kernel.ids import SessionId
 from interlock.store.local import layout
 from interlock.store.local.content import ContentFiles, discard
 from interlock.store.local.files import FileOps, UnreadableError, store_failure
+from interlock.store.local.session.settled import missing_bytes, read_mark
 from interlock.store.local.session.summary_file import VERSION, CachedSummary, is_attested, read_cached
 from interlock.store.ports.errors import ContentDamagedError
 from interlock.store.ports.reader import ContentCheck
@@ -117,6 +118,8 @@ def _is_current(files: FileOps, cached: CachedSummary) -> bool:
     """
     stat = files.stat(layout.manifest(cached.session))
     if stat is None or stat.size != cached.manifest_bytes:
+        return False
+    if missing_bytes(read_mark(files, cached.session), stat.size):
         return False
     return stat.modified_s == cached.origin["manifestModifiedS"] or is_attested(files, cached)
 
