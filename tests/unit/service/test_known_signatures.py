@@ -1,4 +1,4 @@
-"""What signatures are worth where their keys are not configured."""
+"""How well a signed event is known where its key is not configured."""
 
 from dataclasses import replace
 from typing import Any

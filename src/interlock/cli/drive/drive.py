@@ -33,7 +33,7 @@ from interlock.drive.telemetry.opening import open_telemetry
 from interlock.drive.turn import Equipment
 from interlock.kernel.canonical import Json
 from interlock.kernel.frozen import frozen
-from interlock.server.arguments.json_text import parse_json
+from interlock.server.arguments.json_text import read_json
 from interlock.service.workflows.catalog import Pinnable
 
 _WRITING = {"write_file", "patch_file", "run_command"}
@@ -191,7 +191,7 @@ def _types(options: argparse.Namespace) -> Mapping[str, ValueType]:
 
 def _value(text: str) -> Json:
     """Return the JSON value that a text is, or the text: the server says what a key needs."""
-    value = parse_json(text)
+    value = read_json(text).value
     return text if value is None else value
 
 

@@ -4,7 +4,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -40,8 +40,12 @@ def run_at_edge(command: Callable[[], int], options: "_Options") -> int:
         return printing(partial(_report, error, options))
 
 
+def _interrupt(_number: int, _frame: object) -> None:
+    signal.raise_signal(signal.SIGINT)
+
+
 @contextmanager
-def ending_as_interrupted() -> Iterator[None]:
+def ending_as_interrupted() -> Generator[None, None, None]:
     """Let SIGTERM and SIGHUP end a command as Ctrl-C does, so that what it started ends with it.
 
     A signal that is ignored, as below `nohup`, stays so.
@@ -50,7 +54,7 @@ def ending_as_interrupted() -> Iterator[None]:
     is_main = threading.current_thread() is threading.main_thread()
     taken = [one for one in numbers if is_main and signal.getsignal(one) is signal.SIG_DFL]
     for number in taken:
-        signal.signal(number, lambda *_: signal.raise_signal(signal.SIGINT))
+        signal.signal(number, _interrupt)
     try:
         yield
     finally:

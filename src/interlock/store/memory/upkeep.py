@@ -89,7 +89,8 @@ class MemoryUpkeep:
         with self._state.mutex, ExitStack() as locks:
             now, expired = self._marked(), due(marked, retention).sessions
             skipped = tuple(self._skipped(expired, now, locks))
-            spared = {one.session for one in skipped} | (now.names() - {one.session for one in expired})
+            held = {one.session for one in skipped if one.session is not None}
+            spared = held | (now.names() - {one.session for one in expired})
             # The mutex excludes writers, so unreferenced content may be deleted even if it is not in the snapshot.
             taken = due(now, retention, spared)
             for session in taken.sessions:

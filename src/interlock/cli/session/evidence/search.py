@@ -10,7 +10,6 @@ from interlock.cli.render.phrases import place_words
 from interlock.cli.render.progress import with_progress
 from interlock.cli.screen import StopError, flat, say, say_json
 from interlock.cli.session.chosen import say_incomplete, say_unreadable
-from interlock.cli.session.evidence.configured import known_keys
 from interlock.cli.store import answered_by_store, open_chosen_reader
 from interlock.kernel.budgets import PASSAGE_BYTES_MAX, PASSAGES_LISTED
 from interlock.kernel.canonical import Json
@@ -81,7 +80,8 @@ def _scan_with_progress(work: Callable[[SessionId], "Scanned"], sessions: Sequen
 
 
 def _located(store: StoreReader, hit: Hit, options: argparse.Namespace) -> _Hit:
-    from interlock.service.report.search.passages import step_of  # noqa: PLC0415 — nothing may match
+    from interlock.cli.session.evidence.configured import known_keys  # noqa: PLC0415 — nothing may match
+    from interlock.service.report.search.passages import step_of  # noqa: PLC0415 — as above
 
     session = store.load(hit.session)
     assert session is not None, "a session with a passage has a log"
