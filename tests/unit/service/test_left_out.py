@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.support.calls import assert_shown
 
-from interlock.kernel.budgets import ARTIFACTS_MAX
+from interlock.kernel.budgets import ARTIFACTS_MAX, MOVED_ARGUMENTS_MAX
 from interlock.kernel.errors import ErrorCode
 from interlock.testing.harness import Harness, ToolResult, linear_workflow
 
@@ -260,3 +260,10 @@ def test_advice_names_the_call_that_is_shown(memory: Harness) -> None:
     refused = memory.start(" test.abc ")
     assert refused["message"] == "There is no workflow ' test.abc '."
     assert refused["suggestion"].startswith("Did you mean `test.abc`?")
+
+
+def test_an_artifact_of_very_many_loose_members_is_cut_and_counted(memory: Harness) -> None:
+    many = {f"k{number}": f"v{number}" for number in range(20 * MOVED_ARGUMENTS_MAX)}
+    refused, output = refuse(memory, {**many, "kind": "own.kind"})
+    assert len(output["artifacts"][0]) <= MOVED_ARGUMENTS_MAX
+    assert refused["suggestion"].endswith(" more.")

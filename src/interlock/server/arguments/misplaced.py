@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import TypeAlias, cast
 
 from interlock.define.diagnostics import suggest_name
@@ -94,17 +93,22 @@ def loose_artifacts(
     """
     if "output" not in tool.argument_names:
         return []
-    kinds = [(loc, find_value(arguments, loc)) for loc in unknown if loc in (("kind",), ("output", "kind"))]
-    return [
-        [loc for loc in unknown if loc[:-1] == place[:-1] and (loc[-1] in declared or not has_own_place(loc))]
-        for place, kind in kinds
-        if isinstance(kind, str)
-        for declared in (members_of_kind(kind),)
-        for has_own_place in (partial(_has_own_place, tool, arguments, accepts),)
-    ]
+    kinds = [loc for loc in unknown if loc in (("kind",), ("output", "kind"))]
+    kinds = [loc for loc in kinds if isinstance(find_value(arguments, loc), str)]
+    return [_members_beside(tool, arguments, kind, unknown, accepts) for kind in kinds]
 
 
-def _has_own_place(tool: Tool, arguments: Mapping[str, Json], accepts: Accepts, loc: Location) -> bool:
+def _members_beside(
+    tool: Tool, arguments: Mapping[str, Json], kind: Location, unknown: Sequence[Location], accepts: Accepts
+) -> list[Location]:
+    """Return the places of the members of one loose artifact, of which the place of its kind is given."""
+    declared = members_of_kind(str(find_value(arguments, kind)))
+    beside = [loc for loc in unknown if loc[:-1] == kind[:-1] and loc != kind][: MOVED_ARGUMENTS_MAX - 1]
+    own = (loc for loc in beside if loc[-1] in declared or not _has_own_place(tool, arguments, loc, accepts))
+    return [kind, *own]
+
+
+def _has_own_place(tool: Tool, arguments: Mapping[str, Json], loc: Location, accepts: Accepts) -> bool:
     """Say whether an unknown argument beside the kind of an artifact is something else than a member of it."""
     return (
         loc[-1] in _ARGUMENTS_OF_ALL_TOOLS
