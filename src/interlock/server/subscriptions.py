@@ -17,7 +17,6 @@ from mcp.shared.exceptions import MCPError
 from interlock.engine.answer.links import session_link
 from interlock.kernel.budgets import PATH_BYTES_MAX, SUBSCRIPTIONS_MAX
 from interlock.kernel.ids import SessionId
-from interlock.server.resources import is_served, no_resource
 
 Context = ServerRequestContext[Any, Any]
 _log = logging.getLogger(__name__)
@@ -40,6 +39,8 @@ class Subscriptions:
         """
         uri = str(params.uri)
         if not _takes(uri):
+            from interlock.server.resources import no_resource  # noqa: PLC0415 — a start reads no resources
+
             raise no_resource(uri)
         if uri not in self._subscribed and len(self._subscribed) >= SUBSCRIPTIONS_MAX:
             fault = f"{SUBSCRIPTIONS_MAX} resources are subscribed to, which is the limit. Unsubscribe from one first."
@@ -99,6 +100,8 @@ class _Listen(ListenHandler):
 
 def _takes(uri: str) -> bool:
     """Say whether a client may subscribe to an address: whether a resource can have it, even one that never changes."""
+    from interlock.server.resources import is_served  # noqa: PLC0415 — a start reads no resources
+
     return len(uri) < PATH_BYTES_MAX and is_served(uri)
 
 

@@ -52,7 +52,7 @@ def _identity(scalar: JsonScalar, name: str) -> str:
 
 
 def _said(value: Mapping[str, Json]) -> Iterator[tuple[str, Json]]:
-    """Yield the members of an object, without the words of ours in a shown call that was sent whole."""
+    """Yield the members of an object, without what surrounds the arguments of a shown call that was sent whole."""
     is_shown_call = "arguments" in value
     return ((name, one) for name, one in value.items() if not (is_shown_call and name in _BESIDE_ARGUMENTS))
 

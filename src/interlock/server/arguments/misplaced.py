@@ -32,8 +32,8 @@ _PATH = re.compile(rf"\w+(\.\w+|\[{_POSITION.pattern}\])+")
 """The path of a value in a call, as answers show it."""
 _LIKE_A_TOKEN = re.compile(rf"\W*({'|'.join(PREFIXES.values())})", re.IGNORECASE)
 """The beginning of a token, also of one that was copied with quotes or in upper case."""
-_AT_THE_END = 999_999_990
-"""A position after every one that a path names."""
+_AT_THE_END = "9" * 8
+"""The first digits of positions after every one that a path names."""
 _ARGUMENTS_OF_ALL_TOOLS = frozenset(name for tool in TOOLS for name in tool.argument_names)
 """The names of all arguments. An unknown argument with one of these names is not misplaced evidence."""
 
@@ -131,7 +131,7 @@ def place_unknown(tool: Tool, sent: Mapping[str, Json], unknown: Sequence[Locati
         artifact: dict[str, Json] = {}
         for loc in members:
             arguments, artifact[str(loc[-1])] = _take(arguments, loc)
-        arguments = _put(arguments, ("output", "artifacts", str(_AT_THE_END + at)), artifact)
+        arguments = _put(arguments, ("output", "artifacts", f"{_AT_THE_END}{at}"), artifact)
     waiting = [loc for loc in unknown if not any(loc in members for members in loose)]
     for at in range(MOVED_ARGUMENTS_MAX):
         if at == len(waiting):
