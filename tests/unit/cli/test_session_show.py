@@ -233,6 +233,7 @@ def test_an_artifact_that_names_no_kind_is_reported_by_its_type(place: Place, ha
     assert "artifact xxxxxxxxx, " in place.run("show").out
 
 
+@pytest.mark.damages
 def test_an_artifact_that_is_no_json_is_reported_by_its_type(place: Place, harness: Harness) -> None:
     first = harness.start("team.ship")
     harness.advance(first)
