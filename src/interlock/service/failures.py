@@ -13,6 +13,7 @@ from interlock.service.unanswered import UnansweredError
 from interlock.store.ports.errors import (
     ContentDamagedError,
     ContentUnreadableError,
+    DefinitionDamagedError,
     FailureKind,
     Health,
     KeyRingDamagedError,
@@ -71,6 +72,7 @@ EXPECTED_ERRORS = (
     StoreFailureError,
     SessionUnhealthyError,
     ContentDamagedError,
+    DefinitionDamagedError,
     UnknownVersionError,
     KeyRingDamagedError,
     SessionBusyError,
@@ -100,8 +102,8 @@ def refusal_of(error: Exception) -> Refusal:
         case SessionUnhealthyError():
             refusal = _not_healthy(error.health.value, error.where, error.found, session=error.session)
             return _name_run(refusal, error.label)
-        case ContentDamagedError():
-            return _content_damaged(error)
+        case ContentDamagedError() | DefinitionDamagedError():
+            return _content_damaged(error) if isinstance(error, ContentDamagedError) else _definition_damaged(error)
         case UnknownVersionError():
             return _not_healthy("unknown_version", error.what, error.found)
         case _:
@@ -207,6 +209,17 @@ def _content_damaged(error: ContentDamagedError) -> Refusal:
             " new session."
         )
     return _damaged(error.what, error.found, fix, details)
+
+
+def _definition_damaged(error: DefinitionDamagedError) -> Refusal:
+    return Refusal(
+        code=ErrorCode.STORE_FAILED,
+        message=f"The published definition `{error.name}` of the data directory is damaged ({error.found}); nothing was"
+        " recorded.",
+        suggestion="Ask the user to restore the file from a backup, or to publish it again from its sources"
+        " (`interlock contract publish`).",
+        retry=RetryKind.NOT_RETRYABLE,
+    )
 
 
 def _damaged(where: str, found: str, fix: str, details: dict[str, Json]) -> Refusal:

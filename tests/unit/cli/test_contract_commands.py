@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -38,6 +39,50 @@ def run_json(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
     capsys.readouterr()
     assert run(*words, "--json") == 0
     return json.loads(capsys.readouterr().out)
+
+
+def altered(path: Path) -> None:
+    data = path.read_bytes()
+    path.write_bytes(data.replace(b"4.5", b"1.0"))
+    assert path.read_bytes() != data
+
+
+def truncated(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-20])
+
+
+def replaced_by_dangling_link(path: Path) -> None:
+    path.unlink()
+    path.symlink_to("nowhere")
+
+
+@pytest.mark.damages
+@pytest.mark.inv("OPS-21", "DOC-1")
+@pytest.mark.parametrize("harm", [altered, truncated, replaced_by_dangling_link])
+def test_a_damaged_definition_is_not_used_and_is_named(
+    project: Path, capsys: pytest.CaptureFixture[str], harm: Callable[[Path], None]
+) -> None:
+    assert run("publish", "Q3 Product Launch") == 0
+    (file,) = (project / "data" / "definitions").glob(f"{LAUNCH.id}.1.*.json")
+    good, sources = file.read_bytes(), project / ".interlock"
+    harm(file)
+    sources.rename(project / "aside")
+    assert run("list") == 0
+    assert f"definitions/{file.name} is damaged" in capsys.readouterr().out
+    for version in ("", "@1"):
+        assert run("start", f"{LAUNCH.id}{version}", "--goal", "Ship it") == 1
+        assert f"definitions/{file.name}" in capsys.readouterr().err
+    assert run("start", "Q3 Product Launch", "--goal", "Ship it") == 1
+    assert "`interlock doctor` names them" in capsys.readouterr().err
+    for command in (("doctor",), ("doctor", "--deep"), ("session", "verify")):
+        assert main([*command]) == 1
+        assert f"definitions/{file.name}" in capsys.readouterr().out
+    (project / "aside").rename(sources)
+    if file.is_symlink():
+        file.unlink()
+    assert run("publish", "Q3 Product Launch") == 0
+    assert file.read_bytes() == good
+    assert main(["session", "verify"]) == 0
 
 
 @pytest.mark.usefixtures("project")

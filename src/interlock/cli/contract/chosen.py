@@ -53,18 +53,21 @@ def contract_command(
     Raises:
         StopError: No contract has this name, or several have it.
     """
-    from interlock.service.contracts.definitions import parse_stored  # noqa: PLC0415 — only a name needs it
+    from interlock.service.contracts.definitions import read_published  # noqa: PLC0415 — only a name needs it
 
     places = chosen_places(options)
     definitions = places.catalog.view(places.workspace).definitions
     name, _, version = str(options.contract).partition("@")
     if version and not version.isdecimal():
         raise StopError(f"{one_line(version, ECHO_BYTES_MAX)!r} is not a version.", "Write a number.", exit_code=2)
-    known = [*definitions, *(parse_stored(data) for data in archive.published().values())]
-    ids = {one.id for one in known if name in {one.id, one.name}}
+    published = read_published(archive)
+    known = [*definitions, *published.sound.values()]
+    ids = {one.id for one in known if name in {one.id, one.name}} | {one for one, _ in published.damaged if one == name}
     if len(ids) != 1:
         found = f"{len(ids)} contracts have" if ids else "No contract has"
         fix = "`interlock contract list` lists the contracts and their ids."
+        if published.damaged:
+            fix += " Published definitions are damaged: `interlock doctor` names them."
         raise StopError(f"{found} the name {one_line(name, ECHO_BYTES_MAX)!r}.", fix, exit_code=1)
     return ContractCommand(
         contract_id=ids.pop(),

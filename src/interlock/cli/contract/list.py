@@ -5,11 +5,11 @@ import argparse
 from interlock.cli.contract.chosen import project_definitions
 from interlock.cli.options import add_store_options
 from interlock.cli.screen import say, say_json, say_table
-from interlock.cli.session.chosen import say_unreadable
+from interlock.cli.session.chosen import say_damaged, say_unreadable
 from interlock.cli.store import answered_by_store, open_chosen_store
 from interlock.define.operations.contracts import Contract
 from interlock.kernel.canonical import Json
-from interlock.service.contracts.definitions import parse_stored
+from interlock.service.contracts.definitions import read_published
 from interlock.service.run.summaries import Unreadable, unreadable_by
 from interlock.store.ports.definitions import DefinitionKey
 from interlock.store.ports.errors import UNUSABLE_SESSION
@@ -29,8 +29,9 @@ def run(options: argparse.Namespace) -> int:
     """Print every contract; return the exit code."""
     store = open_chosen_store(options)
     with answered_by_store():
-        published = [parse_stored(data) for data in store.published().values()]
+        archive = read_published(store)
         sessions, unreadable = _executions(store)
+    published, damaged = archive.sound.values(), archive.damaged.values()
     known = {(one.id, one.version): one for one in (*published, *project_definitions(options))}
     contracts = sorted(
         (one for one in known.values() if isinstance(one, Contract)), key=lambda one: (one.name, one.version)
@@ -47,7 +48,8 @@ def run(options: argparse.Namespace) -> int:
         for one in contracts
     ]
     if options.as_json:
-        say_json({"contracts": [*rows], "unreadable": [one.session for one in unreadable]})
+        names: list[Json] = [one.name for one in damaged]
+        say_json({"contracts": [*rows], "unreadable": [one.session for one in unreadable], "damaged": names})
         return 0
     if not rows:
         say("There is no contract: write one below `.interlock/operations`.")
@@ -63,6 +65,7 @@ def run(options: argparse.Namespace) -> int:
             for one, row in zip(contracts, rows, strict=True)
         )
         say_table(_HEADS, table, ids=("ID", "SESSIONS"))
+    say_damaged(damaged)
     say_unreadable(unreadable)
     return 0
 

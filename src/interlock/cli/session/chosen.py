@@ -15,6 +15,7 @@ from interlock.kernel.text import one_line
 from interlock.service.report.run_list import Row, newest_first, rows_of
 from interlock.service.run.plans import Plans
 from interlock.service.run.summaries import Listing, Unreadable, read_listing
+from interlock.store.ports.definitions import DamagedDefinition
 from interlock.store.ports.errors import Health
 from interlock.store.ports.store import StoreReader
 
@@ -184,6 +185,12 @@ def unreadable_lines(unreadable: Sequence[Unreadable]) -> Iterator[str]:
         more = f" and {len(unreadable) - NAMED_MAX} more" if len(unreadable) > NAMED_MAX else ""
         yield f"{counted(len(unreadable), 'session')} cannot be read: {named}{more}."
         yield "`interlock session list` says what to do about them."
+
+
+def say_damaged(damaged: Iterable[DamagedDefinition]) -> None:
+    """Name the published definitions that cannot be used."""
+    for one in damaged:
+        say(f"The published definition {one.name} is damaged: {one.found}. `interlock doctor` says what to do.")
 
 
 def say_incomplete(incomplete: Sequence[Unreadable]) -> None:

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 from interlock.cli.options import add_store_options
 from interlock.cli.screen import RefusedError, StopError, counted, say, say_json
-from interlock.cli.session.chosen import named_sessions
+from interlock.cli.session.chosen import named_sessions, say_damaged
 from interlock.cli.session.import_ import read_bundle, restoring, salvage_words
-from interlock.cli.store import answered_by_store, open_chosen_reader
+from interlock.cli.store import answered_by_store, open_chosen_store
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.frozen import frozen
@@ -18,6 +18,7 @@ from interlock.service.audit.verify import Mismatch, redacted_note, unfinished_n
 from interlock.service.run.plans import Plans
 from interlock.service.transfer.import_ import import_session
 from interlock.store.opening import open_memory_store
+from interlock.store.ports.definitions import DamagedDefinition
 from interlock.store.ports.store import StoreReader
 
 
@@ -60,13 +61,14 @@ def run(options: argparse.Namespace) -> int:
         mismatches = [one.to_json() for each in found.values() for one in each]
         reworded: dict[str, Json] = {name: [one.to_json() for one in each] for name, each in words.items()}
         salvage = {} if chosen.banner is None else {"salvage": chosen.banner.to_json()}
+        definitions = {"damagedDefinitions": [one.name for one in chosen.damaged]} if chosen.damaged else {}
         seen: dict[str, Json] = {
             "examined": {**examined},
             "unfinished": {**notes},
             **({"redacted": {**copies}} if copies else {}),
             **({"otherWords": {**reworded}} if words else {}),
         }
-        say_json({"sessions": list(names), "mismatches": mismatches, **seen, **salvage})
+        say_json({"sessions": list(names), "mismatches": mismatches, **seen, **salvage, **definitions})
     else:
         if chosen.banner is not None:
             say(salvage_words(chosen.banner))
@@ -80,7 +82,8 @@ def run(options: argparse.Namespace) -> int:
             for one in words.get(name, ()):
                 say(f"  note: other words at {one.node}, {one.where}: {one.found}\n    {_OTHER_WORDS}")
         say(f"{counted(len(names), 'session')}, {counted(count, 'mismatch')}")
-    return 1 if count else 0
+        say_damaged(chosen.damaged)
+    return 1 if count or chosen.damaged else 0
 
 
 _OTHER_WORDS = "Another build of Interlock wrote this text, or somebody changed it. The facts are the same."
@@ -88,25 +91,30 @@ _OTHER_WORDS = "Another build of Interlock wrote this text, or somebody changed 
 
 @frozen
 class _Selection:
-    """The sessions to verify, and the ports that read them; `banner` if a bundle is not the whole session."""
+    """The sessions to verify, and the ports that read them; `banner` if a bundle is not the whole session.
+
+    `damaged` are published definitions that cannot be used, if all of a data directory is verified.
+    """
 
     reader: StoreReader
     names: Sequence[SessionId]
     banner: SalvageBanner | None = None
+    damaged: Sequence[DamagedDefinition] = ()
 
 
 def _select_sessions(options: argparse.Namespace) -> _Selection:
-    store = open_chosen_reader(options)
+    store = open_chosen_store(options)
     wanted = named_sessions(store, options.sessions)
     with answered_by_store():
         names = wanted or store.sessions()
+        damaged = () if wanted else tuple(store.damaged_definitions().values())
         unknown = [name for name in wanted if not store.is_stored(name)]
     if unknown:
         message = f"There is no session {unknown[0]!r} in this data directory."
         raise StopError(
             message, "Leave out the id to verify all sessions.", exit_code=1, code=ErrorCode.SESSION_NOT_FOUND
         )
-    return _Selection(reader=store, names=names)
+    return _Selection(reader=store, names=names, damaged=damaged)
 
 
 def _read_file(file: str) -> _Selection:

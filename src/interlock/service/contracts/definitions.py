@@ -15,7 +15,8 @@ from interlock.kernel.uuids import Uuid
 from interlock.plan.compile.compiler import Compiled
 from interlock.plan.flows.lowering import compile_flow
 from interlock.record.errors import MalformedRecordError
-from interlock.store.ports.definitions import DefinitionArchive, DefinitionKey
+from interlock.store.ports.definitions import DamagedDefinition, DefinitionArchive, DefinitionKey
+from interlock.store.ports.errors import DefinitionDamagedError
 from interlock.store.ports.reader import SessionReader
 from interlock.views.session import Session
 
@@ -37,14 +38,46 @@ class _Sources:
     """Resolves a definition in a project and among the published ones; of two, that of the project by default."""
 
     project: Resolver
-    archive: Mapping[DefinitionKey, bytes]
+    published: "Published"
     prefers_published: bool
 
     def find(self, definition_id: Uuid, version: int) -> Definition | None:
-        """See `Resolver.find`."""
+        """See `Resolver.find`.
+
+        Raises:
+            DefinitionDamagedError: It was published, and the file is damaged.
+        """
         found = self.project.find(definition_id, version)
-        data = self.archive.get((definition_id, version))
-        return found if data is None or (found is not None and not self.prefers_published) else parse_stored(data)
+        if found is not None and not self.prefers_published:
+            return found
+        damaged = self.published.damaged.get((definition_id, version))
+        if damaged is not None:
+            raise DefinitionDamagedError(name=damaged.name, found=damaged.found)
+        return self.published.sound.get((definition_id, version), found)
+
+
+@frozen
+class Published:
+    """The published definitions: those that can be used, and the others."""
+
+    sound: Mapping[DefinitionKey, Definition]
+    damaged: Mapping[DefinitionKey, DamagedDefinition]
+
+
+def read_published(archive: DefinitionArchive) -> Published:
+    """Return the published definitions. One that this release does not understand counts as damaged.
+
+    Raises:
+        StoreFailureError: The disk failed.
+    """
+    sound: dict[DefinitionKey, Definition] = {}
+    damaged = dict(archive.damaged_definitions())
+    for key, data in archive.published().items():
+        try:
+            sound[key] = parse_stored(data)
+        except MalformedRecordError as error:
+            damaged[key] = DamagedDefinition(name=f"{key[0]}, version {key[1]}", found=error.found)
+    return Published(sound=sound, damaged=damaged)
 
 
 def to_bytes(definition: Definition) -> bytes:
@@ -71,7 +104,7 @@ def parse_stored(data: bytes) -> Definition:
 
 def all_sources(project: Resolver, archive: DefinitionArchive, *, prefers_published: bool = False) -> Resolver:
     """Return what resolves a contract and its references, in a project and among the published definitions."""
-    return _Sources(project=project, archive=archive.published(), prefers_published=prefers_published)
+    return _Sources(project=project, published=read_published(archive), prefers_published=prefers_published)
 
 
 def gather(contract: Contract, resolver: Resolver) -> Gathered | Diagnostics:

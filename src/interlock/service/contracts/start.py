@@ -241,7 +241,8 @@ def goal_of(contract: Contract, flow: Flow, goal: str | None) -> str:
 
 
 def _highest_version(archive: DefinitionArchive, command: ContractCommand) -> int:
-    keys = [(one.id, one.version) for one in command.definitions] + [*archive.published()]
+    keys = [(one.id, one.version) for one in command.definitions]
+    keys += [*archive.published(), *archive.damaged_definitions()]
     return max((version for definition_id, version in keys if definition_id == command.contract_id), default=0)
 
 

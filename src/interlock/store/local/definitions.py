@@ -1,18 +1,26 @@
-"""Published definitions as files: `definitions/<id>.<version>.json`, written once (OPS-3)."""
+"""Published definitions as files: `definitions/<id>.<version>.<digest>.json`, written once (OPS-3).
+
+The name binds the content, so an altered file is found by whoever reads it. Files without a digest in their names are
+read, and no longer written: of those, only the form, the id and the version can be checked.
+"""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
+from interlock.kernel.canonical import canonical_bytes, digest_of_bytes, parse_object
+from interlock.kernel.frozen import frozen
+from interlock.kernel.ids import Digest
 from interlock.kernel.uuids import Uuid
 from interlock.store.local import layout
 from interlock.store.local.content import write_durably
-from interlock.store.local.files import FileOps, store_failure
+from interlock.store.local.files import FileOps, UnreadableError, error_name, store_failure
 from interlock.store.local.locks import Locks
 from interlock.store.local.upkeep import upkeep_lock
-from interlock.store.ports.definitions import DefinitionKey
+from interlock.store.ports.definitions import DamagedDefinition, DefinitionKey
 from interlock.store.ports.errors import DefinitionTakenError
+from interlock.store.regular_file import NotRegularFileError
 
-_NAME = re.compile(r"([0-9a-f-]{36})\.([1-9][0-9]*)\.json")
+_NAME = re.compile(r"([0-9a-f-]{36})\.([1-9][0-9]*)(?:\.([0-9a-f]{64}))?\.json")
 
 
 class DefinitionFiles:
@@ -25,26 +33,107 @@ class DefinitionFiles:
     def published(self) -> Mapping[DefinitionKey, bytes]:
         """See `DefinitionArchive.published`."""
         try:
-            named = [found for name in self._files.names(layout.DEFINITIONS) if (found := _NAME.fullmatch(name))]
-            return {
-                (Uuid(name[1]), int(name[2])): self._files.read(f"{layout.DEFINITIONS}/{name[0]}") for name in named
-            }
+            read = ((key, _sound(key, found)) for key, found in _read(self._files).items())
+            return {key: one.data for key, one in read if one is not None}
+        except OSError as error:
+            raise store_failure(error) from error
+
+    def damaged(self) -> Mapping[DefinitionKey, DamagedDefinition]:
+        """See `DefinitionArchive.damaged_definitions`."""
+        try:
+            return damaged_definitions(self._files)
         except OSError as error:
             raise store_failure(error) from error
 
     def publish(self, definitions: Mapping[DefinitionKey, bytes]) -> None:
         """See `DefinitionArchive.publish`."""
         with upkeep_lock(self._files, self._locks):
-            known = self.published()
-            for key, data in definitions.items():
-                if known.get(key, data) != data:
-                    raise DefinitionTakenError(definition_id=key[0], version=key[1])
+            try:
+                known = _read(self._files)
+            except OSError as error:
+                raise store_failure(error) from error
+            new = {key: data for key, data in definitions.items() if not _is_published(key, known.get(key, []), data)}
             try:
                 self._files.make_dir(layout.DEFINITIONS)
-                for (definition_id, version), data in definitions.items():
-                    if (definition_id, version) not in known:
-                        write_durably(self._files, f"{layout.DEFINITIONS}/{definition_id}.{version}.json", data)
+                for (definition_id, version), data in new.items():
+                    digest = digest_of_bytes(data).removeprefix("sha256:")
+                    write_durably(self._files, f"{layout.DEFINITIONS}/{definition_id}.{version}.{digest}.json", data)
                 self._files.sync_dir(layout.DEFINITIONS)
                 self._files.sync_dir("")
             except OSError as error:
                 raise store_failure(error) from error
+
+
+def damaged_definitions(files: FileOps) -> dict[DefinitionKey, DamagedDefinition]:
+    """Return what `DefinitionArchive.damaged_definitions` returns.
+
+    Raises:
+        OSError: The directory cannot be read, or the disk failed.
+    """
+    read = _read(files).items()
+    damaged = ((key, found[0]) for key, found in read if _sound(key, found) is None)
+    return {
+        key: DamagedDefinition(name=one.path, found=one.problem or "other bytes than were published")
+        for key, one in damaged
+    }
+
+
+@frozen
+class _File:
+    """A file of a definition: the digest in its name, if there is one, and its bytes or why they cannot be read."""
+
+    path: str
+    digest: Digest | None
+    data: bytes = b""
+    problem: str = ""
+
+
+def _read(files: FileOps) -> dict[DefinitionKey, list[_File]]:
+    found: dict[DefinitionKey, list[_File]] = {}
+    for key, one in _files(files):
+        found.setdefault(key, []).append(one)
+    return found
+
+
+def _files(files: FileOps) -> Iterator[tuple[DefinitionKey, _File]]:
+    for name in sorted(files.names(layout.DEFINITIONS)):
+        named = _NAME.fullmatch(name)
+        if named is None:
+            continue
+        key, path = (Uuid(named[1]), int(named[2])), f"{layout.DEFINITIONS}/{name}"
+        digest = Digest(f"sha256:{named[3]}") if named[3] else None
+        try:
+            yield key, _File(path=path, digest=digest, data=files.read(path))
+        except FileNotFoundError:
+            continue
+        except NotRegularFileError:
+            yield key, _File(path=path, digest=digest, problem="not a regular file")
+        except UnreadableError as error:
+            yield key, _File(path=path, digest=digest, problem=f"cannot be read ({error_name(error)})")
+
+
+def _sound(key: DefinitionKey, found: list[_File]) -> _File | None:
+    """Return a file that holds what was published under a key; None if all of its files are damaged."""
+    digests = {one.digest for one in found if one.digest is not None}
+    sound = (one for one in found if not one.problem and _is_sound(key, one.data, digests))
+    return next(sound, None)
+
+
+def _is_sound(key: DefinitionKey, data: bytes, digests: set[Digest]) -> bool:
+    if digests:
+        return digest_of_bytes(data) in digests
+    held = parse_object(data)
+    return held is not None and canonical_bytes(held) == data and (held.get("id"), held.get("version")) == key
+
+
+def _is_published(key: DefinitionKey, found: list[_File], data: bytes) -> bool:
+    """Say whether a definition need not be written. A damaged file is written again with the content of its name.
+
+    Raises:
+        DefinitionTakenError: It was published with other content.
+    """
+    sound, digests = _sound(key, found), {one.digest for one in found if one.digest is not None}
+    is_other = sound.data != data if sound is not None else bool(digests) and digest_of_bytes(data) not in digests
+    if is_other:
+        raise DefinitionTakenError(definition_id=key[0], version=key[1])
+    return sound is not None and sound.digest is not None

@@ -20,7 +20,7 @@ from interlock.store.local.session.beginning import removed_if_unused
 from interlock.store.local.session.stored_sessions import StoredSessions
 from interlock.store.local.session.summary_cache import SummaryCache
 from interlock.store.local.upkeep import make_root, make_trash, upkeep_lock
-from interlock.store.ports.definitions import DefinitionKey
+from interlock.store.ports.definitions import DamagedDefinition, DefinitionKey
 from interlock.store.ports.errors import ContentDamagedError, FailureKind, StoreFailureError, UpkeepBusyError
 from interlock.store.ports.keys import KeyRing, KeyRingStatus
 from interlock.store.ports.reader import ContentCheck, LogVersion, Salvaged, StoredLog, UnfinishedAppend
@@ -190,6 +190,10 @@ class LocalStore:
     def published(self) -> Mapping[DefinitionKey, bytes]:
         """See `DefinitionArchive.published`."""
         return self._definitions.published()
+
+    def damaged_definitions(self) -> Mapping[DefinitionKey, DamagedDefinition]:
+        """See `DefinitionArchive.damaged_definitions`."""
+        return self._definitions.damaged()
 
     def publish(self, definitions: Mapping[DefinitionKey, bytes]) -> None:
         """See `DefinitionArchive.publish`."""

@@ -17,7 +17,7 @@ from interlock.record.snapshot import ExecutionSnapshot, parse_snapshot
 from interlock.store.lock_wait import wait_window
 from interlock.store.memory.state import MemoryState, name_of
 from interlock.store.memory.upkeep import MemoryUpkeep
-from interlock.store.ports.definitions import DefinitionKey
+from interlock.store.ports.definitions import DamagedDefinition, DefinitionKey
 from interlock.store.ports.errors import (
     ContentDamagedError,
     DefinitionTakenError,
@@ -128,6 +128,10 @@ class MemoryStore:
     def published(self) -> Mapping[DefinitionKey, bytes]:
         """See `DefinitionArchive.published`."""
         return dict(self._definitions)
+
+    def damaged_definitions(self) -> Mapping[DefinitionKey, DamagedDefinition]:
+        """See `DefinitionArchive.damaged_definitions`. Memory holds no damage."""
+        return {}
 
     def publish(self, definitions: Mapping[DefinitionKey, bytes]) -> None:
         """See `DefinitionArchive.publish`."""

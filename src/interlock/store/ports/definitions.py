@@ -3,17 +3,34 @@
 from collections.abc import Mapping
 from typing import Protocol, TypeAlias
 
+from interlock.kernel.frozen import frozen
 from interlock.kernel.uuids import Uuid
 
 DefinitionKey: TypeAlias = tuple[Uuid, int]
 """The id and the version of a definition."""
 
 
+@frozen
+class DamagedDefinition:
+    """A published definition that cannot be used: the name of its file in the store, and what is wrong with it."""
+
+    name: str
+    found: str
+
+
 class DefinitionArchive(Protocol):
     """Definitions by id and version. A pair keeps its first content."""
 
     def published(self) -> Mapping[DefinitionKey, bytes]:
-        """Return every published definition. Writes nothing.
+        """Return every published definition that is intact. Writes nothing.
+
+        Raises:
+            StoreFailureError: The disk failed.
+        """
+        ...
+
+    def damaged_definitions(self) -> Mapping[DefinitionKey, DamagedDefinition]:
+        """Return the published definitions that are damaged or cannot be read. Writes nothing.
 
         Raises:
             StoreFailureError: The disk failed.
@@ -21,7 +38,7 @@ class DefinitionArchive(Protocol):
         ...
 
     def publish(self, definitions: Mapping[DefinitionKey, bytes]) -> None:
-        """Publish definitions, durably. Those that were published with the same bytes stay as they are.
+        """Publish definitions, durably. Those that were published with the same bytes stay; damaged ones are restored.
 
         Raises:
             DefinitionTakenError: One of them was published with other bytes; nothing was published.

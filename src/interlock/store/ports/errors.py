@@ -64,6 +64,15 @@ class DefinitionTakenError(InterlockError):
         self.version = version
 
 
+class DefinitionDamagedError(InterlockError):
+    """A published definition is damaged or cannot be read: the name of its file in the store, and what was found."""
+
+    def __init__(self, *, name: str, found: str) -> None:
+        super().__init__(f"{name}: {found}")
+        self.name = name
+        self.found = found
+
+
 class SessionUnreadableError(SessionUnhealthyError):
     """A file or directory of the session cannot be read: `found` is the name of the system's error, such as `EACCES`.
 

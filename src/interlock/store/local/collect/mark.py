@@ -33,7 +33,7 @@ _MOVED = {
     **{directory: frozenset({kind}) for directory, kind in CONTENT_KINDS.items()},
 }
 """What a collection moves from each directory to the trash."""
-_TEMP_DIRS = ("", layout.KEYS, layout.CONFIG, layout.WORKFLOWS, *CONTENT_KINDS)
+_TEMP_DIRS = ("", layout.KEYS, layout.CONFIG, layout.WORKFLOWS, layout.DEFINITIONS, *CONTENT_KINDS)
 """The directories outside of sessions that can hold temporary files."""
 
 

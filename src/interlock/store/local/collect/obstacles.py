@@ -9,6 +9,7 @@ from interlock.record.errors import MalformedRecordError
 from interlock.store.local import layout
 from interlock.store.local.checks import read_allowed
 from interlock.store.local.collect.mark import apart_from_trash
+from interlock.store.local.definitions import damaged_definitions
 from interlock.store.local.files import FileOps, UnreadableError, error_name
 from interlock.store.local.live import unread
 from interlock.store.local.session.reading import DamageError, follow
@@ -17,11 +18,21 @@ from interlock.store.local.session.settled import read_mark
 from interlock.store.local.upkeep import TRASH_DIRS
 from interlock.store.ports.maintenance import Obstacle
 
-_DIRS = (layout.SESSIONS, layout.WORKFLOWS, *layout.CONTENT_DIRS, layout.KEYS, layout.CONFIG, layout.LIVE, *TRASH_DIRS)
+_DIRS = (
+    layout.SESSIONS,
+    layout.WORKFLOWS,
+    *layout.CONTENT_DIRS,
+    layout.KEYS,
+    layout.CONFIG,
+    layout.LIVE,
+    layout.DEFINITIONS,
+    *TRASH_DIRS,
+)
 _FILES = (layout.UPKEEP_LOCK, layout.KEYRING_MARK)
 _MOVE = "Move it elsewhere: the next call that needs it makes it again."
 _RESTORE = "Make what it leads to available again, or put a copy from a backup in its place."
 _TOGETHER = "Move the whole data directory to one file system, and name its new place with `--data-dir`."
+_PUBLISH = "Restore it from a backup, or publish it again from its sources (`interlock contract publish`)."
 _ALLOW = "Let the user who runs Interlock write to it."
 
 
@@ -45,6 +56,9 @@ def find_obstacles(files: FileOps) -> Iterator[Obstacle]:
         for path, error in unread(files):
             what = f"it cannot be read ({error}), so no command here counts as one of a person"
             yield Obstacle(name=path, found=what, fix="Move it elsewhere, and restart the clients of your agents.")
+    with suppress(UnreadableError):
+        for damaged in damaged_definitions(files).values():
+            yield Obstacle(name=damaged.name, found=damaged.found, fix=_PUBLISH)
     yield from _at_allowed_checks(files)
     try:
         names = files.names(layout.SESSIONS)
