@@ -1,13 +1,11 @@
 """`interlock session export`: write one session and everything that it refers to into one file."""
 
 import argparse
-import os
 import sys
-import tempfile
-from contextlib import suppress
 from pathlib import Path
 
 from interlock.cli.options import add_store_options
+from interlock.cli.out_file import check_free, unwritable, write_out
 from interlock.cli.screen import RefusedError, StopError, printable_line, say, say_json
 from interlock.cli.session.chosen import named_session
 from interlock.cli.session.evidence.report import rendered_report
@@ -58,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
     if is_printed and options.has_report:
         raise StopError("`--report` writes several files.", "Name a folder with --out, or leave it out.", exit_code=2)
     if not is_printed:
-        _check_free(path, is_forced=options.is_forced)
+        check_free(path, is_forced=options.is_forced)
     with answered_by_store():
         exported = export_session(store, SystemClock(), session, is_salvage=options.is_salvage)
     if isinstance(exported, Refusal):
@@ -69,7 +67,7 @@ def run(options: argparse.Namespace) -> int:
     if options.has_report:
         path = _write_folder(store, session, path, exported.data, options)
     else:
-        _write(path, exported.data, is_forced=options.is_forced)
+        write_out(path, exported.data, is_forced=options.is_forced)
     _report(exported, path, as_json=options.as_json)
     return 0
 
@@ -82,12 +80,12 @@ def _write_folder(
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise _unwritable(folder, error) from None
+        raise unwritable(folder, error) from None
     bundle = folder / f"{session}.interlock.json"
     for form in ("md", "html"):
         text = rendered_report(viewed, form)
-        _write(folder / f"report.{form}", text.encode("utf-8", "backslashreplace"), is_forced=True)
-    _write(bundle, data, is_forced=True)
+        write_out(folder / f"report.{form}", text.encode("utf-8", "backslashreplace"), is_forced=True)
+    write_out(bundle, data, is_forced=True)
     return bundle
 
 
@@ -108,35 +106,3 @@ def _report(exported: Exported, path: Path, *, as_json: bool) -> None:
     say(f"Wrote {name}: {exported.events} events of {exported.session}, {len(exported.data)} bytes.")
     say("It contains everything that was recorded, including notes and context, but no tokens.")
     say(f"On the other machine: interlock session import {name}")
-
-
-def _check_free(path: Path, *, is_forced: bool) -> None:
-    if os.path.lexists(path) and not is_forced:
-        fix = "Nothing was overwritten. Choose another --out, or overwrite it with --force."
-        raise StopError(f"{printable_line(str(path))} exists already.", fix, exit_code=1)
-
-
-def _write(path: Path, data: bytes, *, is_forced: bool) -> None:
-    """Write the file whole or not at all, readable by its owner alone, as the data directory is."""
-    try:
-        handle, temp = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
-    except OSError as error:
-        raise _unwritable(path, error) from None
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
-        _check_free(path, is_forced=is_forced)
-        Path(temp).replace(path)
-    except OSError as error:
-        raise _unwritable(path, error) from None
-    finally:
-        # A temporary file that remains does not change the result.
-        with suppress(OSError):
-            Path(temp).unlink(missing_ok=True)
-
-
-def _unwritable(path: Path, error: OSError) -> StopError:
-    fix = "Choose another --out, or free disk space and correct the permissions."
-    return StopError(f"{printable_line(str(path))} cannot be written: {error.strerror}.", fix, exit_code=1)

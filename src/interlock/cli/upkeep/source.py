@@ -6,7 +6,8 @@ import os
 from pathlib import Path
 
 from interlock.cli.options import add_json
-from interlock.cli.screen import StopError, say, say_json
+from interlock.cli.out_file import write_out
+from interlock.cli.screen import StopError, printable_line, say, say_json
 from interlock.config.form import SOURCE_NAME
 from interlock.service.outside.signatures import new_source
 
@@ -30,13 +31,11 @@ def make_source(options: argparse.Namespace) -> int:
         raise StopError(f"{options.name!r} is no name of a source.", fix, exit_code=2)
     private, public = new_source()
     text = json.dumps({"source": options.name, "privateKey": private, "publicKey": public}) + "\n"
-    try:
-        handle = os.open(Path(options.out), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-    except OSError as error:
+    path = Path(options.out)
+    if os.path.lexists(path):
         fix = "Name a file that does not exist, in a directory that you can write."
-        raise StopError(f"{options.out} cannot be written: {error.strerror}.", fix, exit_code=1) from error
+        raise StopError(f"{printable_line(options.out)} exists already.", fix, exit_code=1)
+    write_out(path, text.encode("utf-8"), is_forced=False)
     if options.as_json:
         say_json({"source": options.name, "publicKey": public, "file": options.out})
         return 0

@@ -5,7 +5,8 @@ import sys
 from pathlib import Path
 
 from interlock.cli.options import add_store_options
-from interlock.cli.screen import StopError, printable_line, say, say_json
+from interlock.cli.out_file import write_out
+from interlock.cli.screen import printable_line, say, say_json
 from interlock.cli.session.chosen import add_session_argument
 from interlock.cli.session.evidence.damage import Viewed
 from interlock.cli.session.evidence.graph import picture_of
@@ -18,6 +19,8 @@ from interlock.service.report.session_report import SessionReport
 
 _HTML_SUFFIXES = {".html", ".htm"}
 _STANDARD_OUTPUT = Path("-")
+_SHARED = 0o644
+"""A report is for others, so they may read it."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,7 +50,7 @@ def run(options: argparse.Namespace) -> int:
         return viewed.exit_code
     assert out is not None, "without a file the report was printed"
     data = text.encode("utf-8", "backslashreplace")
-    _write(out, data, is_forced=options.is_forced)
+    write_out(out, data, is_forced=options.is_forced, mode=_SHARED)
     if options.as_json:
         say_json(viewed.with_damage({"format": form, "out": str(out), "bytes": len(data)}))
     else:
@@ -60,18 +63,3 @@ def rendered_report(viewed: Viewed[SessionReport], form: str) -> str:
     review_options = ReviewOptions(draw=lambda run: picture_of(run.run_context, run.graph))
     page = (*viewed.banner, *review_page(viewed.view, review_options))
     return as_html(page) if form == "html" else as_markdown(page)
-
-
-def _write(path: Path, data: bytes, *, is_forced: bool) -> None:
-    try:
-        with path.open("wb" if is_forced else "xb") as stream:
-            stream.write(data)
-    except FileExistsError:
-        message = f"{printable_line(str(path))} exists already."
-        raise StopError(
-            message, "Nothing was overwritten. Choose another --out, or add --force.", exit_code=1
-        ) from None
-    except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else error
-        message = f"{printable_line(str(path))} cannot be written: {why}."
-        raise StopError(message, "Choose another --out, or correct its permissions.", exit_code=1) from None

@@ -1,0 +1,73 @@
+"""Files that commands write: whole or not at all, and a failure names its cause."""
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+from tests.support.history import Place
+
+from interlock.cli.main import main
+from interlock.cli.out_file import write_out
+from interlock.cli.screen import StopError
+from interlock.testing.harness import linear_workflow
+
+SHIP = linear_workflow("team.ship", "a", "b")
+
+
+def fill(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no file be written with all of its bytes from now on."""
+
+    def fail(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", fail)
+
+
+@pytest.mark.parametrize("command", ["report", "export"])
+def test_a_full_disk_leaves_the_old_file_or_none_and_is_named(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    session = str(place.serving(SHIP).start("team.ship", goal="Alpha")["run"]["sessionId"])
+    out = tmp_path / "out" / "file"
+    out.parent.mkdir()
+    fill(monkeypatch)
+    for options in ((), ("--force",)):
+        refused = place.run(command, session, "--out", str(out), *options)
+        assert (refused.code, "No space left" in refused.err, "Free disk space" in refused.err) == (1, True, True)
+        assert [one.name for one in out.parent.iterdir()] == (["file"] if options else [])
+        out.write_text("old")
+    assert out.read_text() == "old"
+
+
+def test_a_full_disk_leaves_no_part_of_a_key(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(monkeypatch)
+    out = tmp_path / "out" / "key"
+    out.parent.mkdir()
+    assert main(["keys", "source", "new", "ci", "--out", str(out)]) == 1
+    assert "No space left" in capsys.readouterr().err
+    assert list(out.parent.iterdir()) == []
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need rights there")
+def test_a_link_and_a_pipe_stay_what_they_are(tmp_path: Path) -> None:
+    target, link = tmp_path / "target", tmp_path / "link"
+    target.write_text("old")
+    link.symlink_to(target)
+    write_out(link, b"new", is_forced=True)
+    assert (link.is_symlink(), target.read_text()) == (True, "new")
+    with pytest.raises(StopError, match="exists already"):
+        write_out(link, b"newer", is_forced=False)
+    write_out(Path(os.devnull), b"new", is_forced=True)
+    assert not Path(os.devnull).is_file()
+    with pytest.raises(StopError, match="directory"):
+        write_out(tmp_path, b"new", is_forced=True)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no file modes")
+def test_a_file_is_private_unless_it_is_for_others(tmp_path: Path) -> None:
+    write_out(tmp_path / "mine", b"", is_forced=False)
+    write_out(tmp_path / "ours", b"", is_forced=False, mode=0o644)
+    assert [(tmp_path / name).stat().st_mode & 0o777 for name in ("mine", "ours")] == [0o600, 0o644]
