@@ -217,7 +217,7 @@ def _definition_damaged(error: DefinitionDamagedError) -> Refusal:
         message=f"The published definition `{error.name}` of the data directory is damaged ({error.found}); nothing was"
         " recorded.",
         suggestion="Ask the user to restore the file from a backup, or to publish it again from its sources"
-        " (`interlock contract publish`).",
+        " (`interlock contract publish`). A directory in its place must be moved elsewhere before.",
         retry=RetryKind.NOT_RETRYABLE,
     )
 

@@ -11,7 +11,7 @@ from interlock.kernel.canonical import canonical_bytes
 from interlock.kernel.uuids import derived_uuid
 from interlock.store.local import layout
 from interlock.store.local.store import LocalStore
-from interlock.store.ports.errors import DefinitionTakenError, StoreFailureError
+from interlock.store.ports.errors import DefinitionDamagedError, DefinitionTakenError, StoreFailureError
 from interlock.testing.power_cut import InjectedFault
 
 KEY = (derived_uuid("definition", 1), 1)
@@ -48,6 +48,21 @@ def test_a_file_that_does_not_hold_what_its_name_says_is_damaged(tmp_path: Path,
     assert [one.name for one in store.damaged_definitions().values()] == [f"definitions/{KEY[0]}.1.json"]
     store.publish({KEY: DATA})
     assert (store.published(), store.damaged_definitions()) == ({KEY: DATA}, {})
+
+
+@pytest.mark.damages
+@pytest.mark.inv("OPS-21")
+def test_a_directory_in_the_place_of_a_definition_is_named_and_not_replaced(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path)
+    store.publish({KEY: DATA})
+    (path,) = (tmp_path / layout.DEFINITIONS).iterdir()
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(DefinitionDamagedError, match=path.name):
+        store.publish({KEY: DATA})
+    path.rmdir()
+    store.publish({KEY: DATA})
+    assert store.published() == {KEY: DATA}
 
 
 @pytest.mark.damages

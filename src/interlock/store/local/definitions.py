@@ -17,7 +17,7 @@ from interlock.store.local.files import FileOps, UnreadableError, error_name, st
 from interlock.store.local.locks import Locks
 from interlock.store.local.upkeep import upkeep_lock
 from interlock.store.ports.definitions import DamagedDefinition, DefinitionKey
-from interlock.store.ports.errors import DefinitionTakenError
+from interlock.store.ports.errors import DefinitionDamagedError, DefinitionTakenError
 from interlock.store.regular_file import NotRegularFileError
 
 _NAME = re.compile(r"([0-9a-f-]{36})\.([1-9][0-9]*)(?:\.([0-9a-f]{64}))?\.json")
@@ -60,6 +60,11 @@ class DefinitionFiles:
                     write_durably(self._files, f"{layout.DEFINITIONS}/{definition_id}.{version}.{digest}.json", data)
                 self._files.sync_dir(layout.DEFINITIONS)
                 self._files.sync_dir("")
+            except IsADirectoryError as error:
+                one = next(iter(damaged_definitions(self._files).values()), None)
+                if one is None:
+                    raise store_failure(error) from error
+                raise DefinitionDamagedError(name=one.name, found=one.found) from error
             except OSError as error:
                 raise store_failure(error) from error
 

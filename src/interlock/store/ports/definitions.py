@@ -42,6 +42,7 @@ class DefinitionArchive(Protocol):
 
         Raises:
             DefinitionTakenError: One of them was published with other bytes; nothing was published.
+            DefinitionDamagedError: Something in the place of a damaged one cannot be replaced.
             UpkeepBusyError: Another process publishes.
             StoreFailureError: The disk failed; some of them may be published, which is harmless.
         """

@@ -32,7 +32,10 @@ _FILES = (layout.UPKEEP_LOCK, layout.KEYRING_MARK)
 _MOVE = "Move it elsewhere: the next call that needs it makes it again."
 _RESTORE = "Make what it leads to available again, or put a copy from a backup in its place."
 _TOGETHER = "Move the whole data directory to one file system, and name its new place with `--data-dir`."
-_PUBLISH = "Restore it from a backup, or publish it again from its sources (`interlock contract publish`)."
+_PUBLISH = (
+    "Restore it from a backup, or publish it again from its sources (`interlock contract publish`). Move a directory in"
+    " its place elsewhere before."
+)
 _ALLOW = "Let the user who runs Interlock write to it."
 
 
