@@ -152,7 +152,7 @@ def test_only_the_seam_the_lock_and_the_workflow_sources_touch_files() -> None:
 @pytest.mark.inv("LIM-5")
 def test_what_others_may_have_put_in_a_place_is_read_by_one_function() -> None:
     """Besides, only files of the package and the system's list of mounts are read, devices opened, and the file of a
-    channel and that of a new key written.
+    channel written.
     """
     reads = re.compile(r"\.read_(?:text|bytes)\(|\bopen\([^)]*\"r|\bos\.open\(|\bopen\(\)")
     apart = {SRC / "testing", SRC / "cli" / "top" / "demo.py"}
@@ -164,7 +164,6 @@ def test_what_others_may_have_put_in_a_place_is_read_by_one_function() -> None:
     assert found == {
         "channels/file.py",
         "cli/frame/running.py",
-        "cli/upkeep/source.py",
         "cli/upkeep/place.py",
         "console/rendering/static_files.py",
         "drive/tools/workspace.py",

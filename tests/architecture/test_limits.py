@@ -43,6 +43,7 @@ NO_LIMIT = {
     "drive/record.py": {"RECORD_VERSION": FORMAT},
     "drive/telemetry/metrics.py": {"_MS": UNIT},
     "drive/telemetry/spans.py": {"_NANOSECONDS": UNIT},
+    "cli/render/out_file.py": {"PRIVATE": CODE, "SHARED": CODE},
     "drive/tools/workspace.py": {"_NEW_FILE_MODE": CODE},
     "engine/answer/secret_scanning.py": {"_FORM_CHARS_MIN": RULE, "_OPAQUE_CHARS_MIN": RULE, "_OPAQUE_BITS_MIN": RULE},
     "engine/outside.py": {"KEY_BYTES": FORMAT},

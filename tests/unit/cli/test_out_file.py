@@ -8,7 +8,7 @@ import pytest
 from tests.support.history import Place
 
 from interlock.cli.main import main
-from interlock.cli.out_file import write_out
+from interlock.cli.render.out_file import write_out
 from interlock.cli.screen import StopError
 from interlock.testing.harness import linear_workflow
 

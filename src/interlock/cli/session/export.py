@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from interlock.cli.options import add_store_options
-from interlock.cli.out_file import check_free, unwritable, write_out
+from interlock.cli.render.out_file import check_free, unwritable, write_out
 from interlock.cli.screen import RefusedError, StopError, printable_line, say, say_json
 from interlock.cli.session.chosen import named_session
 from interlock.cli.session.evidence.report import rendered_report

@@ -7,7 +7,7 @@ from interlock.cli.options import add_store_options
 from interlock.cli.screen import RefusedError, StopError, counted, say, say_json
 from interlock.cli.session.chosen import named_sessions, say_damaged
 from interlock.cli.session.import_ import read_bundle, restoring, salvage_words
-from interlock.cli.store import answered_by_store, open_chosen_store
+from interlock.cli.store import answered_by_store, open_chosen_reader
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.frozen import frozen
@@ -103,7 +103,7 @@ class _Selection:
 
 
 def _select_sessions(options: argparse.Namespace) -> _Selection:
-    store = open_chosen_store(options)
+    store = open_chosen_reader(options)
     wanted = named_sessions(store, options.sessions)
     with answered_by_store():
         names = wanted or store.sessions()

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from interlock.cli.options import add_json
-from interlock.cli.out_file import write_out
+from interlock.cli.render.out_file import write_out
 from interlock.cli.screen import StopError, printable_line, say, say_json
 from interlock.config.form import SOURCE_NAME
 from interlock.service.outside.signatures import new_source

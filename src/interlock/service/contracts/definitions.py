@@ -15,7 +15,7 @@ from interlock.kernel.uuids import Uuid
 from interlock.plan.compile.compiler import Compiled
 from interlock.plan.flows.lowering import compile_flow
 from interlock.record.errors import MalformedRecordError
-from interlock.store.ports.definitions import DamagedDefinition, DefinitionArchive, DefinitionKey
+from interlock.store.ports.definitions import DamagedDefinition, DefinitionArchive, DefinitionKey, DefinitionReader
 from interlock.store.ports.errors import DefinitionDamagedError
 from interlock.store.ports.reader import SessionReader
 from interlock.views.session import Session
@@ -64,7 +64,7 @@ class Published:
     damaged: Mapping[DefinitionKey, DamagedDefinition]
 
 
-def read_published(archive: DefinitionArchive) -> Published:
+def read_published(archive: DefinitionReader) -> Published:
     """Return the published definitions. One that this release does not understand counts as damaged.
 
     Raises:

@@ -18,8 +18,8 @@ class DamagedDefinition:
     found: str
 
 
-class DefinitionArchive(Protocol):
-    """Definitions by id and version. A pair keeps its first content."""
+class DefinitionReader(Protocol):
+    """Reads definitions by id and version."""
 
     def published(self) -> Mapping[DefinitionKey, bytes]:
         """Return every published definition that is intact. Writes nothing.
@@ -36,6 +36,10 @@ class DefinitionArchive(Protocol):
             StoreFailureError: The disk failed.
         """
         ...
+
+
+class DefinitionArchive(DefinitionReader, Protocol):
+    """Definitions by id and version. A pair keeps its first content."""
 
     def publish(self, definitions: Mapping[DefinitionKey, bytes]) -> None:
         """Publish definitions, durably. Those that were published with the same bytes stay; damaged ones are restored.

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Protocol
 
-from interlock.store.ports.definitions import DefinitionArchive
+from interlock.store.ports.definitions import DefinitionArchive, DefinitionReader
 from interlock.store.ports.keys import KeyRingMaintenance, KeyRingReader, KeyRingWriter
 from interlock.store.ports.reader import SessionReader
 from interlock.store.ports.writer import SessionWriter
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from interlock.store.ports.maintenance import Upkeep
 
 
-class StoreReader(SessionReader, KeyRingReader, Protocol):
+class StoreReader(SessionReader, KeyRingReader, DefinitionReader, Protocol):
     """Everything that reads a store: enough for a read-only command."""
 
 

@@ -9,6 +9,7 @@ import pytest
 from tests.support.server import tree
 from tests.unit.cli.upkeep.conftest import Site
 
+from interlock.cli.main import main
 from interlock.cli.screen import StopError
 from interlock.cli.session.keep import UNCONFIRMED
 from interlock.cli.upkeep.failures import answered_by_upkeep, unconfirmed
@@ -170,6 +171,25 @@ def test_a_session_that_is_written_to_is_left_and_said_to_be_locked(site: Site) 
     assert result["skipped"] == [{"session": session, "why": "busy", "code": "SESSION_LOCKED"}]
     assert counts(result) == {}
     assert site.json("gc")["expired"] == [session]
+
+
+@pytest.mark.inv("GC-14")
+@pytest.mark.skipif(os.name == "nt", reason="links need rights there")
+def test_each_session_is_named_before_it_moves_and_one_that_the_disk_refuses_is_said_to_stay(site: Site) -> None:
+    refused, taken = (site.session(days=100)[0] for _ in range(2))
+    lock = site.data_dir / "sessions" / refused / ".lock"
+    lock.unlink(missing_ok=True)
+    lock.symlink_to("nowhere")
+    result = site.json("gc", "--dry-run")
+    assert result["expired"] == sorted([refused, taken])
+    assert main(["gc"]) == 1
+    printed = site.capsys.readouterr()
+    assert {f"due: {refused}", f"due: {taken}"} <= set(printed.err.splitlines())
+    assert f"{refused} was skipped: the disk refused the work on `sessions/{refused}` (ELOOP)." in printed.out
+    assert "expired sessions        1" in printed.out
+    named = {"session": refused, "why": "failed", "name": f"sessions/{refused}", "found": "ELOOP"}
+    assert site.json("gc", code=1)["skipped"] == [named]
+    assert "the disk refused" in site.complained("session", "delete", refused, "--yes")
 
 
 @pytest.mark.inv("GC-2", "GC-6")

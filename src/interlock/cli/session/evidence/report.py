@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from interlock.cli.options import add_store_options
-from interlock.cli.out_file import write_out
+from interlock.cli.render.out_file import SHARED, write_out
 from interlock.cli.screen import printable_line, say, say_json
 from interlock.cli.session.chosen import add_session_argument
 from interlock.cli.session.evidence.damage import Viewed
@@ -19,8 +19,6 @@ from interlock.service.report.session_report import SessionReport
 
 _HTML_SUFFIXES = {".html", ".htm"}
 _STANDARD_OUTPUT = Path("-")
-_SHARED = 0o644
-"""A report is for others, so they may read it."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -50,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
         return viewed.exit_code
     assert out is not None, "without a file the report was printed"
     data = text.encode("utf-8", "backslashreplace")
-    write_out(out, data, is_forced=options.is_forced, mode=_SHARED)
+    write_out(out, data, is_forced=options.is_forced, mode=SHARED)
     if options.as_json:
         say_json(viewed.with_damage({"format": form, "out": str(out), "bytes": len(data)}))
     else:

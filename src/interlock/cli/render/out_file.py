@@ -8,7 +8,9 @@ from pathlib import Path
 
 from interlock.cli.screen import StopError, printable_line
 
-_PRIVATE = 0o600
+PRIVATE = 0o600
+SHARED = 0o644
+"""For a file that others may read, such as a report."""
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
@@ -23,7 +25,7 @@ def check_free(path: Path, *, is_forced: bool) -> None:
         raise StopError(f"{printable_line(str(path))} exists already.", fix, exit_code=1)
 
 
-def write_out(path: Path, data: bytes, *, is_forced: bool, mode: int = _PRIVATE) -> None:
+def write_out(path: Path, data: bytes, *, is_forced: bool, mode: int = PRIVATE) -> None:
     """Write a file whole or not at all; after a failure an old file is as it was.
 
     A link is followed. A device or a pipe is written to, and not replaced.
@@ -64,7 +66,7 @@ def _replace(path: Path, data: bytes, mode: int, *, is_forced: bool) -> None:
             stream.write(data)
             stream.flush()
             os.fsync(stream.fileno())
-        if mode != _PRIVATE:
+        if mode != PRIVATE:
             Path(temp).chmod(mode)
         check_free(path, is_forced=is_forced)
         Path(temp).replace(path)
