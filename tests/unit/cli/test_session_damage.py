@@ -158,7 +158,7 @@ def test_a_listing_reads_no_event_of_an_unchanged_session(place: Place, monkeypa
 
     monkeypatch.setattr(OsFiles, "read", noted)
     assert "in progress" in place.run("list").out
-    assert {path.rpartition("/")[2] for path in reads if path.startswith("sessions/")} == {"summary"}
+    assert {path.rpartition("/")[2] for path in reads if path.startswith("sessions/")} == {"summary", "settled"}
     assert not [path for path in reads if "/events/" in path]
 
 

@@ -21,6 +21,7 @@ from interlock.store.local.files import Created, OsFiles, UnreadableError, store
 from interlock.store.local.store import LocalStore
 from interlock.store.ports.errors import (
     ContentDamagedError,
+    DefinitionDamagedError,
     FailureKind,
     Health,
     KeyRingDamagedError,
@@ -54,6 +55,7 @@ EXCEPTIONS: list[tuple[InterlockError, ErrorCode]] = [
         if health is not Health.HEALTHY
     ),
     (ContentDamagedError(what="snapshot", digest=DIGEST, found="missing"), ErrorCode.SESSION_NOT_HEALTHY),
+    (DefinitionDamagedError(name="definitions/x", found="missing"), ErrorCode.STORE_FAILED),
     (UnknownVersionError("event", "version 2"), ErrorCode.SESSION_NOT_HEALTHY),
     (KeyRingDamagedError("x"), ErrorCode.KEYRING_DAMAGED),
 ]
