@@ -39,11 +39,10 @@ def _clean_value(key: str, value: Json) -> tuple[Json, Fault | None]:
         if _SURROGATE.search(value):
             return value, Fault(key, "The text contains half of a surrogate pair.", "Send valid Unicode text.")
         if key in _OBJECTS:
-            read = read_json(value)
-            if not isinstance(read.value, dict):
-                found = f"a string of JSON {read.fault}" if read.fault else "a string that is not a JSON object"
-                return value, Fault(key, f"Found {found}.", f"Send `{key}` as an object.")
-            value = read.value
+            value, fault = _read_text(key, value, f"Send `{key}` as an object.")
+            if not isinstance(value, dict):
+                other = Fault(key, "Found a string that is not a JSON object.", f"Send `{key}` as an object.")
+                return value, fault or other
     return _without_nulls(key, value) if key in {"output", "preferences"} else (value, None)
 
 
@@ -68,12 +67,16 @@ def _without_nulls(name: str, value: Json) -> tuple[Json, Fault | None]:
 
 
 def _read_text(path: str, value: Json, fix: str) -> tuple[Json, Fault | None]:
-    """Return the object or list that a text of JSON is, or else the value as it is, with the fault of such a text."""
+    """Return the object or list that a text of JSON is, or else the value as it is, with the fault and its place."""
     if not isinstance(value, str):
         return value, None
     read = read_json(value)
-    fault = None if read.fault is None else Fault(path, f"Found a string of JSON {read.fault}.", fix)
-    return read.value if isinstance(read.value, dict | list) else value, fault
+    if read.fault is None:
+        return read.value if isinstance(read.value, dict | list) else value, None
+    if not read.place:
+        return value, Fault(path, f"Found a string of JSON {read.fault}.", fix)
+    place = f"{path}{'' if read.place.startswith('[') else '.'}{read.place}"
+    return value, Fault(path, f"Found a string of JSON {read.fault}, at `{place}`.", fix, details={"path": place})
 
 
 def fitted(place: str, value: Json) -> Json:
