@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from interlock.config.form import config_schema
 from interlock.define.native.forms import WorkflowForm
 from interlock.kernel import budgets
-from interlock.kernel.budgets import console, drive, operations, threads, workflow
+from interlock.kernel.budgets import console, drive, operations, pictures, threads, workflow
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import CODES, CodeRule
 from interlock.plan.compiled import CompiledWorkflow
@@ -136,7 +136,7 @@ def _retry(rule: CodeRule) -> str:
 def _limits() -> str:
     values: Mapping[str, object] = {
         name: value
-        for module in (budgets, workflow, operations, threads, drive, console)
+        for module in (budgets, pictures, workflow, operations, threads, drive, console)
         for name, value in vars(module).items()
     }
     rows = [

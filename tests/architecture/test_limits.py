@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 from interlock.kernel import budgets
-from interlock.kernel.budgets import console, drive, files, operations, threads, workflow
+from interlock.kernel.budgets import console, drive, files, operations, pictures, threads, workflow
 
 TESTS = Path(__file__).parent.parent
 SRC = TESTS.parent / "src" / "interlock"
 BUDGETS = {
-    Path(str(module.__file__)): module for module in (budgets, console, drive, files, operations, threads, workflow)
+    Path(str(module.__file__)): module
+    for module in (budgets, console, drive, files, operations, pictures, threads, workflow)
 }
 FORMAT = "part of a format: another number is another format"
 MEASURED = "measured on the engine, which fixes it"

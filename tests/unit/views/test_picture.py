@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.support.bundles import DOCUMENT, a_session
 from tests.support.history import HOSTILE
 
-from interlock.kernel.budgets import PICTURE_COLUMN_PX_MAX, PICTURE_LINE_MAX, PICTURE_PARTS_MAX
+from interlock.kernel.budgets.pictures import PICTURE_COLUMN_PX_MAX, PICTURE_LINE_MAX, PICTURE_PARTS_MAX
 from interlock.testing.harness import Harness
 from interlock.views.picture.chart import Box, Chart, ChartPart, Lane, all_parts, fold_chart
 from interlock.views.picture.layout import BOX_WIDTH, Placed, place_chart, wrap_text

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.history import HOSTILE
 
-from interlock.kernel.budgets import PICTURE_LINE_MAX
+from interlock.kernel.budgets.pictures import PICTURE_LINE_MAX
 from interlock.kernel.text import duration_words
 from interlock.views.picture.time_picture import TimeBar, shown_bars, time_scale, time_svg, time_text
 

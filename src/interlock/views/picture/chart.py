@@ -3,7 +3,12 @@
 from collections.abc import Iterable, Iterator
 from typing import Literal
 
-from interlock.kernel.budgets import PICTURE_BRANCHES_MAX, PICTURE_DEPTH_MAX, PICTURE_LINE_MAX, PICTURE_PARTS_MAX
+from interlock.kernel.budgets.pictures import (
+    PICTURE_BRANCHES_MAX,
+    PICTURE_DEPTH_MAX,
+    PICTURE_LINE_MAX,
+    PICTURE_PARTS_MAX,
+)
 from interlock.kernel.frozen import frozen, replace
 
 BoxKind = Literal["step", "decision", "barrier", "loop", "end", "refused", "current", "folded"]

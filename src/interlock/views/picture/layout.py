@@ -4,7 +4,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from interlock.kernel.budgets import PICTURE_COLUMN_PX_MAX, PICTURE_TEXT_LINES_MAX
+from interlock.kernel.budgets.pictures import PICTURE_COLUMN_PX_MAX, PICTURE_TEXT_LINES_MAX
 from interlock.kernel.frozen import frozen
 from interlock.kernel.text import flat
 from interlock.views.picture.chart import Box, Chart, ChartPart, Lane, fold_chart

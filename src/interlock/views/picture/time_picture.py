@@ -11,7 +11,7 @@ from html import escape
 from itertools import pairwise
 from statistics import median_low
 
-from interlock.kernel.budgets import IDLE_MS_MIN, IDLE_TIMES_USUAL, PICTURE_LINE_MAX
+from interlock.kernel.budgets.pictures import IDLE_MS_MIN, IDLE_TIMES_USUAL, PICTURE_LINE_MAX
 from interlock.kernel.frozen import frozen
 from interlock.kernel.text import duration_words, flat
 from interlock.views.picture.layout import wrap_text
