@@ -6,14 +6,14 @@ Deterministic: sorted where order means nothing, no time, no path, one newline a
 import json
 from collections.abc import Callable, Mapping
 
-from pydantic import BaseModel
-
 from interlock.config.form import config_schema
 from interlock.define.native.forms import WorkflowForm
 from interlock.kernel import budgets
 from interlock.kernel.budgets import console, drive, operations, pictures, threads, workflow
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import CODES, CodeRule
+from interlock.kernel.mirror import mirror_of, schema_of_type
+from interlock.kernel.shape import Shape
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.record.bundle import Bundle
 from interlock.record.events import EVENT
@@ -30,7 +30,7 @@ from publish.language import language_page
 from publish.workflows import DIRECTORY as WORKFLOW_PAGES
 from publish.workflows import listings_file, workflow_pages, workflow_picture
 
-_RECORDS: dict[str, type[BaseModel]] = {
+_RECORDS: dict[str, type[Shape]] = {
     "bundle": Bundle,
     "execution-snapshot": ExecutionSnapshot,
     "compiled-workflow": CompiledWorkflow,
@@ -64,9 +64,9 @@ def published_files() -> dict[str, str]:
     files["tool-schemas/workflow-document.json"] = _pretty(WorkflowForm.model_json_schema(by_alias=True))
     files["tool-schemas/builtins.json"] = _pretty(builtins_registry())
     files["tool-schemas/config.json"] = _pretty(config_schema())
-    files["tool-schemas/records/event.json"] = _pretty(EVENT.json_schema(by_alias=True))
+    files["tool-schemas/records/event.json"] = _pretty(schema_of_type(EVENT.kind))
     for name, model in _RECORDS.items():
-        files[f"tool-schemas/records/{name}.json"] = _pretty(model.model_json_schema(by_alias=True))
+        files[f"tool-schemas/records/{name}.json"] = _pretty(mirror_of(model).model_json_schema(by_alias=True))
     files[WHEEL_TOOLS] = json.dumps([tool.to_json() for tool in TOOLS], ensure_ascii=False) + "\n"
     files[FRONT] = front_file()
     files[LISTINGS] = listings_file()

@@ -106,7 +106,7 @@ def test_one_changed_line_is_found_with_its_code_and_its_place(code: str, sound:
 @pytest.mark.inv("LIFE-9")
 def test_a_broken_plan_is_the_only_fault(sound: tuple[Events, Plan]) -> None:
     events, plan = sound
-    broken = plan.model_copy(update={"edges": plan.edges[1:]})
+    broken = plan.changed(edges=plan.edges[1:])
     assert {fault.code for fault in faults_of(events, broken)} == {"invalid_plan"}
 
 

@@ -72,7 +72,7 @@ def sound() -> Parts:
         ],
         "edges": [
             edge("a", "which"),
-            edge("which", "b", kind="conditional", condition_id="is-left"),
+            edge("which", "b", kind="conditional", conditionId="is-left"),
             edge("which", "c"),
             edge("b", "d"),
             edge("c", "d"),
@@ -82,25 +82,25 @@ def sound() -> Parts:
         ],
         "loops": [
             {
-                "loop_id": "again",
+                "loopId": "again",
                 "kind": "for",
-                "max_iterations": 3,
-                "on_limit": "exit",
+                "maxIterations": 3,
+                "onLimit": "exit",
                 "body": ("e", "again--end"),
                 "count": 2,
-                "iteration_var": "iteration",
-                "index_var": "index",
+                "iterationVar": "iteration",
+                "indexVar": "index",
             }
         ],
         "conditions": [
-            {"condition_id": "is-left", "condition": {"op": "equals", "var": "side", "value": "left"}},
+            {"conditionId": "is-left", "condition": {"op": "equals", "var": "side", "value": "left"}},
         ],
     }
 
 
 def node(node_id: str, kind: str, **more: Any) -> Document:
     return {
-        "node_id": node_id,
+        "nodeId": node_id,
         "kind": kind,
         "owner": "harness",
         "title": node_id,
@@ -109,26 +109,26 @@ def node(node_id: str, kind: str, **more: Any) -> Document:
 
 
 def task(node_id: str) -> Document:
-    evidence = {"artifact_required": False, "notes": "required"}
+    evidence = {"artifactRequired": False, "notes": "required"}
     return node(node_id, "task", owner="agent", task={"prompt": "Do it.", "evidence": evidence}) | {
-        "input_schema_ref": STEP_INPUT,
-        "evidence_schema_ref": NOTES_CONTRACT,
+        "inputSchemaRef": STEP_INPUT,
+        "evidenceSchemaRef": NOTES_CONTRACT,
     }
 
 
 def edge(source: str, target: str, **more: Any) -> Document:
-    return {"edge_id": f"{source}>{target}", "kind": "direct", "source": source, "target": target} | more
+    return {"edgeId": f"{source}>{target}", "kind": "direct", "source": source, "target": target} | more
 
 
 def faults_of(parts: Parts) -> list[tuple[str, str]]:
     """Return the code and the place of each fault of a plan."""
-    plan = Plan.model_validate({"v": 1} | {name: tuple(listed) for name, listed in parts.items()})
+    plan = Plan.of_json({"v": 1} | {name: tuple(listed) for name, listed in parts.items()})
     return [(one.code, one.path) for one in validate_plan(plan, PACKS)]
 
 
 def the(listed: list[Document], name: str) -> Document:
     """Return the node or edge of an id."""
-    return next(one for one in listed if name in (one.get("node_id"), one.get("edge_id"), one.get("loop_id")))
+    return next(one for one in listed if name in (one.get("nodeId"), one.get("edgeId"), one.get("loopId")))
 
 
 def without(listed: list[Document], name: str) -> None:
@@ -196,22 +196,22 @@ BROKEN: Mapping[str, tuple[Break, str, str]] = {
         "plan.nodes[aside]",
     ),
     "missing evidence schema": (
-        lambda parts: the(parts["nodes"], "b").pop("evidence_schema_ref"),
+        lambda parts: the(parts["nodes"], "b").pop("evidenceSchemaRef"),
         "missing_evidence_schema",
         "plan.nodes[b]",
     ),
     "missing input schema": (
-        lambda parts: the(parts["nodes"], "c").pop("input_schema_ref"),
+        lambda parts: the(parts["nodes"], "c").pop("inputSchemaRef"),
         "missing_input_schema",
         "plan.nodes[c]",
     ),
     "conditional without condition": (
-        lambda parts: the(parts["edges"], "which>b").pop("condition_id"),
+        lambda parts: the(parts["edges"], "which>b").pop("conditionId"),
         "missing_condition",
         "plan.edges[which>b]",
     ),
     "unknown contract": (
-        lambda parts: the(parts["nodes"], "b").update(evidence_schema_ref="wr.contracts.none"),
+        lambda parts: the(parts["nodes"], "b").update(evidenceSchemaRef="wr.contracts.none"),
         "unknown_contract_ref",
         "plan.nodes[b]",
     ),
@@ -293,7 +293,7 @@ def test_a_loop_that_asks_nobody_is_an_automatic_cycle() -> None:
 
 def test_a_decision_whose_conditions_may_all_be_false_has_no_default_branch() -> None:
     parts = sound()
-    the(parts["edges"], "which>c").update(kind="conditional", condition_id="is-left")
+    the(parts["edges"], "which>c").update(kind="conditional", conditionId="is-left")
     assert faults_of(parts) == [("no_default_branch", "plan.nodes[which]")]
 
 

@@ -84,9 +84,9 @@ def test_a_plan_that_gives_a_plugin_work_or_an_agent_a_wait_is_refused(fault: st
     nodes: Any = parts["nodes"]
     [waits] = [node for node in nodes if node["nodeId"] == "ci"]
     assert waits["owner"] == "plugin"
-    assert validate_plan(Plan.model_validate(parts), PACKS) == ()
+    assert validate_plan(Plan.of_json(parts), PACKS) == ()
     BROKEN[fault](waits)
-    found = validate_plan(Plan.model_validate(parts), PACKS)
+    found = validate_plan(Plan.of_json(parts), PACKS)
     assert [one.path for one in found if "ci" in one.path], found
 
 

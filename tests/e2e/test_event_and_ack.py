@@ -24,7 +24,7 @@ def send_each(root: str, runs: list[tuple[str, str]], barrier: Barrier, results:
     harness = Harness.on_disk(Path(root), WAITING, clock=CounterClock(1 << 40))
     found: list[bool] = []
     for session, run in runs:
-        event = SentEvent.model_validate({"event": "ci.finished", "id": "1", "fields": {"status": "green"}})
+        event = SentEvent.of_json({"event": "ci.finished", "id": "1", "fields": {"status": "green"}})
         how, actor = Arrival(via="command", assurance="observed"), Actor(type="human", identifier="command line")
         barrier.wait(TIMEOUT_S)
         report = send_event(harness.ports, (SessionId(session), RunId(run)), event, how, actor)

@@ -16,7 +16,7 @@ from interlock.decide.evaluation_pass import Outcome, PassAborted, PassResult, r
 from interlock.decide.graph import DecisionGraph, SetKey
 from interlock.decide.lowering import Assignment, action_id, build_graph, trigger_id
 from interlock.decide.schedule import Schedule, build_schedule
-from interlock.decide.value import OPERANDS, CalculationError, Operation, Value, calculate
+from interlock.decide.value import OPERANDS, CalculationError, Given, Operation, Value, calculate
 from interlock.kernel.canonical import Json, canonical_bytes
 
 pytestmark = pytest.mark.exhaustive
@@ -221,7 +221,5 @@ def test_one_value_that_cannot_be_computed_takes_every_effect_from_a_pass_that_h
 
 
 def _broken() -> Assignment:
-    zero = Operation.model_validate(
-        {"op": "divide", "of": [{"op": "constant", "value": 1}, {"op": "constant", "value": 0}]}
-    )
+    zero = Operation(op="divide", of=(Given(op="constant", value=1), Given(op="constant", value=0)))
     return Assignment(name="broken", effect=SetKey(kind="set", key="broken"), payload=(zero,))

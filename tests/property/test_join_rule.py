@@ -75,7 +75,7 @@ def resolved_by_model(graph: Graph) -> tuple[set[int], set[int]]:
 
 def plan_of(graph: Graph) -> records.Plan:
     nodes = [
-        {"node_id": f"n{number}", "kind": kind, "title": f"N{number}", "provenance": {"source": "authored"}}
+        {"nodeId": f"n{number}", "kind": kind, "title": f"N{number}", "provenance": {"source": "authored"}}
         | (_TASK if kind == "task" else {"owner": "harness"})
         for number, kind in enumerate(graph.kinds)
     ]
@@ -83,22 +83,20 @@ def plan_of(graph: Graph) -> records.Plan:
     conditions: list[records.NamedCondition] = []
     for source, target, is_conditional in graph.ways:
         edge_id = f"n{source}-n{target}"
-        edge = {"edge_id": edge_id, "source": f"n{source}", "target": f"n{target}", "kind": "direct"}
+        edge = {"edgeId": edge_id, "source": f"n{source}", "target": f"n{target}", "kind": "direct"}
         if is_conditional:
-            edge |= {"kind": "conditional", "condition_id": edge_id}
+            edge |= {"kind": "conditional", "conditionId": edge_id}
             holds = Compare(op="equals", var=edge_id, value=True)
             conditions.append(records.NamedCondition(condition_id=edge_id, condition=holds))
         edges.append(edge)
-    return records.Plan.model_validate(
-        {"v": 1, "nodes": nodes, "edges": edges, "loops": (), "conditions": tuple(conditions)}
-    )
+    return records.Plan.of_json({"v": 1, "nodes": nodes, "edges": edges, "loops": (), "conditions": tuple(conditions)})
 
 
 _TASK: dict[str, Any] = {
     "owner": "agent",
-    "input_schema_ref": records.STEP_INPUT,
-    "evidence_schema_ref": records.NOTES_CONTRACT,
-    "task": {"prompt": "Do it.", "evidence": {"artifact_required": False, "notes": "optional"}},
+    "inputSchemaRef": records.STEP_INPUT,
+    "evidenceSchemaRef": records.NOTES_CONTRACT,
+    "task": {"prompt": "Do it.", "evidence": {"artifactRequired": False, "notes": "optional"}},
 }
 
 
@@ -106,8 +104,8 @@ def workflow_of(plan: records.Plan) -> CompiledWorkflow:
     empty = dict.fromkeys(
         ("guidance", "references", "capabilities", "features", "inputs", "functions", "assessments", "contracts"), ()
     )
-    return CompiledWorkflow.model_validate(
-        {"schema_version": 1, "workflow_id": "test.graph", "name": "Graph", "description": "", "compiled_warnings": ()}
+    return CompiledWorkflow.of_json(
+        {"schemaVersion": 1, "workflowId": "test.graph", "name": "Graph", "description": "", "compiledWarnings": ()}
         | empty
         | {"plan": plan}
     )

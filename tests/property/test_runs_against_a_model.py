@@ -41,6 +41,7 @@ from tests.support.shares import examples
 from interlock.engine.gates import NO_APPROVAL, ApprovalContext, Reply
 from interlock.kernel.errors import ErrorCode
 from interlock.kernel.ids import NodeId, RunId, SessionId
+from interlock.record.events import AdvanceRecordedEvent
 from interlock.record.tokens import StateRef
 from interlock.store.memory.store import MemoryStore
 from interlock.testing.harness import FixedKeyRing, Harness, ToolResult
@@ -433,7 +434,7 @@ class RunsAgainstAModel(RuleBasedStateMachine):
         runs = [run for (at, _), run in zip(self.runs, self.model.runs, strict=True) if at == session]
         nodes = {self.nodes[node] for run in runs for node in run.nodes}
         assert {*fold.nodes} == nodes
-        attempts = [event.data.attempt_id for event in events if event.kind == "advance_recorded"]
+        attempts = [event.data.attempt_id for event in events if isinstance(event, AdvanceRecordedEvent)]
         assert len(attempts) == len({*attempts}) == len(nodes) - len(runs), "each attempt once"
 
     def hold_node(self, fold: Session, node: Node) -> None:

@@ -145,7 +145,7 @@ def views(harness: Harness, session: SessionId) -> dict[str, Any]:
         looked = harness.rehydrate(mint.state(node.node))
         assert not looked.is_error, looked.text
         answer = _anonymous({"structure": dict(looked.structure), "text": looked.text}, session)
-        why = explain(ports.reader, ports.plans, fold, node).model_copy(update={"session": SessionId("")})
+        why = explain(ports.reader, ports.plans, fold, node).changed(session=SessionId(""))
         result[node.node] = (answer, why)
     return result
 

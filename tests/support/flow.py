@@ -31,7 +31,16 @@ from interlock.plan.records import (
 from interlock.plan.walk import ExecutionState
 from interlock.record.context import merge_context
 from interlock.record.payloads import TraceEntry
-from interlock.record.snapshot import Complete, Running, build_snapshot, parse_snapshot, step_instance_key
+from interlock.record.snapshot import (
+    Complete,
+    PendingSome,
+    PendingStep,
+    Running,
+    build_snapshot,
+    loop_path_of,
+    parse_snapshot,
+    step_instance_key,
+)
 
 Document = dict[str, Any]
 SOME_NODE = NodeId(derived_id("node", "some"))
@@ -132,12 +141,12 @@ def a_node(name: str, kind: str = "task", **more: object) -> PlanNode:
         fields = {"owner": "agent", "task": task, **refs}
     provenance = Provenance(source="authored")
     fields |= {"node_id": name, "kind": kind, "title": name, "provenance": provenance}
-    return PlanNode.model_validate({key: value for key, value in (fields | more).items() if value is not None})
+    return PlanNode(**cast("dict[str, Any]", fields | more))
 
 
 def an_edge(source: str, target: str, kind: str = "direct", **more: object) -> PlanEdge:
     fields = {"edge_id": f"{source}>{target}", "kind": kind, "source": source, "target": target}
-    return PlanEdge.model_validate(fields | more)
+    return PlanEdge(**cast("dict[str, Any]", fields | more))
 
 
 def a_loop(name: str, *body: str, **more: object) -> Loop:
@@ -151,7 +160,7 @@ def a_loop(name: str, *body: str, **more: object) -> Loop:
         "iteration_var": "iteration",
         "index_var": "index",
     }
-    return Loop.model_validate(fields | more)
+    return Loop(**cast("dict[str, Any]", fields | more))
 
 
 def a_plan(
@@ -174,7 +183,9 @@ def at_some_node(context: Mapping[str, Json]) -> ContextAt:
 def copied(marks: ExecutionState) -> ExecutionState:
     completed, skipped, taken = marks.sets()
     stack = tuple(marks.stack)
-    state = Running.model_construct(completed=completed, skipped=skipped, edges_taken=taken, loop_stack=stack)
+    # No step can be pending that is not yet known.
+    pending = PendingSome(kind="some", step=PendingStep(step_id="-", loop_path=loop_path_of(stack)))
+    state = Running(completed=completed, skipped=skipped, edges_taken=taken, loop_stack=stack, pending=pending)
     return ExecutionState(marks.graphs, state)
 
 
@@ -229,7 +240,7 @@ class Walker:
         if not isinstance(read, Running):
             return read
         stack = load_lists(self.workflow.graphs, read.loop_stack, lambda node, key: self._nodes[node].get(key))
-        return read.model_copy(update={"loop_stack": stack})
+        return read.changed(loop_stack=stack)
 
     @property
     def stuck(self) -> Suspended:

@@ -155,7 +155,7 @@ def checkpointed(harness: Harness, start: ToolResult, notes: str, client: str = 
     kept = data.NodeOutputAppended(
         output_id=OutputId(derived_id("out", attempt, "notes")),
         output_channel="recap",
-        payload=data.NotesPayload(payload_kind="notes", notes_markdown=notes),
+        payload=data.NotesPayload(notes_markdown=notes),
     )
     drafts = (
         EventDraft(data=created, run=run.run, node=child),

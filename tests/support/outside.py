@@ -52,7 +52,7 @@ def sent(
     given: dict[str, Any] = {"event": "ci.finished", "id": event_id, "fields": {"status": "green"}, **changes}
     where = harness.session_of(start), harness.reference_of(start).run
     how = Arrival(via=via, assurance=assurance)
-    return send_event(harness.ports, where, SentEvent.model_validate(given), how, PERSON)
+    return send_event(harness.ports, where, SentEvent.of_json(given), how, PERSON)
 
 
 def artifact(event_id: str = "1", **changes: Any) -> Document:
@@ -120,5 +120,5 @@ def a_source(*kinds: str) -> tuple[SourceKey, bytes]:
 def signed_event(harness: Harness, start: ToolResult, key: bytes, **changes: Any) -> SentEvent:
     given: dict[str, Any] = {"event": "ci.finished", "id": "1", "fields": {"status": "green"}, **changes}
     return sign_event(
-        harness.reference_of(start).run, SentEvent.model_validate(given), SigningKey(source="ci", private_key=key)
+        harness.reference_of(start).run, SentEvent.of_json(given), SigningKey(source="ci", private_key=key)
     )

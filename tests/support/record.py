@@ -25,7 +25,7 @@ from interlock.kernel.ids import (
 from interlock.kernel.uuids import derived_uuid
 from interlock.record import payloads as data
 from interlock.record.append_plan import AppendPlan, EventDraft, PlannedEdge, Segment, Stamps, stamp
-from interlock.record.base import Preferences
+from interlock.record.base import Autonomy, Preferences
 from interlock.record.events import Actor, Event
 from interlock.record.outcome import (
     AdvancedTo,
@@ -328,7 +328,6 @@ def key_set(*keys: str) -> KeySet:
 def running(step: str, *completed: str, skipped: tuple[str, ...] = (), taken: tuple[str, ...] = ()) -> Running:
     """Return the state in which a step outside every loop is pending."""
     return Running(
-        kind="running",
         completed=key_set(*completed),
         skipped=key_set(*skipped),
         edges_taken=key_set(*taken),
@@ -339,7 +338,6 @@ def running(step: str, *completed: str, skipped: tuple[str, ...] = (), taken: tu
 
 def complete(*completed: str) -> Complete:
     return Complete(
-        kind="complete",
         completed=key_set(*completed),
         skipped=key_set(),
         edges_taken=key_set(),
@@ -354,11 +352,11 @@ def ref_of(snapshot: ExecutionSnapshot) -> SnapshotRef:
 def missing_notes() -> Blocked:
     blocker = Blocker(
         code="MISSING_REQUIRED_OUTPUT",
-        pointer=OutputContractPointer(kind="output_contract", contract_ref="wr.contracts.notes"),
+        pointer=OutputContractPointer(contract_ref="wr.contracts.notes"),
         message="Notes are missing.",
         suggested_fix="Send notes.",
     )
-    return Blocked(kind="blocked", blockers=build_report([blocker]))
+    return Blocked(blockers=build_report([blocker]))
 
 
 def stamps(recorded_at: str = RECORDED_AT, *, first_id: int = 1, actor: Actor | None = None) -> Stamps:
@@ -384,8 +382,8 @@ def node_draft(run: RunId, node: NodeId, parent: NodeId | None, kind: data.NodeK
     return EventDraft(data=created, run=run, node=node)
 
 
-def preferences_draft(run: RunId, node: NodeId, identity: str, autonomy: str) -> EventDraft:
-    effective = Preferences.model_validate({"autonomy": autonomy, "risk_policy": "balanced"})
+def preferences_draft(run: RunId, node: NodeId, identity: str, autonomy: Autonomy) -> EventDraft:
+    effective = Preferences(autonomy=autonomy, risk_policy="balanced")
     change = data.PreferencesChanged(
         change_id=ChangeId(derived_id("prefchg", identity)),
         source="user",
@@ -399,7 +397,7 @@ def notes_draft(run: RunId, node: NodeId, identity: str, notes: str) -> EventDra
     output = data.NodeOutputAppended(
         output_id=OutputId(derived_id("out", identity)),
         output_channel="recap",
-        payload=data.NotesPayload(payload_kind="notes", notes_markdown=notes),
+        payload=data.NotesPayload(notes_markdown=notes),
     )
     return EventDraft(data=output, run=run, node=node)
 
@@ -417,7 +415,7 @@ class Sent:
 
     context: Mapping[str, Json] | None = None
     notes: str | None = None
-    autonomy: str | None = None
+    autonomy: Autonomy | None = None
 
     def drafts(self, run: RunId, node: NodeId, identity: str) -> Iterable[EventDraft]:
         if self.notes is not None:
@@ -475,7 +473,7 @@ class History:
         if not is_fork:
             self._next(parent, "ack")
         child = node_of_attempt(attempt)
-        outcome = missing_notes() if is_refused else AdvancedTo(kind="advanced", to_node_id=child)
+        outcome = missing_notes() if is_refused else AdvancedTo(to_node_id=child)
         recorded = data.AdvanceRecorded(
             attempt_id=attempt, intent="ack_pending", outcome=outcome, request_digest=digest_of(sent.notes)
         )

@@ -5,10 +5,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter
+from msgspec.structs import fields
 
 from interlock.kernel.canonical import canonical_bytes, digest_of_bytes
 from interlock.kernel.ids import Digest, NodeId, SessionId, SnapshotRef
+from interlock.kernel.shape import Reader
 from interlock.record.events import EVENT_CLASSES, Event, NodeCreatedEvent, build_dedupe_key, event_kind, parse_event
 from interlock.record.manifest import build_group
 from interlock.store.local import layout
@@ -108,10 +109,10 @@ class Tampering:
 def stamped(body: Body, index: int) -> Event:
     """Return a changed event at an index, with the dedupe key that its content has."""
     event_class: Any = _CLASSES[body["kind"]]
-    keyless: Body = {"kind": body["kind"], "session_id": body["sessionId"]}
+    parts = {one.name: Reader[Any](one.type) for one in fields(event_class)}
+    keyless: Body = {"v": 1, "event_id": "", "event_index": 0, "dedupe_key": "", "session_id": body["sessionId"]}
     for name in ("scope", "data"):
         if name in body:
-            part = event_class.model_fields[name].rebuild_annotation()
-            keyless[name] = TypeAdapter(part).validate_json(json.dumps(body[name]), by_name=False)
-    key = build_dedupe_key(event_class.model_construct(**keyless))
+            keyless[name] = parts[name].read(json.dumps(body[name]).encode())
+    key = build_dedupe_key(event_class(**keyless))
     return parse_event(canonical_bytes({**body, "eventIndex": index, "dedupeKey": key}))

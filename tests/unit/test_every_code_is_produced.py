@@ -22,7 +22,7 @@ def names() -> set[str]:
     return {
         *(f"reason:{detail}" for detail in REASONS),
         *(f"blocker:{code}" for code in get_args(BlockerCode)),
-        *(f"event:{get_args(kind.model_fields['kind'].annotation)[0]}" for kind in EVENT_CLASSES),
+        *(f"event:{kind.__struct_config__.tag}" for kind in EVENT_CLASSES),
         *(f"error:{code}" for code in ErrorCode),
         *(f"banner:{code}" for code in SalvageCode),
     }

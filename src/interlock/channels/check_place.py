@@ -33,13 +33,10 @@ def pin_check(placed: PlacedCheck, data_dir: Path) -> PinnedCheck | CheckFault:
     fault = start_fault(placed, data_dir)
     if fault is not None:
         return fault
-    fields: dict[str, object] = {"name": placed.config.name, "definition": definition_digest(placed)}
-    if placed.config.protect:
-        protected = protected_digest(placed)
-        if isinstance(protected, CheckFault):
-            return protected
-        fields["protected"] = protected
-    return PinnedCheck.model_validate(fields)
+    protected = protected_digest(placed) if placed.config.protect else None
+    if isinstance(protected, CheckFault):
+        return protected
+    return PinnedCheck(name=placed.config.name, definition=definition_digest(placed), protected=protected)
 
 
 def start_fault(placed: PlacedCheck, data_dir: Path) -> CheckFault | None:

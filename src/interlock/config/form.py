@@ -20,7 +20,7 @@ from interlock.channels.check import CheckConfig
 from interlock.config.bounds import find_costly
 from interlock.config.model import Config, ConfigFault
 from interlock.define.diagnostics import Diagnostic
-from interlock.define.faults import diagnose_validation_error, find_value
+from interlock.define.faults import diagnose_faults, find_value
 from interlock.define.schemas import flat_schema
 from interlock.engine.gates import AppAnswers, GateClaims
 from interlock.engine.outside import SourceKey, decoded_key
@@ -40,6 +40,7 @@ from interlock.kernel.budgets import (
     RETENTION_DAYS_MAX,
 )
 from interlock.kernel.canonical import Json
+from interlock.kernel.mirror import faults_of
 from interlock.record.base import Autonomy, Preferences, RiskPolicy, TokenFormat
 from interlock.record.world import OutsideKind, ProofMode
 
@@ -259,7 +260,7 @@ def _parse_value(value: Mapping[str, Json]) -> Config | tuple[ConfigFault, ...]:
     try:
         form = ConfigForm.model_validate(value)
     except ValidationError as error:
-        shapes = tuple(map(_fault, diagnose_validation_error(error, value, ConfigForm)))
+        shapes = tuple(map(_fault, diagnose_faults(faults_of(error), value, ConfigForm)))
         form = ConfigForm.model_validate(_without_faults(value, error))
     others = (*_path_faults(value), *_channel_faults(form), *_source_faults(form), *_check_faults(form))
     return (*shapes, *others) or _config(form)
@@ -462,8 +463,7 @@ def _source_faults(form: ConfigForm) -> Iterator[ConfigFault]:
 def _not_toml(error: tomllib.TOMLDecodeError) -> ConfigFault:
     place = _PLACE.match(str(error))
     fault = ConfigFault(key="", message=f"This is not TOML: {place[1] if place else error}.", fix="Correct the text.")
-    at = {"line": int(place[2]), "column": int(place[3])} if place and place[2] else {}
-    return fault.model_copy(update=at)
+    return fault.changed(line=int(place[2]), column=int(place[3])) if place and place[2] else fault
 
 
 def _path_faults(value: Mapping[str, Json]) -> Iterator[ConfigFault]:

@@ -4,13 +4,14 @@ A strict operator never converts types. The operators that begin with `lenient_`
 expect. Only the WorkRail front end writes them, so the plan itself says which rule applies; there is no setting.
 """
 
-from collections.abc import Iterator
-from typing import Annotated, Literal
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, TypeAlias, Union, get_args
 
-from pydantic import BaseModel, ConfigDict, Field
-from pydantic.alias_generators import to_camel
+import msgspec
 
 from interlock.kernel.canonical import Json
+from interlock.kernel.shape import Choice, Shape, limits
 
 StrictOperator = Literal[
     "equals", "not_equals", "gt", "gte", "lt", "lte", "in", "contains", "starts_with", "ends_with", "exists"
@@ -29,26 +30,61 @@ LenientOperator = Literal[
 Operator = Literal[StrictOperator, LenientOperator]
 
 
-class Term(BaseModel):
+class Term(Shape):
     """A part of a condition: strict, frozen, closed."""
 
-    model_config = ConfigDict(
-        extra="forbid",
-        frozen=True,
-        strict=True,
-        alias_generator=to_camel,
-        validate_by_name=True,
-        validate_by_alias=True,
-        allow_inf_nan=False,
-        defer_build=True,
-    )
+
+class OneOf(Choice):
+    """A closed union of terms, of which each has its own values of one member. It stands for the union at run time."""
+
+    key: ClassVar[str] = "op"
+
+    @classmethod
+    def members(cls) -> tuple[type[Shape], ...]:
+        """Return the classes of the union."""
+        raise NotImplementedError
+
+    @classmethod
+    @cache
+    def by_value(cls) -> Mapping[str, type[Shape]]:
+        """Return the class of each value of the member."""
+        fields = ((one, field) for one in cls.members() for field in msgspec.structs.fields(one))
+        return {name: one for one, field in fields if field.name == cls.key for name in get_args(field.type)}
+
+    @classmethod
+    def pick(cls, members: Mapping[str, object]) -> type[Shape]:
+        """Return the class of a term by the value of its member."""
+        value = members.get(cls.key)
+        if not isinstance(value, str) or value not in cls.by_value():
+            raise ValueError(f"no known {cls.key}")
+        return cls.by_value()[value]
+
+    @classmethod
+    def union(cls) -> object:
+        """Return the union in pydantic's terms."""
+        from pydantic import Field  # noqa: PLC0415 — only pydantic asks
+
+        return Annotated[Union[cls.members()], Field(discriminator=cls.key)]  # noqa: UP007 — made at run time
+
+
+if TYPE_CHECKING:
+    Condition: TypeAlias = "Compare | Always | AllOf | AnyOf | Not | LoopControl"
+else:
+
+    class Condition(OneOf):
+        """Any condition."""
+
+        @classmethod
+        def members(cls) -> tuple[type[Shape], ...]:
+            """Return the classes of the union."""
+            return CONDITION_TERMS
 
 
 class Compare(Term):
     """Compare the value at a context path with a constant."""
 
     op: Operator
-    var: Annotated[str, Field(min_length=1)]
+    var: Annotated[str, *limits(min_length=1)]
     value: Json = None
 
     @property
@@ -67,21 +103,21 @@ class AllOf(Term):
     """True if every part is true."""
 
     op: Literal["and"]
-    of: Annotated[tuple["Condition", ...], Field(min_length=1, strict=False)]
+    of: Annotated[tuple[Condition, ...], *limits(min_length=1)]
 
 
 class AnyOf(Term):
     """True if at least one part is true."""
 
     op: Literal["or"]
-    of: Annotated[tuple["Condition", ...], Field(min_length=1, strict=False)]
+    of: Annotated[tuple[Condition, ...], *limits(min_length=1)]
 
 
 class Not(Term):
     """True if the part is false."""
 
     op: Literal["not"]
-    of: "Condition"
+    of: Condition
 
 
 class LoopControl(Term):
@@ -96,7 +132,7 @@ class LoopControl(Term):
     when_absent: Literal["hold", "missing"]
 
 
-Condition = Annotated[Compare | Always | AllOf | AnyOf | Not | LoopControl, Field(discriminator="op")]
+CONDITION_TERMS = (Compare, Always, AllOf, AnyOf, Not, LoopControl)
 
 
 def iter_terms(condition: Condition) -> Iterator[Condition]:

@@ -1,21 +1,34 @@
 """Criteria on notes: required texts, patterns and lengths, checked in linear time (EVID-5)."""
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, TypeAlias
 
-from pydantic import Field
-
-from interlock.decide.condition import Condition, Term, describe_condition
+from interlock.decide.condition import Condition, OneOf, Term, describe_condition
 from interlock.decide.evaluate import ConditionInputs, evaluate
 from interlock.decide.pattern_match import has_match
 from interlock.kernel.canonical import Json
+from interlock.kernel.shape import Shape, limits
+
+if TYPE_CHECKING:
+    Criteria: TypeAlias = "Contains | Matches | Length | EveryOf | SomeOf | NoneOf"
+else:
+
+    class Criteria(OneOf):
+        """Any criteria."""
+
+        key: ClassVar[str] = "kind"
+
+        @classmethod
+        def members(cls) -> tuple[type[Shape], ...]:
+            """Return the classes of the union."""
+            return CRITERIA_TERMS
 
 
 class Contains(Term):
     """The notes contain this text."""
 
     kind: Literal["contains"]
-    value: Annotated[str, Field(min_length=1)]
+    value: Annotated[str, *limits(min_length=1)]
     message: str | None = None
     when: Condition | None = None
 
@@ -24,8 +37,8 @@ class Matches(Term):
     """The pattern matches somewhere in the notes. It is an RE2 pattern: no look-around, no back-references."""
 
     kind: Literal["regex"]
-    pattern: Annotated[str, Field(min_length=1)]
-    flags: Annotated[str, Field(pattern=r"^[ims]*$")] = ""
+    pattern: Annotated[str, *limits(min_length=1)]
+    flags: Annotated[str, *limits(pattern=r"^[ims]*$")] = ""
     message: str | None = None
     when: Condition | None = None
 
@@ -34,8 +47,8 @@ class Length(Term):
     """The notes have from `min` to `max` characters."""
 
     kind: Literal["length"]
-    min: Annotated[int, Field(ge=0)] | None = None
-    max: Annotated[int, Field(ge=0)] | None = None
+    min: Annotated[int, *limits(ge=0)] | None = None
+    max: Annotated[int, *limits(ge=0)] | None = None
     message: str | None = None
     when: Condition | None = None
 
@@ -44,24 +57,24 @@ class EveryOf(Term):
     """Every part is met."""
 
     kind: Literal["and"]
-    of: Annotated[tuple["Criteria", ...], Field(min_length=1, strict=False)]
+    of: Annotated[tuple[Criteria, ...], *limits(min_length=1)]
 
 
 class SomeOf(Term):
     """At least one part is met."""
 
     kind: Literal["or"]
-    of: Annotated[tuple["Criteria", ...], Field(min_length=1, strict=False)]
+    of: Annotated[tuple[Criteria, ...], *limits(min_length=1)]
 
 
 class NoneOf(Term):
     """The part is not met."""
 
     kind: Literal["not"]
-    of: "Criteria"
+    of: Criteria
 
 
-Criteria = Annotated[Contains | Matches | Length | EveryOf | SomeOf | NoneOf, Field(discriminator="kind")]
+CRITERIA_TERMS = (Contains, Matches, Length, EveryOf, SomeOf, NoneOf)
 
 
 def find_unmet(criteria: Criteria, notes: str, context: Mapping[str, Json]) -> list[str]:

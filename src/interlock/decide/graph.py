@@ -8,20 +8,24 @@ into a source, so a pass never reads its own effects. A `DecisionGraph` may have
 
 from typing import Annotated, Literal, NamedTuple, TypeAlias
 
-from pydantic import Field
+import msgspec
 
 from interlock.decide.condition import Condition, Term
 from interlock.decide.evaluate import inputs_of
 from interlock.decide.value import VALUE_TERMS, Value, inputs_of_value
 from interlock.kernel.canonical import Json, digest_of
 from interlock.kernel.ids import Digest
+from interlock.kernel.shape import limits
 
-Id = Annotated[str, Field(min_length=1)]
-Count = Annotated[int, Field(ge=1)]
+Id = Annotated[str, *limits(min_length=1)]
+Count = Annotated[int, *limits(ge=1)]
 NOTHING = "nothing"
 """The port of a compute that reads no input. A compute has at least one, because it is never the start of a graph."""
 PortType = Literal["value", "truth", "event"]
 """What an edge carries. A truth is also a value; an event is neither a truth nor a value."""
+
+
+ReadingKind = Literal["path", "key", "evidence", "loop_control"]
 
 
 class Port(NamedTuple):
@@ -38,7 +42,7 @@ class Reading(Term):
     step's evidence at a dotted path. `loop_control`: the loop-control decisions of the call.
     """
 
-    kind: Literal["path", "key", "evidence", "loop_control"]
+    kind: ReadingKind
     path: str = ""
 
     @property
@@ -59,7 +63,7 @@ class Source(Term):
 
     kind: Literal["source"]
     id: Id
-    reads: Annotated[Reading | Constant, Field(discriminator="kind")]
+    reads: Reading | Constant
 
     @property
     def ports(self) -> tuple[Port, ...]:
@@ -76,7 +80,7 @@ class Compute(Term):
     kind: Literal["compute"]
     id: Id
     name: Id
-    of: Annotated[Condition | Value, Field(discriminator="op")]
+    of: Condition | Value
 
     @property
     def ports(self) -> tuple[Port, ...]:
@@ -97,7 +101,7 @@ class Trigger(Term):
     id: Id
     condition: Id | None = None
     is_conditional: bool = True
-    after: Annotated[int, Field(ge=0)] = 0
+    after: Annotated[int, *limits(ge=0)] = 0
 
     @property
     def ports(self) -> tuple[Port, ...]:
@@ -131,10 +135,10 @@ class EmitIntent(Term):
     """
 
     kind: Literal["emit"]
-    number: Annotated[int, Field(ge=0)]
+    number: Annotated[int, *limits(ge=0)]
     sends: Id
-    fields: Annotated[tuple[Id, ...], Field(strict=False)] = ()
-    mirror: dict[Id, Id] = Field(default_factory=dict)
+    fields: tuple[Id, ...] = ()
+    mirror: dict[Id, Id] = msgspec.field(default_factory=dict)
 
     @property
     def payload(self) -> tuple[str, ...]:
@@ -157,7 +161,7 @@ class Action(Term):
     kind: Literal["action"]
     id: Id
     gates: Count = 1
-    effect: Annotated[Effect, Field(discriminator="kind")]
+    effect: Effect
 
     @property
     def ports(self) -> tuple[Port, ...]:
@@ -166,7 +170,7 @@ class Action(Term):
         return (*(Port(f"gate.{number}", "event") for number in range(self.gates)), *payload)
 
 
-Node = Annotated[Source | Compute | Trigger | Action, Field(discriminator="kind")]
+Node: TypeAlias = Source | Compute | Trigger | Action
 
 
 class Edge(Term):
@@ -181,8 +185,8 @@ class DecisionGraph(Term):
     """Nodes and edges. Their order in the lists has no meaning."""
 
     v: Literal[1]
-    nodes: Annotated[tuple[Node, ...], Field(strict=False)]
-    edges: Annotated[tuple[Edge, ...], Field(strict=False)]
+    nodes: tuple[Node, ...]
+    edges: tuple[Edge, ...]
 
     def to_json(self) -> dict[str, Json]:
         """Return the JSON value that is stored: nodes ordered by id, edges by target, port and source."""
@@ -191,7 +195,7 @@ class DecisionGraph(Term):
             nodes=tuple(sorted(self.nodes, key=lambda node: node.id)),
             edges=tuple(sorted(self.edges, key=lambda edge: (edge.target, edge.port, edge.source))),
         )
-        return ordered.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+        return Term.to_json(ordered)
 
     def digest(self) -> Digest:
         """Return the digest of the graph. It does not depend on the order in which nodes and edges are listed."""

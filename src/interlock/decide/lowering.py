@@ -6,6 +6,7 @@ the same input share one source.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import cast
 
 from interlock.decide.condition import Always, Condition
 from interlock.decide.evaluate import EVIDENCE_ROOTS
@@ -19,6 +20,7 @@ from interlock.decide.graph import (
     EmitIntent,
     Node,
     Reading,
+    ReadingKind,
     SetKey,
     Source,
     Trigger,
@@ -129,9 +131,8 @@ class _Lowering:
         kind, _, path = name.partition(":")
         if self.is_of_step and path.partition(".")[0] in EVIDENCE_ROOTS:
             kind = "evidence"
-        source = Source.model_validate({"kind": "source", "id": name, "reads": {"kind": kind, "path": path}})
-        assert isinstance(source.reads, Reading), "constants are added elsewhere"
-        return self._add_source(source.model_copy(update={"id": source.reads.name}))
+        reading = Reading(kind=cast("ReadingKind", kind), path=path)
+        return self._add_source(Source(kind="source", id=reading.name, reads=reading))
 
     def _add_constant(self, node_id: str, value: Json) -> str:
         return self._add_source(Source(kind="source", id=node_id, reads=Constant(kind="constant", value=value)))

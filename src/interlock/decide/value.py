@@ -7,23 +7,35 @@ the same values give the same result on every platform.
 from collections.abc import Callable, Iterator, Mapping
 from functools import reduce
 from math import isfinite
-from typing import Annotated, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias, cast
 
-from pydantic import Field
-
-from interlock.decide.condition import Condition, Term
+from interlock.decide.condition import Condition, OneOf, Term
 from interlock.decide.evaluate import ABSENT, NOT_SET, Inputs, Undecided, describe_kind, evaluate, inputs_of, is_number
 from interlock.kernel.canonical import Json, number_fault
 from interlock.kernel.errors import InterlockError
+from interlock.kernel.shape import Shape, limits
 
 Operator = Literal["add", "subtract", "multiply", "divide", "negate", "min", "max", "sum", "length", "append"]
+
+
+if TYPE_CHECKING:
+    Value: TypeAlias = "Read | Given | Operation | Choose"
+else:
+
+    class Value(OneOf):
+        """Any value."""
+
+        @classmethod
+        def members(cls) -> tuple[type[Shape], ...]:
+            """Return the classes of the union."""
+            return VALUE_TERMS
 
 
 class Read(Term):
     """The value at a path."""
 
     op: Literal["read"]
-    var: Annotated[str, Field(min_length=1)]
+    var: Annotated[str, *limits(min_length=1)]
 
 
 class Given(Term):
@@ -37,7 +49,7 @@ class Operation(Term):
     """An operation on values, in the order of its operands."""
 
     op: Operator
-    of: Annotated[tuple["Value", ...], Field(min_length=1, strict=False)]
+    of: Annotated[tuple[Value, ...], *limits(min_length=1)]
 
 
 class Choose(Term):
@@ -45,11 +57,8 @@ class Choose(Term):
 
     op: Literal["if"]
     when: Condition
-    then: "Value"
-    otherwise: "Value"
-
-
-Value = Annotated[Read | Given | Operation | Choose, Field(discriminator="op")]
+    then: Value
+    otherwise: Value
 
 
 VALUE_TERMS = (Read, Given, Operation, Choose)

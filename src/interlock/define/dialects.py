@@ -5,7 +5,6 @@ from types import ModuleType
 from typing import Literal
 
 from interlock.define.diagnostics import Diagnostic, Diagnostics
-from interlock.define.parts import Part
 from interlock.kernel.frozen import replace
 
 Dialect = Literal["native", "workrail"]
@@ -52,6 +51,8 @@ def _find_foreign_keys(dialect: Dialect) -> frozenset[str]:
 
 def _iter_keys(forms: ModuleType) -> Iterator[str]:
     """Yield the keys of a workflow and of its steps. Deeper keys are too often the same in both dialects."""
+    from interlock.kernel.mirror import Form  # noqa: PLC0415 — see above
+
     for name, form in vars(forms).items():
-        if name in _FORMS and isinstance(form, type) and issubclass(form, Part):
+        if name in _FORMS and isinstance(form, type) and issubclass(form, Form):
             yield from (field.alias or key for key, field in form.model_fields.items())

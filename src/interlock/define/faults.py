@@ -1,17 +1,16 @@
-"""Turns validation errors of pydantic into diagnostics for authors: the place, what was found, and the fix.
+"""Turns the faults that pydantic finds into diagnostics for authors: the place, what was found, and the fix.
 
 Both front ends validate a document with pydantic models. The paths of diagnostics are those of the author's document,
 without the names that pydantic adds for alternatives of a union.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from types import UnionType
-from typing import Annotated, Literal, TypeAlias, Union, cast, get_args, get_origin
+from typing import Annotated, Any, Literal, TypeAlias, Union, cast, get_args, get_origin
 
-from pydantic import BaseModel, JsonValue, Tag, ValidationError
-from pydantic_core import ErrorDetails
+from pydantic import BaseModel, JsonValue, Tag
 
 from interlock.decide.criteria import Length
 from interlock.define.diagnostics import Diagnostic, DiagnosticCode, Replacement, fault, suggest_name
@@ -26,6 +25,8 @@ from interlock.kernel.budgets.workflow import (
 )
 from interlock.kernel.canonical import Json
 from interlock.kernel.frozen import frozen
+from interlock.kernel.mirror import mirror_of
+from interlock.kernel.shape import Choice, ReadFault, Shape
 from interlock.kernel.text import render_path
 from interlock.record.context import RESERVED_KEYS
 
@@ -73,12 +74,12 @@ class _Place:
     is_key: bool = False
 
 
-def diagnose_validation_error(
-    error: ValidationError, value: Mapping[str, Json], model: type[BaseModel]
+def diagnose_faults(
+    faults: Iterable[ReadFault], value: Mapping[str, Json], model: type[BaseModel | Shape]
 ) -> list[Diagnostic]:
-    """Return one diagnostic for each place and code of a validation error, up to one more than a file's list shows."""
+    """Return one diagnostic for each place and code of some faults, up to one more than a file's list shows."""
     diagnostics: dict[tuple[Location, DiagnosticCode], Diagnostic] = {}
-    for one in error.errors(include_url=False, include_input=False):
+    for one in faults:
         place = _locate(one, value, model)
         if _is_miscounted(one, find_value(value, place.loc)):
             continue
@@ -125,14 +126,14 @@ def make_free_name(name: str, taken: set[str], before_number: str = "-") -> str:
     raise AssertionError("numbers have no end")
 
 
-def _is_miscounted(one: ErrorDetails, found: object) -> bool:
+def _is_miscounted(one: ReadFault, found: object) -> bool:
     """Return whether a list is long enough after all. pydantic does not count items with faults."""
     if one["type"] != "too_short" or not isinstance(found, list):
         return False
     return len(cast("list[object]", found)) >= cast("int", one.get("ctx", {}).get("min_length", 1))
 
 
-def _build_diagnostic(one: ErrorDetails, place: _Place, document: Mapping[str, Json]) -> Diagnostic:
+def _build_diagnostic(one: ReadFault, place: _Place, document: Mapping[str, Json]) -> Diagnostic:
     path = render_path(place.loc)
     key = str(place.loc[-1]) if place.loc else ""
     if one["type"] == "extra_forbidden":
@@ -171,7 +172,7 @@ def _build_diagnostic(one: ErrorDetails, place: _Place, document: Mapping[str, J
     return fault(path, code, f"Found {found}: {message[:1].lower()}{message[1:]}.", fix, written)
 
 
-def _guess_value(one: ErrorDetails, value: object) -> str | None:
+def _guess_value(one: ReadFault, value: object) -> str | None:
     """Return what the fix suggests to write instead; None if it suggests nothing in particular."""
     limits = cast("Mapping[str, object]", one.get("ctx", {}))
     if isinstance(value, int | float) and not isinstance(value, bool):
@@ -194,7 +195,7 @@ def _describe_size(value: object) -> str | None:
             return None
 
 
-def _choose_code_and_fix(one: ErrorDetails, found: object) -> tuple[DiagnosticCode, str]:
+def _choose_code_and_fix(one: ReadFault, found: object) -> tuple[DiagnosticCode, str]:
     code, fix = _CODE_AND_FIX.get(one["type"], ("wrong_value", "Correct the value."))
     context = cast("Mapping[str, object]", one.get("ctx", {}))
     if one["type"] == "union_tag_not_found":
@@ -214,14 +215,14 @@ def _choose_code_and_fix(one: ErrorDetails, found: object) -> tuple[DiagnosticCo
     return code, fix
 
 
-def _guess_literal(one: ErrorDetails, found: object) -> str | None:
+def _guess_literal(one: ReadFault, found: object) -> str | None:
     """Return the expected word that is most similar to the value; None without a similar one."""
     if one["type"] not in _LITERAL_TYPES or not isinstance(found, str):
         return None
     return suggest_name(found, re.findall(r"'([^']*)'", _expected(one)))
 
 
-def _expected(one: ErrorDetails) -> str:
+def _expected(one: ReadFault) -> str:
     context = cast("Mapping[str, object]", one.get("ctx", {}))
     return str(context.get("expected", context.get("expected_tags", "")))
 
@@ -242,7 +243,7 @@ def _describe_value(value: object) -> str:
             return str(value)
 
 
-def _locate(one: ErrorDetails, document: Mapping[str, Json], model: type[BaseModel]) -> _Place:
+def _locate(one: ReadFault, document: Mapping[str, Json], model: type[BaseModel | Shape]) -> _Place:
     """Return the place of an error in the document: pydantic's location without the names of alternatives."""
     loc: list[int | str] = []
     kinds: Sequence[object] = (model,)
@@ -282,7 +283,7 @@ def _descend(kinds: Sequence[object], part: int | str) -> tuple[list[object], bo
 def _list_alternatives(kind: object) -> list[object]:
     """Return the alternatives of a union without `None`, or the type itself if it is not a union."""
     bare = _strip_annotation(kind)
-    if bare is JsonValue:
+    if bare in (JsonValue, Any):
         return list(_JSON_MEMBERS)
     if get_origin(bare) not in (Union, UnionType):
         return [kind]
@@ -291,7 +292,9 @@ def _list_alternatives(kind: object) -> list[object]:
 
 
 def _strip_annotation(kind: object) -> object:
-    return get_args(kind)[0] if get_origin(kind) is Annotated else kind
+    bare = get_args(kind)[0] if get_origin(kind) is Annotated else kind
+    is_choice = isinstance(bare, type) and issubclass(bare, Choice)
+    return _strip_annotation(cast("type[Choice]", bare).union()) if is_choice else cast("object", bare)
 
 
 def _iter_alternative_names(member: object) -> Iterator[object]:
@@ -319,7 +322,11 @@ def _find_member_type(kind: object, part: int | str) -> object | None:
 
 
 def _find_model(kind: object) -> type[BaseModel] | None:
-    if not (isinstance(kind, type) and issubclass(kind, BaseModel)):
+    if not isinstance(kind, type):
+        return None
+    if issubclass(kind, Shape):
+        return mirror_of(kind)
+    if not issubclass(kind, BaseModel):
         return None
     kind.model_rebuild(raise_errors=False)
     return kind

@@ -5,18 +5,21 @@ from typing import Literal, cast
 from pydantic import BaseModel
 
 from interlock.kernel.canonical import Json
+from interlock.kernel.mirror import mirror_of
+from interlock.kernel.shape import Shape
 
 _REDUNDANT: tuple[tuple[str, Json], ...] = (("default", None), ("additionalProperties", {}), ("items", {}))
 _FORBIDDEN = frozenset({"anyOf", "oneOf", "allOf", "not", "if", "$ref", "$defs"})
 
 
-def flat_schema(model: type[BaseModel], mode: Literal["validation", "serialization"]) -> dict[str, Json]:
+def flat_schema(model: type[BaseModel | Shape], mode: Literal["validation", "serialization"]) -> dict[str, Json]:
     """Return a model's schema with definitions inlined and titles removed.
 
     In arguments (`validation`), an optional member may be absent, but never null, and every object lists its members,
     the required ones, and whether it accepts others. In answers (`serialization`), a required member may be null.
     """
-    raw = cast("dict[str, Json]", model.model_json_schema(mode=mode, by_alias=True))
+    form = mirror_of(model) if issubclass(model, Shape) else model
+    raw = cast("dict[str, Json]", form.model_json_schema(mode=mode, by_alias=True))
     definitions = cast("dict[str, Json]", raw.pop("$defs", {}))
     raw.pop("description", None)
     schema = cast("dict[str, Json]", _flatten(raw, definitions))

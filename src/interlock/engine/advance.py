@@ -97,7 +97,7 @@ def decide_advance(attempt: Attempt) -> Decision:
     blockers = blockers_of(outcome)
     if attempt.refusals + 1 >= ATTEMPTS_PER_STEP_MAX:
         return AttemptLimitReached(blockers=blockers)
-    blocked = Blocked(kind="blocked", blockers=BlockerReport(blockers=blockers))
+    blocked = Blocked(blockers=BlockerReport(blockers=blockers))
     return Refused(plan=_refusal_plan(attempt, blocked, held))
 
 
@@ -336,7 +336,7 @@ def _fork_trace(attempt: Attempt, node: PlanNode) -> tuple[TraceEntry, ...]:
     if not attempt.is_fork:
         return ()
     summary = "The step was done before. It was redone on a new branch, and the earlier branch stays."
-    refs = (StepRef(kind="step_id", step_id=node.node_id),)
+    refs = (StepRef(step_id=node.node_id),)
     return (TraceEntry(kind="detected_non_tip_advance", summary=summary, refs=refs),)
 
 
@@ -357,7 +357,7 @@ def _own_reasons(
     if idle:
         words.append(f"Without effect: {', '.join(idle)}.")
     words += [f"It would have been refused: {one.message}" for one in proved.disclosed]
-    refs = (StepRef(kind="step_id", step_id=node.node_id),)
+    refs = (StepRef(step_id=node.node_id),)
     return tuple(
         TraceEntry(kind="selected_next_step", summary=one_line(one, TRACE_SUMMARY_BYTES_MAX), refs=refs)
         for one in words
@@ -387,7 +387,7 @@ def _advanced(attempt: Attempt, transition: _Transition, held: HeldContext) -> A
     entries = (*_preferences_trace(attempt, attempt.request.preferences), *transition.trace)
     trace, captures = trace_drafts(entries, run, child, attempt.attempt, captured)
     drafts = [
-        advance_recorded_event(attempt, AdvancedTo(kind="advanced", to_node_id=child), transition.receipts),
+        advance_recorded_event(attempt, AdvancedTo(to_node_id=child), transition.receipts),
         node_created_event(attempt, child, "step", ref),
         EventDraft(data=edge, run=run),
         *attempt_output_events(attempt, child, outputs, attempt.request.preferences),

@@ -1,9 +1,7 @@
 """Decides whether a run ends otherwise than by its last step: only a person ends one (END-5, END-6). Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TypeAlias, cast, get_args
-
-from pydantic import ValidationError
+from typing import TypeAlias, get_args
 
 from interlock.engine.gates import NO_APPROVAL, Answered, Question, QuestionItem, Reply
 from interlock.engine.request import MemberFault, Request
@@ -12,6 +10,7 @@ from interlock.kernel.budgets import AUTHORED_SHARE_BYTES_MAX, WORK_NOTE_BYTES_M
 from interlock.kernel.canonical import Json, digest_of_bytes
 from interlock.kernel.frozen import frozen, replace
 from interlock.kernel.ids import RunId, SessionId
+from interlock.kernel.shape import ShapeError
 from interlock.kernel.text import one_line
 from interlock.record.append_plan import AppendPlan, EventDraft
 from interlock.record.events import Actor
@@ -29,9 +28,9 @@ def parse_work(artifact: Mapping[str, Json], allowed: Sequence[Work]) -> WorkRec
     """Parse the artifact `wr.work_record`, in which `work` is one of these, or return its faults."""
     faults = {one.member: one for one in _member_faults(artifact, allowed)}
     try:
-        record = WorkRecorded.model_validate({name: artifact[name] for name in WORK_MEMBERS if name in artifact})
-    except ValidationError as error:
-        for member in (str(one["loc"][0]) for one in error.errors(include_url=False)):
+        record = WorkRecorded.of_json({name: artifact[name] for name in WORK_MEMBERS if name in artifact})
+    except ShapeError as error:
+        for member in (str(one["loc"][0]) for one in error.faults):
             faults.setdefault(member, MemberFault(member=member, found="It is too long or no text.", fix=_BUDGETS))
         return tuple(faults.values())
     return tuple(faults.values()) or record
@@ -145,8 +144,7 @@ def _plan(ending: RunEnding, answered: Answered | None) -> AppendPlan:
     if answered is None:
         return AppendPlan(session=ending.session, drafts=(EventDraft(data=ending.work, run=ending.run),))
     written = answered.to_bytes()
-    fields = {**ending.work.to_json(), "answerRef": digest_of_bytes(written)}
-    work = WorkRecorded.model_validate(fields)
+    work = ending.work.changed(answer_ref=digest_of_bytes(written))
     return AppendPlan(
         session=ending.session,
         drafts=(EventDraft(data=work, run=ending.run),),
@@ -156,6 +154,4 @@ def _plan(ending: RunEnding, answered: Answered | None) -> AppendPlan:
 
 def without_answer(work: WorkRecorded) -> WorkRecorded:
     """Return what a call asked to record, without the person's answer to it."""
-    fields = cast("dict[str, object]", work.to_json())
-    fields.pop("answerRef", None)
-    return WorkRecorded.model_validate(fields)
+    return work.changed(answer_ref=None)

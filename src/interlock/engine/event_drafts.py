@@ -1,6 +1,7 @@
 """The events of a start and of an attempt, before they are stamped: what each records, in the locked order."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from typing import cast
 
 from interlock.engine.gates import Answered
 from interlock.engine.judge.attempt import Attempt
@@ -42,7 +43,7 @@ from interlock.record.context import Context
 from interlock.record.outcome import AdvancedTo, Blocked
 from interlock.record.payloads import TraceEntry
 from interlock.record.snapshot import Complete, ExecutionSnapshot, Running
-from interlock.record.world import NEEDS_PERSON, IntentRecorded
+from interlock.record.world import NEEDS_PERSON, Fields, IntentRecorded
 
 Origin = AttemptId | RunId
 """What a derived id belongs to: an attempt, or the run that a start begins."""
@@ -59,15 +60,12 @@ def advance_recorded_event(
 ) -> EventDraft:
     """`advance_recorded`: the key event of an attempt. An advance took its event, or the `receipts` that prove it."""
     events = (attempt.event.event_id,) if attempt.event is not None else receipts
-    took: dict[str, object] = {"took": events} if events and isinstance(outcome, AdvancedTo) else {}
-    advance = data.AdvanceRecorded.model_validate(
-        {
-            "attempt_id": attempt.attempt,
-            "intent": "ack_pending",
-            "outcome": outcome,
-            "request_digest": attempt.request.digest(),
-            **took,
-        }
+    advance = data.AdvanceRecorded(
+        attempt_id=attempt.attempt,
+        intent="ack_pending",
+        outcome=outcome,
+        request_digest=attempt.request.digest(),
+        took=events if events and isinstance(outcome, AdvancedTo) else None,
     )
     return EventDraft(data=advance, run=attempt.run, node=attempt.node)
 
@@ -86,13 +84,11 @@ def intent_events(attempt: Attempt, child: NodeId, node: PlanNode, step: StepPas
         once = node.task.emits[one.number].once is not None
         origin = None if once else attempt.attempt
         drafts.append(
-            IntentRecorded.model_validate(
-                {
-                    "intent_id": intent_id(attempt.run, origin, node.node_id, one.number),
-                    "sends": one.sends,
-                    "number": one.number,
-                    "fields": dict(one.fields),
-                }
+            IntentRecorded(
+                intent_id=intent_id(attempt.run, origin, node.node_id, one.number),
+                sends=one.sends,
+                number=one.number,
+                fields=dict(cast("Fields", one.fields)),
             )
         )
     return on_node(attempt.run, child, drafts)
@@ -110,18 +106,16 @@ def needs_person_events(
     if step is None or step.task is None or awaits is None or awaits.approval is None:
         return []
     run, node, origin = here
-    intent = IntentRecorded.model_validate(
-        {
-            "intent_id": IntentId(derived_id("intent", origin, "needs_person")),
-            "sends": NEEDS_PERSON,
-            "number": len(step.task.emits),
-            "fields": {
-                "step": step.node_id,
-                "title": rendered_line(step.title, context),
-                "question": rendered_line(awaits.approval.question, context, ValueRoom()),
-                "choices": ", ".join(awaits.approval.choices),
-            },
-        }
+    intent = IntentRecorded(
+        intent_id=IntentId(derived_id("intent", origin, "needs_person")),
+        sends=NEEDS_PERSON,
+        number=len(step.task.emits),
+        fields={
+            "step": step.node_id,
+            "title": rendered_line(step.title, context),
+            "question": rendered_line(awaits.approval.question, context, ValueRoom()),
+            "choices": ", ".join(awaits.approval.choices),
+        },
     )
     return on_node(run, node, [intent])
 
@@ -147,9 +141,7 @@ def attempt_output_events(
         changed = data.PreferencesChanged(
             change_id=ChangeId(derived_id("prefchg", attempt.attempt, "preferences")),
             source="user",
-            delta=tuple(
-                data.PreferenceChange.model_validate({"key": key, "value": value}) for key, value in changes.items()
-            ),
+            delta=tuple(data.PreferenceChange(key=key, value=value) for key, value in changes.items()),
             effective=preferences.over(attempt.preferences),
         )
         drafts.append(EventDraft(data=changed, run=attempt.run, node=child))
@@ -166,14 +158,12 @@ def outputs_of(attempt: Attempt, answered: Answered | None = None) -> tuple[Stor
 
 
 def context_draft(
-    delta: Context, run: RunId, node: NodeId, context_id: str, source: str = "agent_delta"
+    delta: Context, run: RunId, node: NodeId, context_id: str, source: data.ContextSource = "agent_delta"
 ) -> list[EventDraft]:
     """`context_set`, if there is something to set."""
     if not delta:
         return []
-    context = data.ContextSet.model_validate(
-        {"context_id": ContextId(context_id), "node_id": node, "context": dict(delta), "source": source}
-    )
+    context = data.ContextSet(context_id=ContextId(context_id), node_id=node, context=dict(delta), source=source)
     return [EventDraft(data=context, run=run)]
 
 
@@ -186,9 +176,9 @@ def claim_gaps(attempt: Attempt, claims: Iterable[Violation]) -> list[data.GapRe
     """Return the gaps of approvals that rest on the agent's own word, each with the artifacts that claim it (GAP-4)."""
     claimed = [digest_of(dict(one)) for one in attempt.evidence.artifacts if one.get("kind") == CONFIRMATION_KIND]
     outputs = [_output_id(attempt.attempt, digest) for digest in dict.fromkeys(claimed)]
-    refs = tuple(data.OutputEvidence(kind="output", output_id=one) for one in outputs)
+    refs = tuple(data.OutputEvidence(output_id=one) for one in outputs)
     gaps = [claim.gap(attempt.attempt, "warning") for claim in claims]
-    return [gap.model_copy(update={"evidence_refs": refs}) if refs else gap for gap in gaps]
+    return [gap.changed(evidence_refs=refs) if refs else gap for gap in gaps]
 
 
 def gap_resolved_events(attempt: Attempt, still_open: frozenset[GapId]) -> list[data.GapRecorded]:
@@ -203,7 +193,7 @@ def gap_resolved_events(attempt: Attempt, still_open: frozenset[GapId]) -> list[
             severity=gap.severity,
             reason=gap.reason,
             summary="The step was done again, and this is no longer missing.",
-            resolution=data.Resolves(kind="resolves", resolves_gap_id=gap.gap_id),
+            resolution=data.Resolves(resolves_gap_id=gap.gap_id),
         )
         for gap in open_gaps[:RESOLVED_GAPS_MAX]
     ]
@@ -219,17 +209,17 @@ def trace_drafts(
     """
     if not trace:
         return [], ()
-    fields: dict[str, object] = {}
+    captured_at: Digest | None = None
     files: tuple[tuple[Digest, bytes], ...] = ()
     if not captured.is_empty():
         written = captured.to_bytes()
-        digest = digest_of_bytes(written)
-        fields, files = {"capture_ref": digest}, ((digest, written),)
+        captured_at = digest_of_bytes(written)
+        files = ((captured_at, written),)
     drafts: list[EventDraft] = []
     for number, entries in enumerate(_events(trace)):
         trace_id = TraceId(derived_id("trace", origin, "decisions", number))
-        payload = data.DecisionTraceAppended.model_validate(
-            {"trace_id": trace_id, "entries": tuple(entries), **(fields if number == 0 else {})}
+        payload = data.DecisionTraceAppended(
+            trace_id=trace_id, entries=tuple(entries), capture_ref=captured_at if number == 0 else None
         )
         drafts.append(EventDraft(data=payload, run=run, node=node))
     return drafts, files
@@ -270,28 +260,31 @@ def notes_draft(
     """`node_output_appended` of notes, if there are any."""
     if not request.has_notes():
         return []
-    notes = data.NotesPayload(payload_kind="notes", notes_markdown=request.stored_notes())
-    fields: dict[str, object] = {"supersedes_output_id": supersedes} if supersedes is not None else {}
-    return [_output(attempt, {"output_channel": "recap", "payload": notes, **fields}, "notes", run=run, node=node)]
+    notes = data.NotesPayload(notes_markdown=request.stored_notes())
+    appended = data.NodeOutputAppended(
+        output_id=_output_id(attempt, "notes"),
+        output_channel="recap",
+        payload=notes,
+        supersedes_output_id=supersedes,
+    )
+    return [EventDraft(data=appended, run=run, node=node)]
 
 
 def artifact_drafts(
     attempt: AttemptId, outputs: Sequence[StoredArtifact], *, run: RunId, node: NodeId
 ) -> list[EventDraft]:
     """`node_output_appended` of artifacts, in the order they are given."""
-    payloads = [
-        data.ArtifactPayload(
-            payload_kind="artifact_ref",
-            sha256=output.digest,
-            content_type=output.content_type,
-            byte_length=len(output.data),
+    appended = (
+        data.NodeOutputAppended(
+            output_id=_output_id(attempt, output.digest),
+            output_channel="artifact",
+            payload=data.ArtifactPayload(
+                sha256=output.digest, content_type=output.content_type, byte_length=len(output.data)
+            ),
         )
         for output in outputs
-    ]
-    return [
-        _output(attempt, {"output_channel": "artifact", "payload": payload}, payload.sha256, run=run, node=node)
-        for payload in payloads
-    ]
+    )
+    return [EventDraft(data=one, run=run, node=node) for one in appended]
 
 
 def output_id(attempt: AttemptId, payload: data.NotesPayload | data.ArtifactPayload) -> OutputId:
@@ -301,16 +294,6 @@ def output_id(attempt: AttemptId, payload: data.NotesPayload | data.ArtifactPayl
 
 def _output_id(attempt: AttemptId, discriminator: str) -> OutputId:
     return OutputId(derived_id("out", attempt, discriminator))
-
-
-def _output(
-    attempt: AttemptId, fields: Mapping[str, object], discriminator: str, *, run: RunId, node: NodeId
-) -> EventDraft:
-    return EventDraft(
-        data=data.NodeOutputAppended.model_validate({"output_id": _output_id(attempt, discriminator), **fields}),
-        run=run,
-        node=node,
-    )
 
 
 def effects_draft(effects: Context, run: RunId, node: NodeId, origin: Origin) -> list[EventDraft]:

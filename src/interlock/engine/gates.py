@@ -1,9 +1,7 @@
 """Questions that only a person can answer before a step is done, and the replies (GATE-1)."""
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
-
-from pydantic import Field
+from typing import Literal
 
 from interlock.decide.evaluate import ConditionInputs, evaluate
 from interlock.engine.published import Published
@@ -121,7 +119,7 @@ class AskOut(Published):
 class Answered(Published):
     """What a person answered, and the client that asked."""
 
-    asks: Annotated[tuple[AskOut, ...], Field(strict=False)]
+    asks: tuple[AskOut, ...]
     client: str
     comment: str | None = None
     kind: Literal["wr.confirmation"]

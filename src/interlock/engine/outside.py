@@ -6,8 +6,6 @@ import json
 from collections.abc import Mapping
 from typing import cast
 
-from pydantic import ValidationError
-
 from interlock.decide.evaluate import describe_kind
 from interlock.decide.value import INTENT_FIELD, describe_unsendable
 from interlock.define.diagnostics import suggest_name
@@ -17,10 +15,11 @@ from interlock.kernel.budgets import ECHO_BYTES_MAX, EVENT_FIELDS_BYTES_MAX, EVE
 from interlock.kernel.canonical import Json, canonical_bytes
 from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import RunId
+from interlock.kernel.shape import ShapeError
 from interlock.kernel.text import one_line
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.record.base import NodeIdField, Record
-from interlock.record.world import Fields, OutsideKind, OutsideName
+from interlock.record.world import Fields, OutsideKind, OutsideName, check_size
 
 EVENT_KIND = "wr.event"
 """The artifact with which an MCP client says that something happened outside."""
@@ -46,6 +45,10 @@ class SentEvent(Record):
     node: NodeIdField | None = None
     signed: SentSignature | None = None
 
+    def __post_init__(self) -> None:
+        """Check the size of the fields."""
+        check_size(self.fields)
+
 
 @frozen
 class SourceKey:
@@ -64,9 +67,9 @@ def parse_event_artifact(artifact: Mapping[str, Json]) -> SentEvent | MemberFaul
         found = f"`{one_line(event, EVENT_TEXT_CHARS_MAX)}` cannot be sent."
         return MemberFault(member="event", found=found, fix=_OWN, blank=_BLANKS["event"])
     try:
-        return SentEvent.model_validate(members)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
+        return SentEvent.of_json(members)
+    except ShapeError as error:
+        first = error.faults[0]
         return _fault(members, first["type"], [str(part) for part in first["loc"]])
 
 
@@ -78,7 +81,7 @@ def _fault(members: Mapping[str, Json], kind: str, place: list[str]) -> MemberFa
             member=".".join(place), found="The member is missing.", fix=_FIXES[member], blank=_BLANKS.get(member)
         )
     if kind == "extra_forbidden":
-        known = SentEvent.model_fields if len(place) == 1 else SentSignature.model_fields
+        known = SentEvent.__struct_fields__ if len(place) == 1 else SentSignature.__struct_fields__
         guess = suggest_name(place[-1], known)
         fix = f"Did you mean `{guess}`?" if guess else f"Remove it. Known are {', '.join(f'`{one}`' for one in known)}."
         return MemberFault(member=_short(".".join(place)), found="There is no such member.", fix=fix)

@@ -1,6 +1,5 @@
 """JSON objects that are shown, in answers and by `--json`: the class that builds one is its only declaration."""
 
-from interlock.kernel.canonical import Json
 from interlock.record.base import Record
 
 
@@ -10,7 +9,3 @@ class Published(Record):
     A field that has its default is left out; a field without one may be null. The docstring of a part of an answer and
     the descriptions of its fields are published.
     """
-
-    def to_json(self) -> dict[str, Json]:
-        """Return the object."""
-        return self.model_dump(mode="json", by_alias=True, exclude_defaults=True)

@@ -13,7 +13,7 @@ from interlock.kernel.canonical import Json, canonical_bytes, digest_of, digest_
 from interlock.kernel.frozen import frozen, replace
 from interlock.kernel.ids import Digest
 from interlock.kernel.text import says_something, truncated
-from interlock.record.base import Preferences
+from interlock.record.base import Autonomy, PreferenceKey, Preferences, RiskPolicy
 from interlock.record.content import WHOLE_NOTES_CONTENT_TYPE
 
 NOTES_BLANK = Blank()
@@ -67,17 +67,17 @@ Completed: TypeAlias = Callable[[Mapping[str, Json], Mapping[str, Json]], Mappin
 class PreferenceDelta:
     """Preferences that a caller changes; None leaves a preference unchanged."""
 
-    autonomy: str | None = None
-    risk_policy: str | None = None
+    autonomy: Autonomy | None = None
+    risk_policy: RiskPolicy | None = None
 
-    def changes(self) -> dict[str, str]:
+    def changes(self) -> dict[PreferenceKey, str]:
         """Return the changed keys as they are recorded."""
-        named = {"autonomy": self.autonomy, "riskPolicy": self.risk_policy}
+        named: dict[PreferenceKey, str | None] = {"autonomy": self.autonomy, "riskPolicy": self.risk_policy}
         return {key: value for key, value in named.items() if value is not None}
 
     def over(self, base: Preferences) -> Preferences:
         """Return `base` with this change applied."""
-        return Preferences.model_validate(base.to_json() | dict(self.changes()))
+        return Preferences(autonomy=self.autonomy or base.autonomy, risk_policy=self.risk_policy or base.risk_policy)
 
 
 @frozen
@@ -108,7 +108,7 @@ class Request:
         output: dict[str, Json] = {"artifacts": [sent[digest] for digest in sorted(sent)]}
         if self.notes is not None and self.has_notes():
             output["notesMarkdown"] = self.notes
-        preferences: dict[str, Json] = dict(self.preferences.changes())
+        preferences: dict[str, Json] = {**self.preferences.changes()}
         return digest_of({"output": output, "context": dict(self.context), "preferences": preferences})
 
     def over(self, earlier: "Request", completed: Completed, *, unnamed: str | None = None) -> "Request":

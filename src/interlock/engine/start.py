@@ -100,18 +100,16 @@ def plan_start(start: Start) -> AppendPlan | Violation:
 
 
 def _first_events(start: Start, root: NodeId, node: data.NodeCreated) -> list[EventDraft]:
-    run_started = data.RunStarted.model_validate(
-        {
-            "workflow_id": start.workflow.workflow_id,
-            "workflow_hash": start.workflow_hash,
-            "workflow_source_kind": start.source_kind,
-            "workflow_source_ref": start.source_ref,
-            **({} if start.config_hash is None else {"applied_config_hash": start.config_hash}),
-            **({} if start.binding is None else {"binding": start.binding}),
-            **({"checks": start.checks} if start.checks else {}),
-            **({"proofs": start.proofs} if start.proofs != "enforce" else {}),
-            **({"notifies": True} if start.notifies else {}),
-        }
+    run_started = data.RunStarted(
+        workflow_id=start.workflow.workflow_id,
+        workflow_hash=start.workflow_hash,
+        workflow_source_kind=start.source_kind,
+        workflow_source_ref=start.source_ref,
+        applied_config_hash=start.config_hash,
+        binding=start.binding,
+        checks=start.checks or None,
+        proofs=start.proofs if start.proofs != "enforce" else None,
+        notifies=True if start.notifies else None,
     )
     return [EventDraft(data=run_started, run=start.run), EventDraft(data=node, run=start.run, node=root)]
 

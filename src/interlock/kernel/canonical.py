@@ -4,7 +4,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import rfc8785
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     Json = JsonValue
 else:
 
-    class Json:
-        """A JSON value: pydantic's `JsonValue`, without its import, which a list of runs does not need."""
+    class _JsonValue:
+        """Says to pydantic that any JSON value is meant, without its import, which most commands do not need."""
 
         @classmethod
         def __get_pydantic_core_schema__(cls, source: Any, handler: "GetCoreSchemaHandler") -> "CoreSchema":  # noqa: ANN401 — pydantic's
@@ -27,6 +27,8 @@ else:
             from pydantic import JsonValue  # noqa: PLC0415 — see the class
 
             return handler.generate_schema(JsonValue)
+
+    Json = Annotated[Any, _JsonValue]
 
 
 SAFE_INTEGER_MAX = 2**53 - 1
@@ -171,8 +173,8 @@ def _is_plain(value: object) -> bool:
             if type(key) is not str or not key.isascii() or not (type(item) is str or _is_plain(item)):
                 return False
         return True
-    if kind is list:
-        items = cast("list[object]", value)
+    if kind is list or kind is tuple:
+        items = cast("Sequence[object]", value)
         return set(map(type, items)) <= _PLAIN_SCALARS or all(map(_is_plain, items))
     return False
 

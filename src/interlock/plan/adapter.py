@@ -11,14 +11,21 @@ from interlock.record.base import Record
 
 
 class AdapterKey(Record):
-    """A context key: its declaration, and the steps that set it. A key without a type takes any value."""
+    """A context key that is declared, and the steps that set it. Every field is written."""
 
     key: str
-    type: ValueType | None = None
-    required: bool = False
-    choices: tuple[Json, ...] = ()
-    items: ListItems | None = None
-    set_by: tuple[str, ...] = ()
+    type: ValueType
+    required: bool
+    choices: tuple[Json, ...]
+    items: ListItems | None
+    set_by: tuple[str, ...]
+
+
+class UndeclaredKey(Record):
+    """A context key that takes any value, and the steps that set it."""
+
+    key: str
+    set_by: tuple[str, ...]
 
 
 class AdapterEvent(Record):
@@ -43,7 +50,7 @@ class AdapterManifest(Record):
     """What a workflow declares of its context keys, of events from outside and of intents, in plan order."""
 
     workflow_id: str
-    keys: tuple[AdapterKey, ...]
+    keys: tuple[AdapterKey | UndeclaredKey, ...]
     events: tuple[AdapterEvent, ...] = ()
     intents: tuple[AdapterIntent, ...] = ()
 
@@ -52,10 +59,10 @@ class AdapterManifest(Record):
         return digest_of(self.to_json())
 
 
-def adapter_key(name: str, declared: ProducedKey | None, set_by: tuple[str, ...]) -> AdapterKey:
+def adapter_key(name: str, declared: ProducedKey | None, set_by: tuple[str, ...]) -> AdapterKey | UndeclaredKey:
     """Return the entry of a key. A routine that is unfolded may set keys that are not declared."""
     if declared is None:
-        return AdapterKey(key=name, set_by=set_by)
+        return UndeclaredKey(key=name, set_by=set_by)
     return AdapterKey(
         key=name,
         type=declared.type,

@@ -5,9 +5,7 @@ session, so the same document compiles to the same hash everywhere.
 """
 
 from functools import cached_property
-from typing import Annotated, Literal
-
-from pydantic import Field, ValidationError
+from typing import Literal
 
 from interlock.define.parts import (
     Assessment,
@@ -19,11 +17,12 @@ from interlock.define.parts import (
 )
 from interlock.kernel.canonical import Json, digest_of_bytes
 from interlock.kernel.ids import Digest, WorkflowHash
+from interlock.kernel.shape import Reader
 from interlock.plan.adapter import AdapterEvent, AdapterIntent, AdapterManifest, adapter_key
 from interlock.plan.builtins.packs import PACKS
 from interlock.plan.graph import Graphs
 from interlock.plan.records import ASSESSMENT_CONTRACT, Plan, PlanNode
-from interlock.record.base import IndexField, Record, UuidField, classify_read_error
+from interlock.record.base import IndexField, Record, UuidField, read_record
 from interlock.record.outcome import Capability
 
 
@@ -78,10 +77,10 @@ class FlowOrigin(Record):
 
     flow_id: UuidField
     flow_version: IndexField
-    slots: Annotated[tuple[FlowSlot, ...], Field(strict=False)]
+    slots: tuple[FlowSlot, ...]
 
 
-class CompiledWorkflow(Record):
+class CompiledWorkflow(Record, dict=True):
     """Everything that a run needs to render, check and continue; self-contained."""
 
     schema_version: Literal[1]
@@ -89,18 +88,18 @@ class CompiledWorkflow(Record):
     name: str
     description: str
     agent_role: str | None = None
-    guidance: Annotated[tuple[str, ...], Field(strict=False)]
-    references: Annotated[tuple[Reference, ...], Field(strict=False)]
-    capabilities: Annotated[tuple[CapabilityDemand, ...], Field(strict=False)]
-    features: Annotated[tuple[AppliedFeature, ...], Field(strict=False)]
-    inputs: Annotated[tuple[ContextInput, ...], Field(strict=False)]
-    produced: Annotated[tuple[ProducedKey, ...], Field(strict=False)] = ()
-    functions: Annotated[tuple[ScopedFunction, ...], Field(strict=False)]
-    assessments: Annotated[tuple[Assessment, ...], Field(strict=False)]
-    contracts: Annotated[tuple[ContractPack, ...], Field(strict=False)]
+    guidance: tuple[str, ...]
+    references: tuple[Reference, ...]
+    capabilities: tuple[CapabilityDemand, ...]
+    features: tuple[AppliedFeature, ...]
+    inputs: tuple[ContextInput, ...]
+    produced: tuple[ProducedKey, ...] = ()
+    functions: tuple[ScopedFunction, ...]
+    assessments: tuple[Assessment, ...]
+    contracts: tuple[ContractPack, ...]
     recommended: RecommendedPreferences | None = None
     plan: Plan
-    compiled_warnings: Annotated[tuple[CompiledWarning, ...], Field(strict=False)]
+    compiled_warnings: tuple[CompiledWarning, ...]
     flow: FlowOrigin | None = None
 
     @cached_property
@@ -144,11 +143,10 @@ class CompiledWorkflow(Record):
         """What is declared of context keys, events and intents; None if nothing is."""
         names = sorted({*self.declared, *self.set_by})
         keys = tuple(adapter_key(name, self.declared.get(name), self.set_by.get(name, ())) for name in names)
-        outside: dict[str, object] = {"events": self._adapter_events(), "intents": self._adapter_intents()}
-        fields = {"keys": keys} | {name: found for name, found in outside.items() if found}
-        if not any(fields.values()):
+        events, intents = self._adapter_events(), self._adapter_intents()
+        if not (keys or events or intents):
             return None
-        return AdapterManifest.model_validate({"workflow_id": self.workflow_id, **fields})
+        return AdapterManifest(workflow_id=self.workflow_id, keys=keys, events=events, intents=intents)
 
     def _adapter_events(self) -> tuple[AdapterEvent, ...]:
         awaited = ((step_id, node.task.awaits) for step_id, node in self.steps.items() if node.task is not None)
@@ -221,20 +219,24 @@ def packs_of(plan: Plan) -> tuple[ContractPack, ...]:
     """
     refs = {ref for node in plan.nodes for ref in (node.input_schema_ref, node.evidence_schema_ref) if ref is not None}
     refs |= {ASSESSMENT_CONTRACT for node in plan.nodes if node.task and node.task.evidence.assessments}
-    packs: list[ContractPack] = []
-    for pack in (PACKS[ref] for ref in sorted(refs) if ref in PACKS):
-        fields: dict[str, object] = {"artifact_kind": pack.kind, "artifact_schema": pack.schema}
-        present = {name: value for name, value in fields.items() if value is not None}
-        packs.append(
-            ContractPack.model_validate({"contract_ref": pack.contract_ref, "version": pack.version, **present})
+    return tuple(
+        ContractPack(
+            contract_ref=pack.contract_ref,
+            version=pack.version,
+            artifact_kind=pack.kind,
+            artifact_schema=None if pack.schema is None else dict(pack.schema),
         )
-    return tuple(packs)
+        for pack in (PACKS[ref] for ref in sorted(refs) if ref in PACKS)
+    )
 
 
 def pinned_bytes(workflow: CompiledWorkflow) -> tuple[WorkflowHash, bytes]:
     """Return a compiled workflow's hash and its canonical bytes."""
     data = workflow.to_bytes()
     return WorkflowHash(digest_of_bytes(data)), data
+
+
+_WORKFLOW: Reader[CompiledWorkflow] = Reader(CompiledWorkflow)
 
 
 def parse_compiled(data: bytes) -> CompiledWorkflow:
@@ -244,7 +246,4 @@ def parse_compiled(data: bytes) -> CompiledWorkflow:
         UnknownVersionError: A newer Interlock compiled it.
         MalformedRecordError: The bytes are no compiled workflow.
     """
-    try:
-        return CompiledWorkflow.model_validate_json(data, by_name=False)
-    except ValidationError as error:
-        raise classify_read_error("compiled workflow", error) from None
+    return read_record("compiled workflow", _WORKFLOW, data)

@@ -1,9 +1,6 @@
 """The parts of a prompt that was written in parts, with all texts inlined: joined, they are the prompt (PLAN-17)."""
 
 from collections.abc import Iterator, Sequence
-from typing import Annotated
-
-from pydantic import Field
 
 from interlock.record.base import Record
 
@@ -12,11 +9,11 @@ class ResolvedBlocks(Record):
     """The resolved parts of a prompt. No step needs them to run: they are for people and programs that show a plan."""
 
     goal: str | None = None
-    constraints: Annotated[tuple[str, ...], Field(strict=False)] = ()
-    procedure: Annotated[tuple[str, ...], Field(strict=False)] = ()
-    output_required: Annotated[tuple[str, ...], Field(strict=False)] = ()
-    verify: Annotated[tuple[str, ...], Field(strict=False)] = ()
-    guidance: Annotated[tuple[str, ...], Field(strict=False)] = ()
+    constraints: tuple[str, ...] = ()
+    procedure: tuple[str, ...] = ()
+    output_required: tuple[str, ...] = ()
+    verify: tuple[str, ...] = ()
+    guidance: tuple[str, ...] = ()
 
 
 def join_blocks(blocks: ResolvedBlocks) -> str:

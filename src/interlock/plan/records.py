@@ -7,12 +7,13 @@ holds no run state: that is in the snapshots.
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+import msgspec
 
 from interlock.decide.condition import Condition
 from interlock.decide.criteria import Criteria
 from interlock.define.parts import AwaitEvent, EmitAction, Hints, Metadata, Proof, SetAction, UserNeed
 from interlock.kernel.budgets.workflow import EMITS_PER_STEP_MAX, PROOFS_PER_STEP_MAX
+from interlock.kernel.shape import Written, limits
 from interlock.plan.prompt_blocks import ResolvedBlocks
 from interlock.record.base import DelimiterSafe, DigestField, IndexField, Record
 from interlock.record.outcome import Capability
@@ -74,8 +75,8 @@ class Evidence(Record):
 
     artifact_required: bool
     notes: Literal["required", "optional"]
-    assessments: Annotated[tuple[str, ...], Field(strict=False)] = ()
-    consequences: Annotated[tuple[Consequence, ...], Field(strict=False)] = ()
+    assessments: tuple[str, ...] = ()
+    consequences: tuple[Consequence, ...] = ()
     criteria: Criteria | None = None
 
 
@@ -89,21 +90,21 @@ class Task(Record):
     prompt: str
     prompt_blocks: ResolvedBlocks | None = None
     agent_role: str | None = None
-    fragments: Annotated[tuple[Fragment, ...], Field(strict=False)] = ()
-    requirements: Annotated[tuple[str, ...], Field(strict=False)] = ()
+    fragments: tuple[Fragment, ...] = ()
+    requirements: tuple[str, ...] = ()
     evidence: Evidence
     confirmation: Condition | None = None
-    functions: Annotated[tuple[str, ...], Field(strict=False)] = ()
-    needs: Annotated[tuple[str, ...], Field(strict=False)] = ()
-    produces: Annotated[tuple[str, ...], Field(strict=False)] = ()
-    sets: Annotated[tuple[SetAction, ...], Field(strict=False)] = ()
-    emits: Annotated[tuple[EmitAction, ...], Field(max_length=EMITS_PER_STEP_MAX, strict=False)] = ()
+    functions: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
+    produces: tuple[str, ...] = ()
+    sets: tuple[SetAction, ...] = ()
+    emits: Annotated[tuple[EmitAction, ...], *limits(max_length=EMITS_PER_STEP_MAX)] = ()
     awaits: AwaitEvent | None = None
-    needs_user: Annotated[tuple[UserNeed, ...], Field(strict=False)] = ()
-    injections: Annotated[tuple[Injection, ...], Field(strict=False)] = ()
-    verifies: Annotated[tuple[DelimiterSafe, ...], Field(strict=False)] = ()
+    needs_user: tuple[UserNeed, ...] = ()
+    injections: tuple[Injection, ...] = ()
+    verifies: tuple[DelimiterSafe, ...] = ()
     by: Literal["another"] | None = None
-    proofs: Annotated[tuple[Proof, ...], Field(max_length=PROOFS_PER_STEP_MAX, strict=False)] = ()
+    proofs: Annotated[tuple[Proof, ...], *limits(max_length=PROOFS_PER_STEP_MAX)] = ()
 
 
 class PlanNode(Record):
@@ -118,7 +119,7 @@ class PlanNode(Record):
     title: str
     input_schema_ref: str | None = None
     evidence_schema_ref: str | None = None
-    capabilities: Annotated[tuple[Capability, ...], Field(strict=False)] = ()
+    capabilities: tuple[Capability, ...] = ()
     provenance: Provenance
     hints: Hints = ()
     metadata: Metadata | None = None
@@ -135,6 +136,10 @@ class PlanEdge(Record):
     condition_id: DelimiterSafe | None = None
 
 
+CheckedWhen = Literal["before_pass", "after_pass", "before_step"]
+"""When the condition of a loop is read."""
+
+
 class Loop(Record):
     """A loop: how its passes are decided, and what its steps may read of them.
 
@@ -145,10 +150,10 @@ class Loop(Record):
 
     loop_id: DelimiterSafe
     kind: Literal["while", "until", "for", "for_each"]
-    max_iterations: Annotated[int, Field(ge=1)]
+    max_iterations: Annotated[int, *limits(ge=1)]
     on_limit: Literal["exit", "block"]
-    body: Annotated[tuple[DelimiterSafe, ...], Field(strict=False)]
-    checked: Literal["before_pass", "after_pass", "before_step"] = "before_pass"
+    body: tuple[DelimiterSafe, ...]
+    checked: CheckedWhen = msgspec.field(default_factory=Written[CheckedWhen]("before_pass"))
     condition_id: DelimiterSafe | None = None
     count: int | str | None = None
     items: str | None = None
@@ -168,7 +173,7 @@ class Plan(Record):
     """The typed graph that the engine walks. Nodes are in plan order."""
 
     v: Literal[1]
-    nodes: Annotated[tuple[PlanNode, ...], Field(min_length=1, strict=False)]
-    edges: Annotated[tuple[PlanEdge, ...], Field(strict=False)]
-    loops: Annotated[tuple[Loop, ...], Field(strict=False)]
-    conditions: Annotated[tuple[NamedCondition, ...], Field(strict=False)]
+    nodes: Annotated[tuple[PlanNode, ...], *limits(min_length=1)]
+    edges: tuple[PlanEdge, ...]
+    loops: tuple[Loop, ...]
+    conditions: tuple[NamedCondition, ...]

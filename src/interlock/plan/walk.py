@@ -167,7 +167,7 @@ class _Marked:
 
 def _in_order(values: tuple[str, ...]) -> KeySet:
     """Build a set from keys in order, which are not validated again."""
-    return KeySet.model_construct(kind="set", values=values)
+    return KeySet(kind="set", values=values)
 
 
 _NONE = _in_order(())

@@ -20,7 +20,6 @@ from interlock.record.events import (
     RunScope,
     build_dedupe_key,
     event_class_of,
-    event_kind,
     parse_event,
 )
 
@@ -104,7 +103,6 @@ def _stamp_draft(
         "event_id": ids[0][ids[1]],
         "event_index": index,
         "session_id": session,
-        "kind": event_kind(event_class),
         "data": payload,
         "recorded_at": stamps.recorded_at,
     }
@@ -115,8 +113,8 @@ def _stamp_draft(
     if stamps.actor is not None:
         fields["actor"] = stamps.actor
     # The dedupe key depends on the other fields, so they are built first.
-    unkeyed: Event = cast("Callable[..., Event]", event_class.model_construct)(**fields)
-    return event_class.model_validate(fields | {"dedupe_key": build_dedupe_key(unkeyed)})
+    make = cast("Callable[..., Event]", event_class)
+    return make(**fields, dedupe_key=build_dedupe_key(make(**fields, dedupe_key="")))
 
 
 def _build_edge(planned: PlannedEdge, ids: Sequence[EventId]) -> data.EdgeCreated:

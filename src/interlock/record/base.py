@@ -1,14 +1,13 @@
 """The base of all durable records: strict, frozen, versioned, with one spelling in bytes (EVT-1, EVT-2)."""
 
 import re
-from typing import Annotated, Literal, NewType
+from collections.abc import Callable, Sequence
+from typing import Annotated, Literal, NewType, TypeVar, cast
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
-from pydantic.alias_generators import to_camel
-from pydantic_core import ErrorDetails
+import msgspec
 
 from interlock.kernel.budgets import WORK_NOTE_BYTES_MAX
-from interlock.kernel.canonical import Json, canonical_bytes
+from interlock.kernel.canonical import canonical_bytes
 from interlock.kernel.ids import (
     ID_BODY_PATTERN,
     AttemptId,
@@ -28,6 +27,7 @@ from interlock.kernel.ids import (
     TraceId,
     WorkflowHash,
 )
+from interlock.kernel.shape import Reader, ReadFault, RefusedError, Rule, Shape, limits
 from interlock.kernel.text import utf8_bytes
 from interlock.kernel.uuids import UUID_PATTERN, Uuid
 from interlock.record.errors import MalformedRecordError, UnknownVersionError
@@ -44,76 +44,70 @@ def _id_pattern(prefix: str) -> str:
     return rf"^{prefix}_{ID_BODY_PATTERN}$"
 
 
-SessionIdField = Annotated[SessionId, Field(pattern=_id_pattern("sess"))]
+SessionIdField = Annotated[SessionId, *limits(pattern=_id_pattern("sess"))]
 RUN_ID = re.compile(_id_pattern("run"))
 """A whole run id."""
-RunIdField = Annotated[RunId, Field(pattern=_id_pattern("run"))]
-NodeIdField = Annotated[NodeId, Field(pattern=_id_pattern("node"))]
-EventIdField = Annotated[EventId, Field(pattern=_id_pattern("evt"))]
-AttemptIdField = Annotated[AttemptId, Field(pattern=_id_pattern("att"))]
-OutputIdField = Annotated[OutputId, Field(pattern=_id_pattern("out"))]
-ContextIdField = Annotated[ContextId, Field(pattern=_id_pattern("ctx"))]
-ChangeIdField = Annotated[ChangeId, Field(pattern=_id_pattern("prefchg"))]
-GapIdField = Annotated[GapId, Field(pattern=_id_pattern("gap"))]
-TraceIdField = Annotated[TraceId, Field(pattern=_id_pattern("trace"))]
-CapObsIdField = Annotated[CapObsId, Field(pattern=_id_pattern("capobs"))]
-DivergenceIdField = Annotated[DivergenceId, Field(pattern=_id_pattern("div"))]
-IntentIdField = Annotated[IntentId, Field(pattern=_id_pattern("intent"))]
-DigestField = Annotated[Digest, Field(pattern=_DIGEST_PATTERN)]
-SnapshotRefField = Annotated[SnapshotRef, Field(pattern=_DIGEST_PATTERN)]
-WorkflowHashField = Annotated[WorkflowHash, Field(pattern=_DIGEST_PATTERN)]
-IndexField = Annotated[int, Field(ge=0)]
-UuidField = Annotated[Uuid, Field(pattern=UUID_PATTERN)]
+RunIdField = Annotated[RunId, *limits(pattern=_id_pattern("run"))]
+NodeIdField = Annotated[NodeId, *limits(pattern=_id_pattern("node"))]
+EventIdField = Annotated[EventId, *limits(pattern=_id_pattern("evt"))]
+AttemptIdField = Annotated[AttemptId, *limits(pattern=_id_pattern("att"))]
+OutputIdField = Annotated[OutputId, *limits(pattern=_id_pattern("out"))]
+ContextIdField = Annotated[ContextId, *limits(pattern=_id_pattern("ctx"))]
+ChangeIdField = Annotated[ChangeId, *limits(pattern=_id_pattern("prefchg"))]
+GapIdField = Annotated[GapId, *limits(pattern=_id_pattern("gap"))]
+TraceIdField = Annotated[TraceId, *limits(pattern=_id_pattern("trace"))]
+CapObsIdField = Annotated[CapObsId, *limits(pattern=_id_pattern("capobs"))]
+DivergenceIdField = Annotated[DivergenceId, *limits(pattern=_id_pattern("div"))]
+IntentIdField = Annotated[IntentId, *limits(pattern=_id_pattern("intent"))]
+DigestField = Annotated[Digest, *limits(pattern=_DIGEST_PATTERN)]
+SnapshotRefField = Annotated[SnapshotRef, *limits(pattern=_DIGEST_PATTERN)]
+WorkflowHashField = Annotated[WorkflowHash, *limits(pattern=_DIGEST_PATTERN)]
+IndexField = Annotated[int, *limits(ge=0)]
+UuidField = Annotated[Uuid, *limits(pattern=UUID_PATTERN)]
 """The id of a definition or of an execution (OPS-15)."""
-DelimiterSafe = Annotated[str, Field(pattern=r"^[a-z0-9_-]+$", max_length=300)]
+DelimiterSafe = Annotated[str, *limits(pattern=r"^[a-z0-9_-]+$", max_length=300)]
 """Step and loop ids, and ids derived from them. They contain no delimiter of a step instance key (SNAP-3)."""
 
+_T = TypeVar("_T")
 Autonomy = Literal["guided", "full_auto_stop_on_user_deps", "full_auto_never_stop"]
 RiskPolicy = Literal["conservative", "balanced", "aggressive"]
+PreferenceKey = Literal["autonomy", "riskPolicy"]
 TokenFormat = Literal[1, 2]
 """The format in which tokens are minted. Tokens of both formats stay valid (TOK-1, TOK-8)."""
 SHORT: TokenFormat = 2
 
 
-def at_most_bytes(bytes_max: int) -> AfterValidator:
-    """Return the limit of a text in bytes of UTF-8."""
+def at_most_bytes(bytes_max: int) -> Callable[[str], str]:
+    """Return the check of a text's limit in bytes of UTF-8."""
 
     def check(text: str) -> str:
         if utf8_bytes(text) > bytes_max:
             raise ValueError(f"a text of more than {bytes_max} bytes")
         return text
 
-    return AfterValidator(check)
+    return check
 
 
-WorkNote = Annotated[str, Field(min_length=1), at_most_bytes(WORK_NOTE_BYTES_MAX)]
+check_work_note = at_most_bytes(WORK_NOTE_BYTES_MAX)
+WorkNote = Annotated[str, *limits(min_length=1), Rule(check=check_work_note)]
 """Why work ended, or why an intent was not delivered."""
 
 
-class Record(BaseModel):
-    """A stored value: camelCase in bytes, snake_case in code, no coercion, no unknown fields.
-
-    Only fields that were set are written, so a record that is read and written again has the same bytes.
-    """
-
-    model_config = ConfigDict(
-        extra="forbid",
-        frozen=True,
-        strict=True,
-        alias_generator=to_camel,
-        validate_by_name=True,
-        validate_by_alias=True,
-        allow_inf_nan=False,
-        defer_build=True,
-    )
-
-    def to_json(self) -> dict[str, Json]:
-        """Return the JSON value that is stored."""
-        return self.model_dump(mode="json", by_alias=True, exclude_unset=True)
+class Record(Shape):
+    """A stored value: camelCase in bytes, snake_case in code, no coercion, no unknown fields."""
 
     def to_bytes(self) -> bytes:
         """Return the canonical bytes of the record, without a newline."""
-        return canonical_bytes(self.to_json())
+        return canonical_bytes(msgspec.to_builtins(self))
+
+
+class OfKind(Record, tag_field="kind"):
+    """A record that is one of several kinds."""
+
+    @property
+    def kind(self) -> str:
+        """Its kind."""
+        return cast("str", self.__struct_config__.tag)
 
 
 class Preferences(Record):
@@ -132,13 +126,29 @@ _FAULTS_OF_NEWER_RECORDS = frozenset({"extra_forbidden", "union_tag_invalid"})
 _VERSIONS = frozenset({"v", "schemaVersion", "bundleSchemaVersion"})
 
 
-def classify_read_error(what: str, error: ValidationError) -> UnknownVersionError | MalformedRecordError:
+def read_record(what: str, reader: Reader[_T], data: bytes) -> _T:
+    """Return the record that some bytes hold.
+
+    Raises:
+        UnknownVersionError: A newer Interlock wrote it.
+        MalformedRecordError: They hold no such record.
+    """
+    try:
+        return reader.read(data)
+    except RefusedError as error:
+        raise classify_faults(what, reader.faults(data), error) from None
+
+
+def classify_faults(
+    what: str, faults: Sequence[ReadFault], refusal: RefusedError
+) -> UnknownVersionError | MalformedRecordError:
     """Decide whether a record is newer or malformed, and return the matching error (EVT-2).
 
     A record is newer if it names another version, or if its only faults are unknown fields, kinds or members of
     closed sets. Any other record is malformed.
     """
-    faults = error.errors(include_url=False)
+    if not faults:
+        return MalformedRecordError(what, str(refusal))
     version = next((fault for fault in faults if _is_version(fault)), None)
     broken = next((fault for fault in faults if not _is_newer(fault)), None)
     if version is not None or broken is None:
@@ -146,15 +156,15 @@ def classify_read_error(what: str, error: ValidationError) -> UnknownVersionErro
     return MalformedRecordError(what, f"{_render_location(broken)}: {broken['type']}")
 
 
-def _is_version(fault: ErrorDetails) -> bool:
+def _is_version(fault: ReadFault) -> bool:
     return fault["type"] == "literal_error" and _is_version_field(fault) and type(fault["input"]) is int
 
 
-def _is_version_field(fault: ErrorDetails) -> bool:
+def _is_version_field(fault: ReadFault) -> bool:
     return bool(fault["loc"]) and fault["loc"][-1] in _VERSIONS
 
 
-def _is_newer(fault: ErrorDetails) -> bool:
+def _is_newer(fault: ReadFault) -> bool:
     """Return whether a newer record can have this fault: a version is a number, a member of a closed set is text."""
     match fault["type"]:
         case "literal_error":
@@ -166,5 +176,5 @@ def _is_newer(fault: ErrorDetails) -> bool:
             return kind in _FAULTS_OF_NEWER_RECORDS
 
 
-def _render_location(fault: ErrorDetails) -> str:
+def _render_location(fault: ReadFault) -> str:
     return ".".join(map(str, fault["loc"])) or "record"

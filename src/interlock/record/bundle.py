@@ -11,13 +11,12 @@ from collections.abc import Iterator, Mapping
 from operator import itemgetter
 from typing import Annotated, Literal, cast
 
-from pydantic import Field, ValidationError
-
 from interlock.kernel.budgets import BUNDLE_BYTES_MAX, BUNDLE_DEPTH_MAX, BUNDLE_VALUES_MAX, NUMBER_DIGITS_MAX
 from interlock.kernel.canonical import Json, NotCanonicalError, canonical_bytes, digest_of_bytes
 from interlock.kernel.errors import ErrorCode, InterlockError
 from interlock.kernel.ids import ID_BODY_PATTERN, SessionId, derived_id
 from interlock.kernel.json_bounds import Excess, JsonBounds, find_excess
+from interlock.kernel.shape import Reader, limits
 from interlock.record.base import (
     DigestField,
     IndexField,
@@ -25,9 +24,9 @@ from interlock.record.base import (
     SessionIdField,
     SnapshotRefField,
     WorkflowHashField,
-    classify_read_error,
+    read_record,
 )
-from interlock.record.errors import UnknownVersionError
+from interlock.record.errors import MalformedRecordError, UnknownVersionError
 from interlock.record.events import Event
 from interlock.record.manifest import ManifestRecord
 from interlock.record.snapshot import ExecutionSnapshot
@@ -82,7 +81,7 @@ class BundleEnvelope(Record):
     """The header of a bundle. `exportedAt` (UTC) is for readers and orders nothing."""
 
     bundle_schema_version: Literal[1]
-    bundle_id: Annotated[str, Field(pattern=rf"^bundle_{ID_BODY_PATTERN}$")]
+    bundle_id: Annotated[str, *limits(pattern=rf"^bundle_{ID_BODY_PATTERN}$")]
     exported_at: str
     producer: Producer
     salvage: SalvageBanner | None = None
@@ -100,7 +99,7 @@ class Integrity(Record):
     """Exactly one entry for each part, ordered by path."""
 
     kind: Literal["sha256_manifest_v1"]
-    entries: Annotated[tuple[IntegrityEntry, ...], Field(strict=False)]
+    entries: tuple[IntegrityEntry, ...]
 
 
 class ArtifactText(Record):
@@ -132,17 +131,16 @@ class BundledSession(Record):
     """A session: its events and manifest in order, and the content that they refer to by digest."""
 
     session_id: SessionIdField
-    events: Annotated[
-        tuple[Annotated[Event, Field(discriminator="kind")], ...],
-        Field(min_length=1, strict=False),
-    ]
-    manifest: Annotated[
-        tuple[Annotated[ManifestRecord, Field(discriminator="kind")], ...],
-        Field(min_length=1, strict=False),
-    ]
+    events: Annotated[tuple[Event, ...], *limits(min_length=1)]
+    manifest: Annotated[tuple[ManifestRecord, ...], *limits(min_length=1)]
     snapshots: dict[SnapshotRefField, ExecutionSnapshot]
     pinned_workflows: dict[WorkflowHashField, dict[str, Json]]
     artifacts: dict[DigestField, ArtifactText]
+
+    def check_read(self) -> None:
+        """Check each event and each snapshot."""
+        for one in (*self.events, *self.snapshots.values()):
+            one.check_read()
 
 
 class Bundle(BundleEnvelope):
@@ -150,6 +148,13 @@ class Bundle(BundleEnvelope):
 
     integrity: Integrity
     session: BundledSession
+
+    def check_read(self) -> None:
+        """Check the session."""
+        self.session.check_read()
+
+
+_BUNDLE: Reader[Bundle] = Reader(Bundle)
 
 
 def derive_bundle_id(session: SessionId, events: Json) -> str:
@@ -182,9 +187,8 @@ def parse_bundle(data: bytes) -> Bundle:
     _check_canonical(value, data)
     _check_integrity(value)
     try:
-        return Bundle.model_validate_json(data, by_name=False)
-    except ValidationError as error:
-        fault = classify_read_error("bundle", error)
+        return read_record("bundle", _BUNDLE, data)
+    except (UnknownVersionError, MalformedRecordError) as fault:
         is_newer = isinstance(fault, UnknownVersionError)
         code = ErrorCode.BUNDLE_UNSUPPORTED_VERSION if is_newer else ErrorCode.BUNDLE_INVALID_FORMAT
         raise BundleError(code, "the bundle", fault.found) from None

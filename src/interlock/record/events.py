@@ -5,23 +5,23 @@ A new kind needs one payload class, one event class with its `dedupe_suffix`, an
 
 import json
 from abc import abstractmethod
-from typing import Annotated, Literal, cast, get_args
-
-from pydantic import Discriminator, Field, Tag, TypeAdapter, ValidationError, model_validator
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias, cast, get_args
 
 from interlock.kernel.budgets import DEDUPE_KEY_CHARS_MAX
 from interlock.kernel.canonical import digest_of
 from interlock.kernel.ids import SessionId
-from interlock.record import payloads as data
-from interlock.record import world
+from interlock.kernel.shape import Choice, Reader, RefusedError, Shape, limits
+from interlock.record import payloads, world
 from interlock.record.base import (
     EventIdField,
     IndexField,
     NodeIdField,
+    OfKind,
     Record,
     RunIdField,
     SessionIdField,
-    classify_read_error,
+    classify_faults,
 )
 from interlock.record.errors import MalformedRecordError, UnknownVersionError
 
@@ -51,14 +51,14 @@ class NodeScope(Record):
     node_id: NodeIdField
 
 
-class Envelope(Record):
+class Envelope(OfKind):
     """The fields that every event has. `recordedAt` (UTC) is for readers and orders nothing."""
 
     v: Literal[1]
     event_id: EventIdField
     event_index: IndexField
     session_id: SessionIdField
-    dedupe_key: Annotated[str, Field(pattern=r"^[a-z0-9_:>-]+$", max_length=DEDUPE_KEY_CHARS_MAX)]
+    dedupe_key: Annotated[str, *limits(pattern=r"^[a-z0-9_:>-]+$", max_length=DEDUPE_KEY_CHARS_MAX)]
     recorded_at: str | None = None
     actor: Actor | None = None
 
@@ -66,40 +66,54 @@ class Envelope(Record):
     def dedupe_suffix(self) -> str:
         """Return the part of the dedupe key after kind and session. It uses stable identifiers only."""
 
-    @model_validator(mode="after")
-    def _check_dedupe_key(self) -> "Envelope":
+    def check_read(self) -> None:
+        """Check that the dedupe key is that of the event."""
         expected = build_dedupe_key(cast("Event", self))
         if self.dedupe_key != expected:
             raise ValueError(f"dedupe key is not {expected}")
-        return self
 
 
-class SessionCreatedEvent(Envelope):
+class SessionCreatedEvent(Envelope, tag="session_created"):
     """`session_created`."""
 
-    kind: Literal["session_created"]
-    data: data.SessionCreated
+    data: payloads.SessionCreated
 
     def dedupe_suffix(self) -> str:
         """Empty: a session is created once."""
         return ""
 
 
+if TYPE_CHECKING:
+    RunOrNode: TypeAlias = RunScope | NodeScope
+else:
+
+    class RunOrNode(Choice):
+        """A run, or a node of it. A union without tags would report a scope of a newer version as malformed."""
+
+        @classmethod
+        def pick(cls, members: Mapping[str, object]) -> type[Shape]:
+            """Return the class of a scope: only a node's names a node."""
+            return NodeScope if "nodeId" in members else RunScope
+
+        @classmethod
+        def union(cls) -> object:
+            """Return the union in pydantic's terms."""
+            from pydantic import Discriminator, Tag  # noqa: PLC0415 — only pydantic asks
+
+            members = Annotated[RunScope, Tag("run")] | Annotated[NodeScope, Tag("node")]
+            return Annotated[members, Discriminator(_scope_tag)]
+
+
 def _scope_tag(scope: object) -> str:
-    """Return the tag of a scope. A union without tags would report a scope of a newer version as malformed."""
     is_node = "nodeId" in scope if isinstance(scope, dict) else isinstance(scope, NodeScope)
     return "node" if is_node else "run"
 
 
-RunOrNode = Annotated[Annotated[RunScope, Tag("run")] | Annotated[NodeScope, Tag("node")], Discriminator(_scope_tag)]
-
-
-class ObservationRecordedEvent(Envelope):
+class ObservationRecordedEvent(Envelope, tag="observation_recorded"):
     """`observation_recorded`: about the session, about a run, or made when an attempt on a run created a node."""
 
-    kind: Literal["observation_recorded"]
     scope: RunOrNode | None = None
-    data: data.ObservationRecorded
+    data: payloads.ObservationRecorded
 
     @property
     def is_redaction(self) -> bool:
@@ -117,144 +131,132 @@ class ObservationRecordedEvent(Envelope):
         return f":{owner}:{self.data.key}:{digest_of(self.data.value.to_json())}"
 
 
-class RunStartedEvent(Envelope):
+class RunStartedEvent(Envelope, tag="run_started"):
     """`run_started`: the key event of a start."""
 
-    kind: Literal["run_started"]
     scope: RunScope
-    data: data.RunStarted
+    data: payloads.RunStarted
 
     def dedupe_suffix(self) -> str:
         """One start per run."""
         return f":{self.scope.run_id}"
 
 
-class NodeCreatedEvent(Envelope):
+class NodeCreatedEvent(Envelope, tag="node_created"):
     """`node_created`: the key event of a checkpoint."""
 
-    kind: Literal["node_created"]
     scope: NodeScope
-    data: data.NodeCreated
+    data: payloads.NodeCreated
 
     def dedupe_suffix(self) -> str:
         """One creation per node."""
         return f":{self.scope.run_id}:{self.scope.node_id}"
 
 
-class EdgeCreatedEvent(Envelope):
+class EdgeCreatedEvent(Envelope, tag="edge_created"):
     """`edge_created`."""
 
-    kind: Literal["edge_created"]
     scope: RunScope
-    data: data.EdgeCreated
+    data: payloads.EdgeCreated
 
     def dedupe_suffix(self) -> str:
         """One edge of a kind between two nodes."""
         return f":{self.scope.run_id}:{self.data.from_node_id}->{self.data.to_node_id}:{self.data.edge_kind}"
 
 
-class AdvanceRecordedEvent(Envelope):
+class AdvanceRecordedEvent(Envelope, tag="advance_recorded"):
     """`advance_recorded`: the key event of an advance."""
 
-    kind: Literal["advance_recorded"]
     scope: NodeScope
-    data: data.AdvanceRecorded
+    data: payloads.AdvanceRecorded
 
     def dedupe_suffix(self) -> str:
         """One outcome per attempt of a node. The node id keeps attempts of different nodes apart."""
         return f":{self.scope.node_id}:{self.data.attempt_id}"
 
 
-class NodeOutputAppendedEvent(Envelope):
+class NodeOutputAppendedEvent(Envelope, tag="node_output_appended"):
     """`node_output_appended`."""
 
-    kind: Literal["node_output_appended"]
     scope: NodeScope
-    data: data.NodeOutputAppended
+    data: payloads.NodeOutputAppended
 
     def dedupe_suffix(self) -> str:
         """One append per output."""
         return f":{self.data.output_id}"
 
 
-class ContextSetEvent(Envelope):
+class ContextSetEvent(Envelope, tag="context_set"):
     """`context_set`: its scope is the run; its data names the node that it belongs to (CTX-1)."""
 
-    kind: Literal["context_set"]
     scope: RunScope
-    data: data.ContextSet
+    data: payloads.ContextSet
 
     def dedupe_suffix(self) -> str:
         """One delta per context id."""
         return f":{self.data.context_id}"
 
 
-class PreferencesChangedEvent(Envelope):
+class PreferencesChangedEvent(Envelope, tag="preferences_changed"):
     """`preferences_changed`."""
 
-    kind: Literal["preferences_changed"]
     scope: NodeScope
-    data: data.PreferencesChanged
+    data: payloads.PreferencesChanged
 
     def dedupe_suffix(self) -> str:
         """One change per change id."""
         return f":{self.data.change_id}"
 
 
-class CapabilityObservedEvent(Envelope):
+class CapabilityObservedEvent(Envelope, tag="capability_observed"):
     """`capability_observed`."""
 
-    kind: Literal["capability_observed"]
     scope: NodeScope
-    data: data.CapabilityObserved
+    data: payloads.CapabilityObserved
 
     def dedupe_suffix(self) -> str:
         """One observation per id: a changed status gets a new id, a retry does not."""
         return f":{self.data.cap_obs_id}"
 
 
-class GapRecordedEvent(Envelope):
+class GapRecordedEvent(Envelope, tag="gap_recorded"):
     """`gap_recorded`."""
 
-    kind: Literal["gap_recorded"]
     scope: NodeScope
-    data: data.GapRecorded
+    data: payloads.GapRecorded
 
     def dedupe_suffix(self) -> str:
         """One disclosure per gap id."""
         return f":{self.data.gap_id}"
 
 
-class DivergenceRecordedEvent(Envelope):
+class DivergenceRecordedEvent(Envelope, tag="divergence_recorded"):
     """`divergence_recorded`."""
 
-    kind: Literal["divergence_recorded"]
     scope: NodeScope
-    data: data.DivergenceRecorded
+    data: payloads.DivergenceRecorded
 
     def dedupe_suffix(self) -> str:
         """One divergence per divergence id."""
         return f":{self.data.divergence_id}"
 
 
-class DecisionTraceAppendedEvent(Envelope):
+class DecisionTraceAppendedEvent(Envelope, tag="decision_trace_appended"):
     """`decision_trace_appended`."""
 
-    kind: Literal["decision_trace_appended"]
     scope: NodeScope
-    data: data.DecisionTraceAppended
+    data: payloads.DecisionTraceAppended
 
     def dedupe_suffix(self) -> str:
         """One trace per trace id."""
         return f":{self.data.trace_id}"
 
 
-class WorkRecordedEvent(Envelope):
+class WorkRecordedEvent(Envelope, tag="work_recorded"):
     """`work_recorded`: the key event of the end of a run, or about a node: a step's work that its checkpoint left."""
 
-    kind: Literal["work_recorded"]
     scope: RunOrNode
-    data: data.WorkRecorded
+    data: payloads.WorkRecorded
 
     @property
     def is_end(self) -> bool:
@@ -266,19 +268,17 @@ class WorkRecordedEvent(Envelope):
         node = f":{self.scope.node_id}" if isinstance(self.scope, NodeScope) else ""
         return f":{self.scope.run_id}{node}"
 
-    @model_validator(mode="after")
-    def _check_work(self) -> "WorkRecordedEvent":
+    def __post_init__(self) -> None:
+        """Check that the work and its place agree."""
         if self.data.work == ("released" if self.is_end else "cancelled"):
             raise ValueError("a run fails or is cancelled, a node fails or is released")
         if self.data.answer_ref is not None and not self.is_end:
             raise ValueError("a person is asked about the end of a run only")
-        return self
 
 
-class EventReceivedEvent(Envelope):
+class EventReceivedEvent(Envelope, tag="event_received"):
     """`event_received`: the key event of an append of its own. It is about a run, or about one node of it."""
 
-    kind: Literal["event_received"]
     scope: RunOrNode
     data: world.EventReceived
 
@@ -289,10 +289,9 @@ class EventReceivedEvent(Envelope):
         return f":{self.scope.run_id}{node}:{self.data.assurance}:{sent}"
 
 
-class IntentRecordedEvent(Envelope):
+class IntentRecordedEvent(Envelope, tag="intent_recorded"):
     """`intent_recorded`: on the node that the advance made, in the same append."""
 
-    kind: Literal["intent_recorded"]
     scope: NodeScope
     data: world.IntentRecorded
 
@@ -301,10 +300,9 @@ class IntentRecordedEvent(Envelope):
         return f":{self.data.intent_id}"
 
 
-class IntentSettledEvent(Envelope):
+class IntentSettledEvent(Envelope, tag="intent_settled"):
     """`intent_settled`: the key event of an append of its own. It may follow the end of its run."""
 
-    kind: Literal["intent_settled"]
     scope: RunScope
     data: world.IntentSettled
 
@@ -314,24 +312,22 @@ class IntentSettledEvent(Envelope):
         return f":{self.data.intent_id}:{self.data.attempt}:{role}"
 
 
-class ContractBoundEvent(Envelope):
+class ContractBoundEvent(Envelope, tag="contract_bound"):
     """`contract_bound`: of the session; without a parent it is the key event of the start of a contract."""
 
-    kind: Literal["contract_bound"]
     scope: None = None
-    data: data.ContractBound
+    data: payloads.ContractBound
 
     def dedupe_suffix(self) -> str:
         """One binding per binding id."""
         return f":{self.data.binding_id}"
 
 
-class ExecutionClaimedEvent(Envelope):
+class ExecutionClaimedEvent(Envelope, tag="execution_claimed"):
     """`execution_claimed`: of the session; the key event of a claim."""
 
-    kind: Literal["execution_claimed"]
     scope: None = None
-    data: data.ExecutionClaimed
+    data: payloads.ExecutionClaimed
 
     def dedupe_suffix(self) -> str:
         """One claim of an execution for each part of a contract."""
@@ -362,11 +358,11 @@ Event = (
     | ExecutionClaimedEvent
 )
 
-EVENT: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="kind")], config={"defer_build": True})
+EVENT: Reader[Event] = Reader(Event)
 
 
 EVENT_CLASSES = cast("tuple[type[Event], ...]", get_args(Event))
-_CLASS_OF = {event_class.model_fields["data"].annotation: event_class for event_class in EVENT_CLASSES}
+_CLASS_OF = {event_class.__annotations__["data"]: event_class for event_class in EVENT_CLASSES}
 
 
 def event_class_of(payload: type[Record]) -> type[Event]:
@@ -376,7 +372,7 @@ def event_class_of(payload: type[Record]) -> type[Event]:
 
 def event_kind(event_class: type[Event]) -> str:
     """Return the `kind` of an event class."""
-    return cast("str", get_args(event_class.model_fields["kind"].annotation)[0])
+    return cast("str", event_class.__struct_config__.tag)
 
 
 def build_dedupe_key(event: Event) -> str:
@@ -392,15 +388,15 @@ def recorded_key(event: Event) -> str:
 
 def copy_to_session(event: Event, session: SessionId) -> Event:
     """Return the event with another session id, in the envelope and in the dedupe key. Nothing else changes."""
-    copied = event.model_copy(update={"session_id": session})
-    return copied.model_copy(update={"dedupe_key": build_dedupe_key(copied)})
+    copied = event.changed(session_id=session)
+    return copied.changed(dedupe_key=build_dedupe_key(copied))
 
 
 def mark_imported(event: Event, events: int) -> Event:
     """Return the first event of a session with the mark that so many events came with a bundle; any other unchanged."""
     if not isinstance(event, SessionCreatedEvent):
         return event
-    return event.model_copy(update={"data": data.SessionCreated(imported=events)})
+    return event.changed(data=payloads.SessionCreated(imported=events))
 
 
 def is_key_event(event: Event) -> bool:
@@ -431,12 +427,12 @@ def parse_event(line: bytes) -> Event:
         MalformedRecordError: It is not an event.
     """
     try:
-        return EVENT.validate_json(line, by_name=False)
-    except ValidationError as error:
-        raise _classify_event_error(line, error) from None
+        return EVENT.read(line)
+    except RefusedError as error:
+        raise _classify_refusal(line, error) from None
 
 
-def _classify_event_error(line: bytes, error: ValidationError) -> UnknownVersionError | MalformedRecordError:
+def _classify_refusal(line: bytes, refusal: RefusedError) -> UnknownVersionError | MalformedRecordError:
     try:
         value: object = json.loads(line)
     except (ValueError, RecursionError):
@@ -444,4 +440,4 @@ def _classify_event_error(line: bytes, error: ValidationError) -> UnknownVersion
     version = cast("dict[str, object]", value).get("v") if isinstance(value, dict) else None
     if isinstance(version, int) and version != 1:
         return UnknownVersionError("event", f"version {version}")
-    return classify_read_error("event", error)
+    return classify_faults("event", EVENT.faults(line), refusal)

@@ -2,12 +2,11 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field, ValidationError
-
 from interlock.kernel.budgets import RETENTION_PINS_MAX
 from interlock.kernel.canonical import Json, digest_of
 from interlock.kernel.ids import SessionId
-from interlock.record.base import DigestField, Record, SessionIdField, classify_read_error
+from interlock.kernel.shape import Reader, limits
+from interlock.record.base import DigestField, Record, SessionIdField, read_record
 from interlock.record.errors import MalformedRecordError
 
 
@@ -19,8 +18,11 @@ class KeepMarks(Record):
 
     v: Literal[1]
     kind: Literal["keep_marks"]
-    sessions: Annotated[tuple[SessionIdField, ...], Field(max_length=RETENTION_PINS_MAX)]
+    sessions: Annotated[tuple[SessionIdField, ...], *limits(max_length=RETENTION_PINS_MAX)]
     check: DigestField
+
+
+_MARKS: Reader[KeepMarks] = Reader(KeepMarks)
 
 
 def build_keep_marks(sessions: frozenset[SessionId]) -> KeepMarks:
@@ -37,10 +39,7 @@ def parse_keep_marks(data: bytes) -> frozenset[SessionId]:
         UnknownVersionError: A newer Interlock wrote them.
         MalformedRecordError: They are not marks, their digest does not match, or their bytes are not canonical.
     """
-    try:
-        sessions = frozenset(KeepMarks.model_validate_json(data, by_name=False).sessions)
-    except ValidationError as error:
-        raise classify_read_error("retention pins", error) from None
+    sessions = frozenset(read_record("retention pins", _MARKS, data).sessions)
     if build_keep_marks(sessions).to_bytes() + b"\n" != data:
         raise MalformedRecordError("retention pins", "the check does not match")
     return sessions

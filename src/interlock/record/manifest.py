@@ -7,33 +7,36 @@ and recognises a torn tail as a prefix of the expected group.
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Annotated, Literal, cast
-
-from pydantic import Field, TypeAdapter, ValidationError
+from typing import Literal, cast
 
 from interlock.kernel.canonical import digest_of_bytes
 from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import SessionId, SnapshotRef
+from interlock.kernel.shape import Reader, RefusedError
 from interlock.record.base import (
     DigestField,
     EventIdField,
     IndexField,
-    Record,
+    OfKind,
     SessionIdField,
     SnapshotRefField,
-    classify_read_error,
+    classify_faults,
 )
 from interlock.record.errors import MalformedRecordError, UnknownVersionError
 from interlock.record.events import Event, NodeCreatedEvent
 
 
-class SegmentClosed(Record):
-    """Attests the bytes of one segment: from this line on, its events count."""
+class _Line(OfKind):
+    """What every line has."""
 
     v: Literal[1]
     manifest_index: IndexField
     session_id: SessionIdField
-    kind: Literal["segment_closed"]
+
+
+class SegmentClosed(_Line, tag="segment_closed"):
+    """Attests the bytes of one segment: from this line on, its events count."""
+
     first_event_index: IndexField
     last_event_index: IndexField
     segment_rel_path: str
@@ -41,22 +44,16 @@ class SegmentClosed(Record):
     bytes: IndexField
 
 
-class SnapshotPinned(Record):
+class SnapshotPinned(_Line, tag="snapshot_pinned"):
     """Names the event that first refers to a snapshot."""
 
-    v: Literal[1]
-    manifest_index: IndexField
-    session_id: SessionIdField
-    kind: Literal["snapshot_pinned"]
     event_index: IndexField
     snapshot_ref: SnapshotRefField
     created_by_event_id: EventIdField
 
 
 ManifestRecord = SegmentClosed | SnapshotPinned
-_RECORD: TypeAdapter[ManifestRecord] = TypeAdapter(
-    Annotated[ManifestRecord, Field(discriminator="kind")], config={"defer_build": True}
-)
+_RECORD: Reader[ManifestRecord] = Reader(ManifestRecord)
 _KINDS = frozenset({"segment_closed", "snapshot_pinned"})
 
 
@@ -92,12 +89,11 @@ def build_group(
         pinned: Snapshots that earlier groups pinned. They are not pinned again.
     """
     first, last = events[0].event_index, events[-1].event_index
-    records: list[Record] = [
+    records: list[ManifestRecord] = [
         SegmentClosed(
             v=1,
             manifest_index=manifest_index,
             session_id=session,
-            kind="segment_closed",
             first_event_index=first,
             last_event_index=last,
             segment_rel_path=segment_rel_path(first, last),
@@ -118,7 +114,6 @@ def build_group(
                 v=1,
                 manifest_index=manifest_index + len(pins),
                 session_id=session,
-                kind="snapshot_pinned",
                 event_index=event.event_index,
                 snapshot_ref=ref,
                 created_by_event_id=event.event_id,
@@ -160,12 +155,12 @@ def parse_manifest_record(line: bytes) -> ManifestRecord:
         MalformedRecordError: It is not a manifest record.
     """
     try:
-        return _RECORD.validate_json(line, by_name=False)
-    except ValidationError as error:
-        raise _classify_record_error(line, error) from None
+        return _RECORD.read(line)
+    except RefusedError as error:
+        raise _classify_refusal(line, error) from None
 
 
-def _classify_record_error(line: bytes, error: ValidationError) -> UnknownVersionError | MalformedRecordError:
+def _classify_refusal(line: bytes, refusal: RefusedError) -> UnknownVersionError | MalformedRecordError:
     try:
         value: object = json.loads(line)
     except (ValueError, RecursionError):
@@ -178,4 +173,4 @@ def _classify_record_error(line: bytes, error: ValidationError) -> UnknownVersio
         return UnknownVersionError("manifest", "unknown kind")
     if kind not in _KINDS:
         return MalformedRecordError("manifest", "no kind")
-    return classify_read_error("manifest", error)
+    return classify_faults("manifest", _RECORD.faults(line), refusal)

@@ -1,8 +1,6 @@
 """The stored outcome of an attempt: the next node, or the blockers that refused it (BLK-6, MODE-1)."""
 
-from typing import Annotated, Literal
-
-from pydantic import Field
+from typing import Annotated, Literal, TypeAlias
 
 from interlock.kernel.budgets import (
     BLOCKER_FIX_BYTES_MAX,
@@ -11,7 +9,8 @@ from interlock.kernel.budgets import (
     CONTEXT_KEY_BYTES_MAX,
 )
 from interlock.kernel.canonical import JsonScalar
-from interlock.record.base import DelimiterSafe, NodeIdField, Record
+from interlock.kernel.shape import limits
+from interlock.record.base import DelimiterSafe, NodeIdField, OfKind, Record
 
 Capability = Literal["delegation", "web_browsing"]
 
@@ -26,44 +25,37 @@ BlockerCode = Literal[
 ]
 
 
-class ContextKeyPointer(Record):
+class ContextKeyPointer(OfKind, tag="context_key"):
     """A context key that a decision needs. Any string is allowed: it is never part of a step instance key (BLK-7)."""
 
-    kind: Literal["context_key"]
-    key: Annotated[str, Field(min_length=1, max_length=CONTEXT_KEY_BYTES_MAX)]
+    key: Annotated[str, *limits(min_length=1, max_length=CONTEXT_KEY_BYTES_MAX)]
 
 
-class ContextBudgetPointer(Record):
+class ContextBudgetPointer(OfKind, tag="context_budget"):
     """The whole context: it is too large, or not JSON."""
 
-    kind: Literal["context_budget"]
 
-
-class OutputContractPointer(Record):
+class OutputContractPointer(OfKind, tag="output_contract"):
     """The evidence contract that was not met."""
 
-    kind: Literal["output_contract"]
     contract_ref: str
 
 
-class CapabilityPointer(Record):
+class CapabilityPointer(OfKind, tag="capability"):
     """A capability that the workflow requires."""
 
-    kind: Literal["capability"]
     capability: Capability
 
 
-class WorkflowStepPointer(Record):
+class WorkflowStepPointer(OfKind, tag="workflow_step"):
     """The step itself."""
 
-    kind: Literal["workflow_step"]
     step_id: DelimiterSafe
 
 
-BlockerPointer = Annotated[
-    ContextKeyPointer | ContextBudgetPointer | OutputContractPointer | CapabilityPointer | WorkflowStepPointer,
-    Field(discriminator="kind"),
-]
+BlockerPointer: TypeAlias = (
+    ContextKeyPointer | ContextBudgetPointer | OutputContractPointer | CapabilityPointer | WorkflowStepPointer
+)
 
 
 class Blocker(Record):
@@ -88,28 +80,27 @@ class Blocker(Record):
 class BlockerReport(Record):
     """Why an attempt was refused: one or more blockers, sorted, each within its limits."""
 
-    blockers: Annotated[tuple[Blocker, ...], Field(min_length=1, max_length=BLOCKERS_MAX, strict=False)]
+    blockers: Annotated[tuple[Blocker, ...], *limits(min_length=1, max_length=BLOCKERS_MAX)]
 
 
-class Blocked(Record):
+class Blocked(OfKind, tag="blocked"):
     """The attempt was refused."""
 
-    kind: Literal["blocked"]
     blockers: BlockerReport
 
 
-class AdvancedTo(Record):
+class AdvancedTo(OfKind, tag="advanced"):
     """The attempt created a node."""
 
-    kind: Literal["advanced"]
     to_node_id: NodeIdField
 
 
-AdvanceOutcome = Annotated[Blocked | AdvancedTo, Field(discriminator="kind")]
+AdvanceOutcome: TypeAlias = Blocked | AdvancedTo
 
 
 def build_report(blockers: list[Blocker]) -> BlockerReport:
     """Build a report with its blockers in order. The caller has cut each blocker to its limits."""
+    assert 0 < len(blockers) <= BLOCKERS_MAX, "the caller counts the blockers that are too many"
     for blocker in blockers:
         assert len(blocker.message.encode()) <= BLOCKER_MESSAGE_BYTES_MAX, "the caller cuts a blocker's message"
         assert len((blocker.suggested_fix or "").encode()) <= BLOCKER_FIX_BYTES_MAX, "the caller cuts a blocker's fix"

@@ -2,8 +2,6 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
-
 from interlock.kernel.budgets import (
     PATH_CHARS_MAX,
     SHORT_STRING_CHARS_MAX,
@@ -13,6 +11,7 @@ from interlock.kernel.budgets import (
 from interlock.kernel.budgets.operations import BOUND_DEFINITIONS_MAX
 from interlock.kernel.canonical import Json, JsonScalar
 from interlock.kernel.ids import SourceKind
+from interlock.kernel.shape import Rule, limits
 from interlock.record.base import (
     AttemptIdField,
     CapObsIdField,
@@ -25,7 +24,9 @@ from interlock.record.base import (
     GapIdField,
     IndexField,
     NodeIdField,
+    OfKind,
     OutputIdField,
+    PreferenceKey,
     Preferences,
     Record,
     RunIdField,
@@ -36,6 +37,7 @@ from interlock.record.base import (
     WorkflowHashField,
     WorkNote,
     at_most_bytes,
+    check_work_note,
 )
 from interlock.record.outcome import AdvanceOutcome, Capability
 from interlock.record.world import PinnedCheck, PinnedProofs
@@ -49,7 +51,10 @@ EdgeCauseKind = Literal["tip_advance", "intentional_fork", "checkpoint_created",
 class SessionCreated(Record):
     """A session exists. `imported`: an import made it; its value counts the events of the bundle (WORLD-11)."""
 
-    imported: Annotated[int, Field(ge=1)] | None = None
+    imported: Annotated[int, *limits(ge=1)] | None = None
+
+
+BindingRole = Literal["work", "test", "assessment"]
 
 
 class Binding(Record):
@@ -59,15 +64,14 @@ class Binding(Record):
     """
 
     binding_id: UuidField
-    role: Literal["work", "test", "assessment"]
+    role: BindingRole
     position: IndexField
     test: IndexField | None = None
 
-    @model_validator(mode="after")
-    def _check_role(self) -> "Binding":
+    def __post_init__(self) -> None:
+        """Check that exactly a test flow has its number."""
         if (self.role == "test") != (self.test is not None):
             raise ValueError("only a test flow has the number of a test flow")
-        return self
 
 
 class RunStarted(Record):
@@ -79,7 +83,7 @@ class RunStarted(Record):
     workflow_source_ref: str
     applied_config_hash: DigestField | None = None
     binding: Binding | None = None
-    checks: Annotated[tuple[PinnedCheck, ...], Field(strict=False)] | None = None
+    checks: tuple[PinnedCheck, ...] | None = None
     proofs: PinnedProofs | None = None
     notifies: Literal[True] | None = None
 
@@ -100,10 +104,13 @@ class ContractBound(Record):
 
     binding_id: UuidField
     contract_id: UuidField
-    contract_version: Annotated[int, Field(ge=1)]
+    contract_version: Annotated[int, *limits(ge=1)]
     definition: DigestField
-    definitions: Annotated[tuple[DigestField, ...], Field(max_length=BOUND_DEFINITIONS_MAX, strict=False)] | None = None
+    definitions: Annotated[tuple[DigestField, ...], *limits(max_length=BOUND_DEFINITIONS_MAX)] | None = None
     parent: ParentBinding | None = None
+
+
+ClaimedState = Literal["completed", "skipped", "failed", "cancelled"]
 
 
 class ExecutionClaimed(Record):
@@ -118,9 +125,9 @@ class ExecutionClaimed(Record):
     source_run_id: RunIdField
     source_node_id: NodeIdField
     flow_id: UuidField
-    flow_version: Annotated[int, Field(ge=1)]
+    flow_version: Annotated[int, *limits(ge=1)]
     flow_execution_id: UuidField
-    state: Literal["completed", "skipped", "failed", "cancelled"]
+    state: ClaimedState
     outputs: DigestField
 
 
@@ -160,23 +167,25 @@ class AdvanceRecorded(Record):
     intent: Literal["ack_pending"]
     outcome: AdvanceOutcome
     request_digest: DigestField
-    took: Annotated[tuple[EventIdField, ...], Field(min_length=1, strict=False)] | None = None
+    took: Annotated[tuple[EventIdField, ...], *limits(min_length=1)] | None = None
 
 
-class NotesPayload(Record):
+class _Payload(Record, tag_field="payloadKind"):
+    """What an output holds."""
+
+
+class NotesPayload(_Payload, tag="notes"):
     """The agent's notes on what it did in the step."""
 
-    payload_kind: Literal["notes"]
     notes_markdown: str
 
 
-class ArtifactPayload(Record):
+class ArtifactPayload(_Payload, tag="artifact_ref"):
     """Structured evidence, stored by digest."""
 
-    payload_kind: Literal["artifact_ref"]
     sha256: DigestField
     content_type: str
-    byte_length: Annotated[int, Field(ge=0)]
+    byte_length: Annotated[int, *limits(ge=0)]
 
 
 class NodeOutputAppended(Record):
@@ -184,8 +193,11 @@ class NodeOutputAppended(Record):
 
     output_id: OutputIdField
     output_channel: Literal["recap", "artifact"]
-    payload: Annotated[NotesPayload | ArtifactPayload, Field(discriminator="payload_kind")]
+    payload: NotesPayload | ArtifactPayload
     supersedes_output_id: OutputIdField | None = None
+
+
+ContextSource = Literal["initial", "agent_delta", "merge"]
 
 
 class ContextSet(Record):
@@ -194,13 +206,13 @@ class ContextSet(Record):
     context_id: ContextIdField
     node_id: NodeIdField
     context: dict[str, Json]
-    source: Literal["initial", "agent_delta", "merge"]
+    source: ContextSource
 
 
 class PreferenceChange(Record):
     """One changed preference."""
 
-    key: Literal["autonomy", "riskPolicy"]
+    key: PreferenceKey
     value: str
 
 
@@ -209,17 +221,16 @@ class PreferencesChanged(Record):
 
     change_id: ChangeIdField
     source: Literal["user", "workflow_recommendation", "system"]
-    delta: Annotated[tuple[PreferenceChange, ...], Field(min_length=1, strict=False)]
+    delta: Annotated[tuple[PreferenceChange, ...], *limits(min_length=1)]
     effective: Preferences
 
-    @model_validator(mode="after")
-    def _check_delta(self) -> "PreferencesChanged":
+    def __post_init__(self) -> None:
+        """Check that the preferences after the change are those that it names."""
         effective = self.effective.to_json()
         if len({change.key for change in self.delta}) != len(self.delta):
             raise ValueError("a preference is changed twice")
         if any(effective[change.key] != change.value for change in self.delta):
             raise ValueError("the effective preferences disagree with the change")
-        return self
 
 
 class ProbeStepDetail(Record):
@@ -237,11 +248,10 @@ class AttemptedUseDetail(Record):
     result: Literal["success", "failure"]
     failure_code: Literal["tool_missing", "tool_error", "policy_blocked", "unknown"] | None = None
 
-    @model_validator(mode="after")
-    def _check_failure_code(self) -> "AttemptedUseDetail":
+    def __post_init__(self) -> None:
+        """Check that exactly a failure has a code."""
         if (self.result == "failure") != (self.failure_code is not None):
             raise ValueError("only a failure has a failure code, and every failure has one")
-        return self
 
 
 class ManualClaimDetail(Record):
@@ -251,26 +261,23 @@ class ManualClaimDetail(Record):
     claim: Literal["available", "unavailable"]
 
 
-class ProbeStep(Record):
+class ProbeStep(OfKind, tag="probe_step"):
     """The status comes from a probe step: strong enough to enforce requirements."""
 
-    kind: Literal["probe_step"]
     enforcement_grade: Literal["strong"]
     detail: ProbeStepDetail
 
 
-class AttemptedUse(Record):
+class AttemptedUse(OfKind, tag="attempted_use"):
     """The status comes from using the capability: strong enough to enforce requirements."""
 
-    kind: Literal["attempted_use"]
     enforcement_grade: Literal["strong"]
     detail: AttemptedUseDetail
 
 
-class ManualClaim(Record):
+class ManualClaim(OfKind, tag="manual_claim"):
     """The status is only claimed: for information, it satisfies no requirement."""
 
-    kind: Literal["manual_claim"]
     enforcement_grade: Literal["weak"]
     detail: ManualClaimDetail
 
@@ -281,7 +288,7 @@ class CapabilityObserved(Record):
     cap_obs_id: CapObsIdField
     capability: Capability
     status: Literal["unknown", "available", "unavailable"]
-    provenance: Annotated[ProbeStep | AttemptedUse | ManualClaim, Field(discriminator="kind")]
+    provenance: ProbeStep | AttemptedUse | ManualClaim
 
 
 GapSeverity = Literal["info", "warning", "critical"]
@@ -314,30 +321,25 @@ class GapReason(Record):
     detail: GapDetail
 
 
-class Unresolved(Record):
+class Unresolved(OfKind, tag="unresolved"):
     """The gap is open."""
 
-    kind: Literal["unresolved"]
 
-
-class Resolves(Record):
+class Resolves(OfKind, tag="resolves"):
     """This record resolves an earlier gap."""
 
-    kind: Literal["resolves"]
     resolves_gap_id: GapIdField
 
 
-class EventEvidence(Record):
+class EventEvidence(OfKind, tag="event"):
     """An event that supports a gap."""
 
-    kind: Literal["event"]
     event_id: EventIdField
 
 
-class OutputEvidence(Record):
+class OutputEvidence(OfKind, tag="output"):
     """An output that supports a gap."""
 
-    kind: Literal["output"]
     output_id: OutputIdField
 
 
@@ -351,71 +353,67 @@ class GapRecorded(Record):
     severity: GapSeverity
     reason: GapReason
     summary: str
-    resolution: Annotated[Unresolved | Resolves, Field(discriminator="kind")]
-    evidence_refs: (
-        Annotated[
-            tuple[Annotated[EventEvidence | OutputEvidence, Field(discriminator="kind")], ...],
-            Field(strict=False),
-        ]
-        | None
-    ) = None
+    resolution: Unresolved | Resolves
+    evidence_refs: tuple[EventEvidence | OutputEvidence, ...] | None = None
     details: dict[str, JsonScalar] | None = None
+
+
+DivergenceReason = Literal[
+    "missing_user_context",
+    "capability_unavailable",
+    "efficiency_skip",
+    "safety_stop",
+    "policy_constraint",
+]
 
 
 class DivergenceRecorded(Record):
     """The agent deviated from the step on purpose, and says why."""
 
     divergence_id: DivergenceIdField
-    reason: Literal[
-        "missing_user_context",
-        "capability_unavailable",
-        "efficiency_skip",
-        "safety_stop",
-        "policy_constraint",
-    ]
-    summary: Annotated[str, Field(min_length=1)]
+    reason: DivergenceReason
+    summary: Annotated[str, *limits(min_length=1)]
     related_step_id: DelimiterSafe | None = None
 
 
-class StepRef(Record):
+class StepRef(OfKind, tag="step_id"):
     """Refers to a step."""
 
-    kind: Literal["step_id"]
     step_id: DelimiterSafe
 
 
-class LoopRef(Record):
+class LoopRef(OfKind, tag="loop_id"):
     """Refers to a loop."""
 
-    kind: Literal["loop_id"]
     loop_id: DelimiterSafe
 
 
-class ConditionRef(Record):
+class ConditionRef(OfKind, tag="condition_id"):
     """Refers to a condition."""
 
-    kind: Literal["condition_id"]
     condition_id: DelimiterSafe
 
 
-class IterationRef(Record):
+class IterationRef(OfKind, tag="iteration"):
     """Refers to a loop pass, counted from 0."""
 
-    kind: Literal["iteration"]
-    value: Annotated[int, Field(ge=0)]
+    value: Annotated[int, *limits(ge=0)]
+
+
+TraceKind = Literal[
+    "selected_next_step", "evaluated_condition", "entered_loop", "exited_loop", "detected_non_tip_advance"
+]
 
 
 class TraceEntry(Record):
     """One decision: a summary, and references to what it is about."""
 
-    kind: Literal[
-        "selected_next_step", "evaluated_condition", "entered_loop", "exited_loop", "detected_non_tip_advance"
-    ]
+    kind: TraceKind
     summary: str
     refs: (
         Annotated[
-            tuple[Annotated[StepRef | LoopRef | ConditionRef | IterationRef, Field(discriminator="kind")], ...],
-            Field(max_length=10, strict=False),
+            tuple[StepRef | LoopRef | ConditionRef | IterationRef, ...],
+            *limits(max_length=10),
         ]
         | None
     ) = None
@@ -428,7 +426,7 @@ class DecisionTraceAppended(Record):
     """
 
     trace_id: TraceIdField
-    entries: Annotated[tuple[TraceEntry, ...], Field(min_length=1, max_length=25, strict=False)]
+    entries: Annotated[tuple[TraceEntry, ...], *limits(min_length=1, max_length=25)]
     capture_ref: DigestField | None = None
 
 
@@ -440,13 +438,12 @@ class ObservationValue(Record):
     """A text with its type. The type limits its length."""
 
     type: Literal["short_string", "git_sha1", "sha256", "path"]
-    value: Annotated[str, Field(max_length=PATH_CHARS_MAX)]
+    value: Annotated[str, *limits(max_length=PATH_CHARS_MAX)]
 
-    @model_validator(mode="after")
-    def _check_length(self) -> "ObservationValue":
+    def __post_init__(self) -> None:
+        """Check the length of a short string."""
         if self.type == "short_string" and len(self.value) > SHORT_STRING_CHARS_MAX:
             raise ValueError(f"a short string of more than {SHORT_STRING_CHARS_MAX} characters")
-        return self
 
 
 class ObservationRecorded(Record):
@@ -475,8 +472,9 @@ WorkReason = Literal[
 ]
 
 
-_WorkRef = Annotated[str, Field(min_length=1), at_most_bytes(WORK_REF_BYTES_MAX)]
-_WorkRefs = Annotated[tuple[_WorkRef, ...], Field(min_length=1, max_length=WORK_REFS_MAX, strict=False)]
+_check_work_ref = at_most_bytes(WORK_REF_BYTES_MAX)
+_WorkRef = Annotated[str, *limits(min_length=1), Rule(check=_check_work_ref)]
+_WorkRefs = Annotated[tuple[_WorkRef, ...], *limits(min_length=1, max_length=WORK_REFS_MAX)]
 
 
 class WorkRecorded(Record):
@@ -490,3 +488,10 @@ class WorkRecorded(Record):
     note: WorkNote | None = None
     refs: _WorkRefs | None = None
     answer_ref: DigestField | None = None
+
+    def __post_init__(self) -> None:
+        """Check the size of the note and of the references."""
+        if self.note is not None:
+            check_work_note(self.note)
+        for one in self.refs or ():
+            _check_work_ref(one)

@@ -1,24 +1,26 @@
 """The execution snapshot: the minimum that is needed to continue from a node (SNAP-5).
 
-The fields of each record are in the order of their stored names, so that the serializer writes canonical bytes (ID-3).
+Its names and keys are ASCII and its numbers whole, so that the serializer writes canonical bytes in one pass (ID-3).
 """
 
 import itertools
 import operator
 from bisect import bisect_left
 from collections.abc import Iterable
-from typing import Annotated, Literal
+from typing import Literal, TypeAlias
 
-from pydantic import Field, SkipValidation, ValidationError, model_validator
+import msgspec
 
 from interlock.kernel.canonical import Json
+from interlock.kernel.shape import Reader
 from interlock.record.base import (
     DelimiterSafe,
     IndexField,
     NodeIdField,
+    OfKind,
     Record,
     WorkflowHashField,
-    classify_read_error,
+    read_record,
 )
 
 
@@ -43,7 +45,11 @@ class LoopFrame(Record):
 class ListFrame(LoopFrame):
     """A running loop over a list, with the list. It is stored as a `LoopFrame`."""
 
-    items: Annotated[SkipValidation[list[Json]], Field(exclude=True)]
+    items: list[Json]
+
+    def stored(self) -> LoopFrame:
+        """Return the frame without the list."""
+        return LoopFrame(items_at=self.items_at, iteration=self.iteration, loop_id=self.loop_id)
 
 
 def step_instance_key(step_id: str, loop_path: tuple[LoopPosition | LoopFrame, ...] = ()) -> str:
@@ -61,24 +67,23 @@ class KeySet(Record):
     """A set of step instance keys: sorted, each once."""
 
     kind: Literal["set"]
-    values: Annotated[tuple[str, ...], Field(strict=False)]
+    values: tuple[str, ...]
 
     def __contains__(self, key: str) -> bool:
         """Say whether a key is in the set."""
         at = bisect_left(self.values, key)
         return at < len(self.values) and self.values[at] == key
 
-    @model_validator(mode="after")
-    def _check_order(self) -> "KeySet":
+    def check_read(self) -> None:
+        """Check that the keys are in order."""
         if not all(map(operator.lt, self.values, itertools.islice(self.values, 1, None))):
             raise ValueError("set values are not in ascending order")
-        return self
 
 
 class PendingStep(Record):
     """The step to perform next, and the loop passes that it is in."""
 
-    loop_path: Annotated[tuple[LoopPosition, ...], Field(strict=False)]
+    loop_path: tuple[LoopPosition, ...]
     step_id: DelimiterSafe
 
 
@@ -95,18 +100,17 @@ class PendingNone(Record):
     kind: Literal["none"]
 
 
-class Running(Record):
+class Running(OfKind, tag="running"):
     """A step is pending. `edges_taken` lists the edges that decisions chose; the others follow from `completed`."""
 
     completed: KeySet
     edges_taken: KeySet
-    kind: Literal["running"]
-    loop_stack: Annotated[tuple[LoopFrame, ...], Field(strict=False)]
+    loop_stack: tuple[LoopFrame, ...]
     pending: PendingSome
     skipped: KeySet
 
-    @model_validator(mode="after")
-    def _check_pending(self) -> "Running":
+    def __post_init__(self) -> None:
+        """Check that the pending step is in the running loops, and not done."""
         step = self.pending.step
         if step.loop_path != loop_path_of(self.loop_stack):
             raise ValueError("the pending step's loop path is not the loop stack")
@@ -116,20 +120,18 @@ class Running(Record):
         key = step_instance_key(step.step_id, step.loop_path)
         if key in self.completed or key in self.skipped:
             raise ValueError("the pending step is already completed or skipped")
-        return self
 
 
-class Complete(Record):
+class Complete(OfKind, tag="complete"):
     """Every step is completed or skipped."""
 
     completed: KeySet
     edges_taken: KeySet
-    kind: Literal["complete"]
     pending: PendingNone
     skipped: KeySet
 
 
-EngineState = Annotated[Running | Complete, Field(discriminator="kind")]
+EngineState: TypeAlias = Running | Complete
 
 
 class EnginePayload(Record):
@@ -138,11 +140,10 @@ class EnginePayload(Record):
     engine_state: EngineState
     v: Literal[1]
 
-    @model_validator(mode="after")
-    def _check_disjoint(self) -> "EnginePayload":
+    def __post_init__(self) -> None:
+        """Check that no step is both completed and skipped."""
         if any(key in self.engine_state.completed for key in self.engine_state.skipped.values):
             raise ValueError("a step is both completed and skipped")
-        return self
 
 
 class ExecutionSnapshot(Record):
@@ -155,7 +156,25 @@ class ExecutionSnapshot(Record):
 
     def to_bytes(self) -> bytes:
         """Return the canonical bytes of the snapshot in one pass: in a long plan, it lists hundreds of steps."""
-        return self.__pydantic_serializer__.to_json(self, by_alias=True, exclude_unset=True)
+        return msgspec.json.encode(self.stored(), order="sorted")
+
+    def to_json(self) -> dict[str, Json]:
+        """Return the JSON value that is stored."""
+        return super(ExecutionSnapshot, self.stored()).to_json()
+
+    def stored(self) -> "ExecutionSnapshot":
+        """Return the snapshot without the lists of loops."""
+        stack = self.state.loop_stack if isinstance(self.state, Running) else ()
+        if not any(isinstance(frame, ListFrame) for frame in stack):
+            return self
+        frames = tuple(frame.stored() if isinstance(frame, ListFrame) else frame for frame in stack)
+        payload = self.engine_payload.changed(engine_state=self.state.changed(loop_stack=frames))
+        return self.changed(engine_payload=payload)
+
+    def check_read(self) -> None:
+        """Check that the sets of steps are in order."""
+        for keys in (self.state.completed, self.state.edges_taken, self.state.skipped):
+            keys.check_read()
 
     @property
     def state(self) -> Running | Complete:
@@ -163,12 +182,13 @@ class ExecutionSnapshot(Record):
         return self.engine_payload.engine_state
 
 
+_SNAPSHOT: Reader[ExecutionSnapshot] = Reader(ExecutionSnapshot)
+
+
 def build_snapshot(workflow_hash: WorkflowHashField, state: Running | Complete) -> ExecutionSnapshot:
     """Build the snapshot of a workflow's state. That the state is possible is checked, the order of its sets is not."""
     payload = EnginePayload(v=1, engine_state=state)
-    return ExecutionSnapshot.model_construct(
-        v=1, kind="execution_snapshot", workflow_hash=workflow_hash, engine_payload=payload
-    )
+    return ExecutionSnapshot(v=1, kind="execution_snapshot", workflow_hash=workflow_hash, engine_payload=payload)
 
 
 def parse_snapshot(data: bytes) -> ExecutionSnapshot:
@@ -178,7 +198,4 @@ def parse_snapshot(data: bytes) -> ExecutionSnapshot:
         UnknownVersionError: A newer Interlock wrote it.
         MalformedRecordError: It is not a snapshot, or its state is not possible.
     """
-    try:
-        return ExecutionSnapshot.model_validate_json(data, by_name=False)
-    except ValidationError as error:
-        raise classify_read_error("snapshot", error) from None
+    return read_record("snapshot", _SNAPSHOT, data)

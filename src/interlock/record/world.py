@@ -2,11 +2,10 @@
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, model_validator
-
 from interlock.kernel.budgets import EVENT_FIELDS_BYTES_MAX, EVENT_TEXT_CHARS_MAX
 from interlock.kernel.canonical import canonical_bytes
-from interlock.record.base import DigestField, IntentIdField, Record, WorkNote
+from interlock.kernel.shape import Rule, limits
+from interlock.record.base import DigestField, IntentIdField, Record, WorkNote, check_work_note
 
 Assurance = Literal["claimed", "observed", "signed", "executed"]
 """How well a fact from outside is known, the weakest first: an agent says so, a command saw it, a source signed it, or
@@ -14,10 +13,10 @@ Interlock itself ran it."""
 ASSURANCES: tuple[Assurance, ...] = ("claimed", "observed", "signed", "executed")
 Via = Literal["elicitation", "console", "app", "command", "hook", "channel", "check", "claim", "clock"]
 """How a fact reached the log. `app`: the page of Interlock in a chat. `clock`: the server noticed that time passed."""
-OutsideKind = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]*(\.[a-z0-9_-]+)+$", max_length=EVENT_TEXT_CHARS_MAX)]
+OutsideKind = Annotated[str, *limits(pattern=r"^[a-z][a-z0-9_-]*(\.[a-z0-9_-]+)+$", max_length=EVENT_TEXT_CHARS_MAX)]
 """The kind of an event or an intent: `namespace.name`."""
-FieldName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_-]*$", max_length=EVENT_TEXT_CHARS_MAX)]
-OutsideName = Annotated[str, Field(min_length=1, max_length=EVENT_TEXT_CHARS_MAX)]
+FieldName = Annotated[str, *limits(pattern=r"^[A-Za-z_][A-Za-z0-9_-]*$", max_length=EVENT_TEXT_CHARS_MAX)]
+OutsideName = Annotated[str, *limits(min_length=1, max_length=EVENT_TEXT_CHARS_MAX)]
 APPROVAL = "wr.approval"
 """The kind of the event that a person answered the question of a step. It is about the node that waits for it."""
 NEEDS_PERSON = "wr.needs_person"
@@ -39,13 +38,18 @@ RECORDED_KINDS = frozenset({APPROVAL, CHECK, EXPIRED, NEEDS_PERSON, RECEIPT, TRE
 """The kinds of events and intents that Interlock alone records: no artifact of a report has one of them."""
 
 
-def _check_size(fields: dict[str, str | int | float | bool]) -> dict[str, str | int | float | bool]:
+def check_size(fields: dict[str, str | int | float | bool]) -> dict[str, str | int | float | bool]:
+    """Return fields of an event or an intent if they are within their limit.
+
+    Raises:
+        ValueError: They are too large.
+    """
     if len(canonical_bytes(dict(fields))) > EVENT_FIELDS_BYTES_MAX:
         raise ValueError(f"fields of more than {EVENT_FIELDS_BYTES_MAX} bytes")
     return fields
 
 
-Fields = Annotated[dict[FieldName, str | int | float | bool], AfterValidator(_check_size)]
+Fields = Annotated[dict[FieldName, str | int | float | bool], Rule(check=check_size)]
 """The fields of an event or an intent: strings, numbers and booleans by name."""
 
 
@@ -61,8 +65,8 @@ class Signed(Record):
     """A signature over an event (`signed_bytes`), and the source whose public key verified it."""
 
     source: OutsideName
-    public_key: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{43}$")]
-    signature: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{86}$")]
+    public_key: Annotated[str, *limits(pattern=r"^[A-Za-z0-9_-]{43}$")]
+    signature: Annotated[str, *limits(pattern=r"^[A-Za-z0-9_-]{86}$")]
 
 
 class PinnedCheck(Record):
@@ -89,11 +93,11 @@ class EventReceived(Record):
     signed: Signed | None = None
     intent_id: IntentIdField | None = None
 
-    @model_validator(mode="after")
-    def _check_signature(self) -> "EventReceived":
+    def __post_init__(self) -> None:
+        """Check the size of the fields, and that a signature is there if it must be."""
+        check_size(self.fields)
         if (self.assurance == "signed") != (self.signed is not None):
             raise ValueError("a signed event has a signature, and no other event has one")
-        return self
 
 
 class IntentRecorded(Record):
@@ -104,8 +108,12 @@ class IntentRecorded(Record):
 
     intent_id: IntentIdField
     sends: OutsideKind
-    number: Annotated[int, Field(ge=0)]
+    number: Annotated[int, *limits(ge=0)]
     fields: Fields
+
+    def __post_init__(self) -> None:
+        """Check the size of the fields."""
+        check_size(self.fields)
 
 
 IntentResult = Literal["delivered", "refused", "failed", "unknown", "cancelled", "abandoned"]
@@ -117,14 +125,15 @@ class IntentSettled(Record):
     """What became of a try to send an intent, counted from 1. A claim names the channel and its process."""
 
     intent_id: IntentIdField
-    attempt: Annotated[int, Field(ge=1)]
+    attempt: Annotated[int, *limits(ge=1)]
     state: IntentState
     channel: OutsideName | None = None
     owner: OutsideName | None = None
     note: WorkNote | None = None
 
-    @model_validator(mode="after")
-    def _check_claim(self) -> "IntentSettled":
+    def __post_init__(self) -> None:
+        """Check the size of the note, and that only a claim names a process."""
+        if self.note is not None:
+            check_work_note(self.note)
         if (self.state == "dispatched") != (self.owner is not None):
             raise ValueError("a claim names its process, and nothing else does")
-        return self

@@ -282,9 +282,9 @@ def refusal_text(refusal: Refusal) -> str:
     lines = [f"**{refusal.code}**{advice}", refusal.message, f"**What to do:** {refusal.suggestion}"]
     call = refusal.details.get("correctedCall")
     if isinstance(call, dict):
-        fill = [FillOut.model_validate(one) for one in cast("list[Json]", call["fill"])]
+        fill = [FillOut.of_json(one) for one in cast("list[Json]", call["fill"])]
         lines.append(f"Call `{call['tool']}` with:\n{call_lines(cast('dict[str, Json]', call['arguments']), fill)}")
     fork = refusal.details.get("fork")
     if isinstance(fork, dict):
-        lines.append(Fork.model_validate(fork).in_one_line())
+        lines.append(Fork.of_json(fork).in_one_line())
     return "\n\n".join(lines)

@@ -240,7 +240,6 @@ def test_an_artifact_that_is_no_json_is_reported_by_its_type(place: Place, harne
     run, tip = tip_of(harness, first)
     stored = b"\xff\x00 no JSON"
     payload = data.ArtifactPayload(
-        payload_kind="artifact_ref",
         sha256=digest_of_bytes(stored),
         content_type="application/octet-stream",
         byte_length=len(stored),

@@ -1,6 +1,6 @@
 """Evaluation of conditions: strict operators never convert types, and a missing value is not false."""
 
-from typing import Any, cast, get_args
+from typing import cast, get_args
 
 import pytest
 from hypothesis import given
@@ -15,6 +15,7 @@ from interlock.decide.condition import (
     LenientOperator,
     LoopControl,
     Not,
+    Operator,
     StrictOperator,
 )
 from interlock.decide.evaluate import (
@@ -47,7 +48,7 @@ GIVEN = ConditionInputs(context=CONTEXT)
 
 
 def compare(op: str, var: str, value: object = None) -> Compare:
-    return Compare.model_validate({"op": op, "var": var, "value": value})
+    return Compare(op=cast("Operator", op), var=var, value=cast("Json", value))
 
 
 def verdict_of(op: str, var: str, value: object = None) -> Verdict:
@@ -328,8 +329,7 @@ def test_a_lenient_operator_reads_one_flat_key() -> None:
 
 
 def control(loop_id: str | None, when_absent: str = "missing") -> LoopControl:
-    fields: dict[str, Any] = {"op": "loop_control", "when_absent": when_absent}
-    return LoopControl.model_validate(fields | ({"loop_id": loop_id} if loop_id else {}))
+    return LoopControl.of_json({"op": "loop_control", "whenAbsent": when_absent, "loopId": loop_id})
 
 
 def decided(condition: LoopControl, *decisions: tuple[str | None, str]) -> Verdict:

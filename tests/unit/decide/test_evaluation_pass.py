@@ -76,7 +76,7 @@ def aborted(graph: DecisionGraph, context: dict[str, Any]) -> PassAborted:
 
 def rewired(nodes: list[dict[str, Any]], wires: list[str]) -> DecisionGraph:
     edges = [dict(zip(("source", "target", "port"), wire.split(), strict=True)) for wire in wires]
-    return DecisionGraph.model_validate({"v": 1, "nodes": nodes, "edges": edges})
+    return DecisionGraph.of_json({"v": 1, "nodes": nodes, "edges": edges})
 
 
 MANY = lowered(
@@ -404,8 +404,8 @@ def test_what_json_cannot_carry_has_no_digest(value: Any) -> None:
 
 
 def test_the_catalogue_names_every_primitive_and_nothing_else() -> None:
-    reads = {kind for one in (Reading, Constant) for kind in get_args(one.model_fields["kind"].annotation)}
-    effects = {kind for one in (SetKey, EmitIntent) for kind in get_args(one.model_fields["kind"].annotation)}
+    reads = {kind for one in (Reading, Constant) for kind in get_args(one.__annotations__["kind"])}
+    effects = {kind for one in (SetKey, EmitIntent) for kind in get_args(one.__annotations__["kind"])}
     assert set(CATALOGUE) == {
         "trigger",
         *(f"source.{kind}" for kind in reads),

@@ -6,7 +6,8 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, JsonValue, Tag, ValidationError
 
 from interlock.define.diagnostics import Diagnostic
-from interlock.define.faults import diagnose_validation_error, find_value, make_safe_id
+from interlock.define.faults import diagnose_faults, find_value, make_safe_id
+from interlock.kernel.mirror import faults_of
 from interlock.kernel.text import render_path
 
 
@@ -60,7 +61,7 @@ Zoo.model_rebuild()
 def faults(**document: Any) -> list[Diagnostic]:
     with pytest.raises(ValidationError) as caught:
         Zoo.model_validate(document)
-    found = diagnose_validation_error(caught.value, document, Zoo)
+    found = diagnose_faults(faults_of(caught.value), document, Zoo)
     assert all(one.severity == "error" and one.message and one.fix for one in found)
     return found
 
@@ -203,7 +204,7 @@ class Counted(Closed):
 def _counted(document: dict[str, Any]) -> Diagnostic:
     with pytest.raises(ValidationError) as refusal:
         Counted.model_validate(document)
-    (found,) = diagnose_validation_error(refusal.value, document, Counted)
+    (found,) = diagnose_faults(faults_of(refusal.value), document, Counted)
     return found
 
 

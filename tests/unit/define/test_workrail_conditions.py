@@ -1,10 +1,10 @@
 """Conditions and criteria of the WorkRail dialect: which operator counts, and that leniency is in the plan."""
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from interlock.decide.condition import AllOf, Always, AnyOf, Compare, Condition, Not
+from interlock.decide.condition import AllOf, Always, AnyOf, Compare, Condition, Not, Operator
 from interlock.decide.criteria import Contains, Criteria, EveryOf, Length, Matches, NoneOf, SomeOf
 from interlock.decide.evaluate import ConditionInputs, evaluate
 from interlock.define import document as doc
@@ -36,7 +36,7 @@ def criteria(rules: object) -> Criteria | None:
 
 
 def same(op: str, var: str, value: Json = None) -> Compare:
-    return Compare.model_validate({"op": op, "var": var, "value": value})
+    return Compare(op=cast("Operator", op), var=var, value=value)
 
 
 @pytest.mark.parametrize(

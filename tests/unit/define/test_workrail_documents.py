@@ -70,7 +70,7 @@ def test_a_workflow_says_the_same_as_its_file() -> None:
     )
     assert (found.id, found.name, found.description, found.tags) == ("demo", "Demo", "What it is for.", ())
     assert found.examples == ("Do one thing.",)
-    assert found.references[0].model_dump(by_alias=True, exclude_unset=True) == source
+    assert found.references[0].to_json() == source
     assert found.features == (doc.FeatureUse(feature_id="wr.features.capabilities", config={}, at="features[0]"),)
     assert found.functions[0].name == "f"
     assert found.assessments[0].id == "r"

@@ -127,6 +127,6 @@ def arrive(harness: Harness, session: SessionId) -> None:
     loaded = harness.ports.read.reader.load(session)
     assert loaded is not None
     (run,) = loaded.runs
-    event = SentEvent.model_validate({"event": "ci.finished", "id": "1", "fields": {"status": "green"}})
+    event = SentEvent.of_json({"event": "ci.finished", "id": "1", "fields": {"status": "green"}})
     sent = send_event(harness.ports, (session, run), event, Arrival(via="command", assurance="observed"), PERSON)
     assert not isinstance(sent, Refusal), sent

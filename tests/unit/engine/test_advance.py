@@ -129,7 +129,7 @@ def test_an_accepted_ack_is_its_outcome_a_child_and_the_edge_between() -> None:
     plan = advanced()
     assert kinds(plan) == ["AdvanceRecorded", "NodeCreated", "PlannedEdge", "NodeOutputAppended"]
     child = node_of_attempt(ack_attempt(ROOT))
-    assert payload(plan, data.AdvanceRecorded).outcome == AdvancedTo(kind="advanced", to_node_id=child)
+    assert payload(plan, data.AdvanceRecorded).outcome == AdvancedTo(to_node_id=child)
     assert payload(plan, data.NodeCreated).parent_node_id == ROOT
     edge = payload(plan, PlannedEdge)
     assert (edge.from_node, edge.to_node, edge.edge_kind, edge.cause) == (ROOT, child, "acked_step", "tip_advance")

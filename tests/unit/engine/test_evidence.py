@@ -212,12 +212,10 @@ def test_an_artifact_of_any_shape_is_judged_and_never_fails_the_judge(ref: str, 
 def test_the_pinned_schema_judges_and_not_that_of_today() -> None:
     workflow = workflow_of(outputContract={"contractRef": REVIEW})
     packs = tuple(
-        pack.model_copy(update={"artifact_schema": {"type": "object", "required": ["mine"]}})
-        if pack.contract_ref == REVIEW
-        else pack
+        pack.changed(artifact_schema={"type": "object", "required": ["mine"]}) if pack.contract_ref == REVIEW else pack
         for pack in workflow.contracts
     )
-    pinned = parse_compiled(workflow.model_copy(update={"contracts": packs}).to_bytes())
+    pinned = parse_compiled(workflow.changed(contracts=packs).to_bytes())
     assert "`mine`" in only(blockers(pinned, VERDICT)).message
     assert blockers(pinned, {"kind": "wr.review_verdict", "mine": 1}) == []
 
@@ -442,7 +440,7 @@ def test_a_step_is_not_done_before_the_keys_it_produces_are_set() -> None:
     blocker = only(found)
     assert (blocker.code, blocker.pointer) == (
         "MISSING_REQUIRED_OUTPUT",
-        ContextKeyPointer(kind="context_key", key="cause"),
+        ContextKeyPointer(key="cause"),
     )
     assert "'cause'" in fix_of(blocker)
     assert blockers(workflow, context={"size": 0, "cause": "it"}) == []
@@ -473,7 +471,7 @@ def test_a_required_capability_that_is_not_there_or_unknown_refuses(status: str,
     blocker = only(blockers(PROBED, observation(status), notes=None, name=PROBE))
     assert (blocker.code, blocker.pointer) == (
         code,
-        CapabilityPointer(kind="capability", capability="web_browsing"),
+        CapabilityPointer(capability="web_browsing"),
     )
     assert "Report this to the user." in fix_of(blocker)
 

@@ -42,14 +42,14 @@ LOCKED: dict[str, tuple[str, str]] = {
 def finding(
     detail: GapDetail = "missing_required_output", step: str = "a", message: str = "It is not there."
 ) -> Violation:
-    pointer = WorkflowStepPointer(kind="workflow_step", step_id=step)
+    pointer = WorkflowStepPointer(step_id=step)
     return Violation(detail=detail, pointer=pointer, message=message, fix="Send it.")
 
 
 @pytest.mark.inv("MODE-1")
 def test_the_table_is_the_locked_one_and_leaves_no_reason_and_no_code_out() -> None:
     assert {detail: (row.category, row.code) for detail, row in REASONS.items()} == LOCKED
-    assert set(REASONS) == set(get_args(GapDetail)) == set(get_args(GapReason.model_fields["detail"].annotation))
+    assert set(REASONS) == set(get_args(GapDetail)) == set(get_args(GapReason.__annotations__["detail"]))
     assert {row.code for row in REASONS.values()} == set(get_args(BlockerCode))
 
 

@@ -36,7 +36,7 @@ from interlock.kernel.budgets.workflow import (
 from interlock.kernel.canonical import Json
 from interlock.plan.fit import snapshot_fault
 from interlock.plan.walk import ExecutionState
-from interlock.record.payloads import TraceEntry
+from interlock.record.payloads import IterationRef, TraceEntry
 from interlock.record.snapshot import Complete, ListFrame, LoopFrame, Running, build_snapshot
 
 A, B, C, D = step("a"), step("b"), step("c"), step("d")
@@ -154,9 +154,9 @@ def test_what_is_decided_is_recorded_with_the_condition_and_the_step_it_led_to()
         ("evaluated_condition", "`mode` equals 'fast': holds"),
         ("selected_next_step", "Next: Step b"),
     ]
-    assert [ref.model_dump() for entry in walker.trace for ref in entry.refs or ()] == [
-        {"kind": "condition_id", "condition_id": "b--when"},
-        {"kind": "step_id", "step_id": "b"},
+    assert [ref.to_json() for entry in walker.trace for ref in entry.refs or ()] == [
+        {"kind": "condition_id", "conditionId": "b--when"},
+        {"kind": "step_id", "stepId": "b"},
     ]
     assert result(Walker(compiled(A, step("b", when=IS_FAST)), mode="slow").done().trace) == [
         ("evaluated_condition", "`mode` equals 'fast': does not hold")
@@ -345,7 +345,8 @@ def test_a_loop_that_is_used_up_ends_where_it_may_and_says_so() -> None:
     walker.done()
     assert walker.done().at == "c"
     assert ("exited_loop", "`l` ends: all 2 passes are used up.") in result(walker.trace)
-    passes = [(entry.kind, ref.value) for entry in walker.trace for ref in entry.refs or () if ref.kind == "iteration"]
+    refs = [(entry.kind, ref) for entry in walker.trace for ref in entry.refs or ()]
+    passes = [(kind, ref.value) for kind, ref in refs if isinstance(ref, IterationRef)]
     assert passes == [("evaluated_condition", 2), ("exited_loop", 2)]
 
 
@@ -569,9 +570,9 @@ def test_a_step_inside_two_loops_ends_the_outermost_that_does_not_go_on() -> Non
     inner = loop("i", B, C, maxIterations=1, **{"for": {"count": 1}})
     workflow = compiled(loop("o", inner, **{"while": {"var": "level", "gt": 0}}), D)
     loops = tuple(
-        one.model_copy(update={"checked": "before_step"} if one.loop_id == "o" else {}) for one in workflow.plan.loops
+        one.changed(**{"checked": "before_step"} if one.loop_id == "o" else {}) for one in workflow.plan.loops
     )
-    workflow = workflow.model_copy(update={"plan": workflow.plan.model_copy(update={"loops": loops})})
+    workflow = workflow.changed(plan=workflow.plan.changed(loops=loops))
     walker = Walker(workflow, level=1)
     assert walker.done().done().at == "o@1/i@0::b"
     assert walker.done(level=0).at == "d"

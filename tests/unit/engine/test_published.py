@@ -1,6 +1,7 @@
 """Parts of answers: what is optional is left out, and what may be null says so."""
 
-from pydantic_core import PydanticUndefined
+from msgspec import NODEFAULT
+from msgspec.structs import fields
 
 from interlock.engine.answer.structure import ExecutionAnswer, NextCall, RunIdentity
 from interlock.engine.published import Published
@@ -42,4 +43,4 @@ def test_only_what_says_nothing_is_a_default() -> None:
     parts = parts_below(Published)
     assert {tool.output for tool in TOOLS} < parts
     for part in parts:
-        assert {field.default for field in part.model_fields.values()} <= {None, "", PydanticUndefined}
+        assert {field.default for field in fields(part)} <= {None, "", NODEFAULT}

@@ -206,11 +206,11 @@ PLANS: dict[str, tuple[Plan, str]] = {
     "unfit_node": (a_plan([a_node("a", task=None), END], [A_TO_END]), "plan.nodes[a]"),
     # Only a plan that went round its records' own checks can show these two.
     "invalid_identifier": (
-        a_plan([A, END], [A_TO_END.model_copy(update={"edge_id": " "})]),
+        a_plan([A, END], [A_TO_END.changed(edge_id=" ")]),
         "plan.edges[ ]",
     ),
     "unknown_capability": (
-        a_plan([A.model_copy(update={"capabilities": ("teleport",)}), END], [A_TO_END]),
+        a_plan([A.changed(capabilities=("teleport",)), END], [A_TO_END]),
         "plan.nodes[a]",
     ),
     "isolated_node": (a_plan([A, B, END], [A_TO_END]), "plan.nodes[b]"),

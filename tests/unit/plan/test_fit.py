@@ -69,7 +69,6 @@ def running(
 ) -> Running:
     pending_step = PendingStep(step_id=pending, loop_path=loop_path_of(loops))
     return Running(
-        kind="running",
         completed=completed,
         skipped=skipped or keys(),
         edges_taken=taken or keys(),
@@ -80,7 +79,6 @@ def running(
 
 def complete(*completed: str, skipped: KeySet | None = None, taken: KeySet | None = None) -> Complete:
     return Complete(
-        kind="complete",
         completed=keys(*completed),
         skipped=skipped or keys(),
         edges_taken=taken or keys(),

@@ -453,7 +453,7 @@ def ladder(rungs: int) -> CompiledWorkflow:
     nodes.append(a_node("end", "terminal"))
     edges += [an_edge(f"{side}{rungs}", "end", "terminal") for side in ("left", "right")]
     plan = a_plan(nodes, edges, [], WHOLE.plan.conditions)
-    return WHOLE.model_copy(update={"plan": plan, "contracts": ()})
+    return WHOLE.changed(plan=plan, contracts=())
 
 
 @pytest.mark.inv("IR-15")

@@ -299,14 +299,14 @@ def mangled(plan: Plan, chance: random.Random) -> Plan:
                 edges.pop(chance.randrange(len(edges)))
             case 3 if edges:
                 at = chance.randrange(len(edges))
-                edges[at] = edges[at].model_copy(update={"target": chance.choice(nodes).node_id})
+                edges[at] = edges[at].changed(target=chance.choice(nodes).node_id)
             case 4 if loops:
                 at = chance.randrange(len(loops))
                 body = (*loops[at].body[1:], chance.choice(nodes).node_id)
-                loops[at] = loops[at].model_copy(update={"body": body})
+                loops[at] = loops[at].changed(body=body)
             case _:
                 nodes.append(chance.choice(nodes))
-    return plan.model_copy(update={"nodes": tuple(nodes), "edges": tuple(edges), "loops": tuple(loops)})
+    return plan.changed(nodes=tuple(nodes), edges=tuple(edges), loops=tuple(loops))
 
 
 WHOLE = compiled(
@@ -324,7 +324,7 @@ def test_any_plan_is_judged_and_one_without_errors_runs_to_its_end(seed: int) ->
     found = validate_plan(plan, PACKS)
     assert all(isinstance(one, Diagnostic) and one.message and one.fix for one in found)
     if not [one for one in found if one.severity == "error"]:
-        workflow = WHOLE.model_copy(update={"plan": plan})
+        workflow = WHOLE.changed(plan=plan)
         for mode in ("fast", "slow"):
             Walker(workflow, mode=mode).ways()
 

@@ -2,7 +2,6 @@ import json
 from collections.abc import Iterator
 
 import pytest
-from pydantic import ValidationError
 from tests.support.record import (
     CHILD,
     DIGEST,
@@ -25,6 +24,7 @@ from tests.support.record import (
 
 from interlock.kernel.budgets import PLAN_BYTES_MAX, PLAN_EVENTS_MAX
 from interlock.kernel.canonical import Json, canonical_bytes
+from interlock.kernel.errors import InterlockError
 from interlock.kernel.ids import AttemptId, CapObsId, DivergenceId, GapId, SnapshotRef, TraceId
 from interlock.record import payloads as data
 from interlock.record.append_plan import AppendPlan, EventDraft, PlannedEdge, stamp
@@ -84,7 +84,7 @@ def one_of_each() -> Iterator[EventDraft]:
             cap_obs_id=CapObsId(numbered("capobs", 1)),
             capability="delegation",
             status="available",
-            provenance=data.ManualClaim(kind="manual_claim", enforcement_grade="weak", detail=claim),
+            provenance=data.ManualClaim(enforcement_grade="weak", detail=claim),
         ),
         run=RUN,
         node=NODE,
@@ -95,7 +95,7 @@ def one_of_each() -> Iterator[EventDraft]:
             severity="info",
             reason=data.GapReason(category="unexpected", detail="invariant_violation"),
             summary="Odd.",
-            resolution=data.Unresolved(kind="unresolved"),
+            resolution=data.Unresolved(),
         ),
         run=RUN,
         node=NODE,
@@ -207,7 +207,7 @@ def test_a_plan_whose_segment_would_be_above_the_budget_of_bytes_is_not_stamped(
     ],
 )
 def test_a_draft_with_the_scope_of_another_kind_is_not_stamped(draft: EventDraft) -> None:
-    with pytest.raises((ValidationError, AttributeError)):
+    with pytest.raises((InterlockError, AttributeError, TypeError)):
         stamp(planned(draft), next_index=0, stamps=stamps())
 
 

@@ -99,7 +99,7 @@ def test_a_snapshot_of_another_workflow_or_impossible_in_its_own_is_damage() -> 
     with pytest.raises(ContentDamagedError, match="another workflow"):
         Plans(Substitute(snapshot=harness.store.snapshot(other))).snapshot(ref, workflow_hash)
     plan = harness.store.workflow_bytes(other_hash)
-    foreign = harness.store.snapshot(other).model_copy(update={"workflow_hash": workflow_hash})
+    foreign = harness.store.snapshot(other).changed(workflow_hash=workflow_hash)
     store = Substitute(snapshot=foreign, workflow=harness.store.workflow_bytes(workflow_hash))
     with pytest.raises(ContentDamagedError, match="not in the plan"):
         Plans(store).snapshot(ref, workflow_hash)

@@ -35,7 +35,7 @@ from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import RunId
 from interlock.record.append_plan import EventDraft
 from interlock.record.events import WorkRecordedEvent
-from interlock.record.payloads import WorkRecorded
+from interlock.record.payloads import NotesPayload, WorkRecorded
 from interlock.record.short_tokens import decode_token
 from interlock.service.tokens.resolve import SentTokens
 from interlock.service.tools.continue_workflow import ContinueCommand, continue_workflow
@@ -419,7 +419,7 @@ def test_work_on_a_step_is_left_with_a_checkpoint_and_the_run_continues(harness:
     session = session_of(harness, first)
     root = next(node for node in session.nodes.values() if node.parent is None)
     assert root.left == (event.data,)
-    assert [one.payload.payload_kind for one in root.outputs] == ["notes"]
+    assert [type(one.payload) for one in root.outputs] == [NotesPayload]
     assert session.runs[root.run].tip == root.node
     again = harness.call("checkpoint_workflow", {"checkpointToken": kept["checkpointToken"], "output": output})
     assert len(session_of(harness, first).nodes[root.node].left) == 2

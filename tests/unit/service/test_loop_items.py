@@ -99,7 +99,7 @@ class Elsewhere(MemoryStore):
         if not self.is_altered or not isinstance(found.state, Running):
             return found
         (frame,) = found.state.loop_stack
-        state = found.state.model_copy(update={"loop_stack": (frame.model_copy(update={"items_at": SOME_NODE}),)})
+        state = found.state.changed(loop_stack=(frame.changed(items_at=SOME_NODE),))
         return build_snapshot(found.workflow_hash, state)
 
 

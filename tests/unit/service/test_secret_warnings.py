@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from interlock.record.events import ContextSetEvent
 from interlock.testing.harness import Harness, ToolResult, linear_workflow
 
 VALUE = "hunter2-and-more"
@@ -20,7 +21,7 @@ def test_a_start_with_a_secret_warns_in_both_channels_and_stores_it(harness: Har
     assert answer["warnings"][0]["message"] in answer.text
     assert "`deploy.password`" in answer.text
     assert VALUE not in said(answer)
-    stored = [event for event in harness.events(harness.session_of(answer)) if event.kind == "context_set"]
+    stored = [event for event in harness.events(harness.session_of(answer)) if isinstance(event, ContextSetEvent)]
     assert stored[0].data.context == {"deploy": {"password": VALUE}}
 
 

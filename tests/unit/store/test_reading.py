@@ -10,7 +10,7 @@ from interlock.kernel.ids import EventId, NodeId, SnapshotRef, derived_id
 from interlock.record import payloads as data
 from interlock.record.append_plan import AppendPlan, EventDraft, stamp
 from interlock.record.events import Event
-from interlock.record.manifest import SegmentClosed, build_group
+from interlock.record.manifest import build_group, parse_segment_closed
 from interlock.store.local import layout
 from interlock.store.ports.errors import Health, SessionUnhealthyError, StoreFailureError
 from interlock.testing.power_cut import CrashDisk, File
@@ -112,7 +112,7 @@ def test_an_attested_segment_that_is_missing_is_named(disk: CrashDisk) -> None:
 @pytest.mark.parametrize("change", [{"first_event_index": 9}, {"segment_rel_path": "events/../x.jsonl"}])
 def test_a_group_out_of_sequence_is_damage(disk: CrashDisk, change: dict[str, object]) -> None:
     line, rest = manifest_of(disk).split(b"\n", 1)
-    record = SegmentClosed.model_validate_json(line).model_copy(update=change)
+    record = parse_segment_closed(line).changed(**change)
     put(disk, MANIFEST, record.to_bytes() + b"\n" + rest)
     assert unhealthy(disk).found == "events out of sequence"
 

@@ -118,7 +118,7 @@ def test_an_advance_is_found_by_its_attempt_and_its_child_hangs_below() -> None:
     advance = session.advance(root, ack_attempt(root))
     assert advance is not None
     assert (advance.node, advance.attempt, advance.index) == (root, ack_attempt(root), 3)
-    assert advance.outcome == AdvancedTo(kind="advanced", to_node_id=child)
+    assert advance.outcome == AdvancedTo(to_node_id=child)
     assert session.nodes[root].children == (child,)
     assert (session.nodes[child].parent, session.nodes[child].depth, session.runs[RUN].tip) == (root, 1, child)
     assert session.nodes[root].forks == 0
@@ -178,7 +178,7 @@ def test_a_checkpoint_is_never_the_tip_and_does_not_keep_its_parent_from_being_o
     assert session.runs[RUN].tip == root
     assert (session.nodes[root].children, session.nodes[root].checkpoints) == ((), 2)
     assert [session.nodes[node].kind for node in (first, second)] == ["checkpoint", "checkpoint"]
-    assert session.nodes[first].outputs[0].payload == data.NotesPayload(payload_kind="notes", notes_markdown="So far.")
+    assert session.nodes[first].outputs[0].payload == data.NotesPayload(notes_markdown="So far.")
     child = history.advance(root)
     assert fold(history).runs[RUN].tip == child
 
@@ -318,19 +318,19 @@ def test_preferences_hold_from_their_node_on_and_on_its_own_branch() -> None:
 # Outputs.
 
 
-def output(number: int, node: NodeId, *, channel: str = "recap", supersedes: int | None = None) -> EventDraft:
+def output(
+    number: int, node: NodeId, *, channel: Literal["recap", "artifact"] = "recap", supersedes: int | None = None
+) -> EventDraft:
     payload = (
-        data.NotesPayload(payload_kind="notes", notes_markdown=f"note {number}")
+        data.NotesPayload(notes_markdown=f"note {number}")
         if channel == "recap"
-        else data.ArtifactPayload(payload_kind="artifact_ref", sha256=DIGEST, content_type="x/y", byte_length=number)
+        else data.ArtifactPayload(sha256=DIGEST, content_type="x/y", byte_length=number)
     )
-    appended = data.NodeOutputAppended.model_validate(
-        {
-            "output_id": OutputId(numbered("out", number)),
-            "output_channel": channel,
-            "payload": payload,
-            "supersedes_output_id": None if supersedes is None else OutputId(numbered("out", supersedes)),
-        }
+    appended = data.NodeOutputAppended(
+        output_id=OutputId(numbered("out", number)),
+        output_channel=channel,
+        payload=payload,
+        supersedes_output_id=None if supersedes is None else OutputId(numbered("out", supersedes)),
     )
     return EventDraft(data=appended, run=RUN, node=node)
 
@@ -395,7 +395,7 @@ def test_an_event_at_another_index_than_the_next_is_refused() -> None:
     for at, event in enumerate(events):
         for wrong in {0, len(events) - 1, at + 1, at + 2} - {at}:
             with pytest.raises(BrokenHistoryError, match=f"expected {at}"):
-                evolve(folded(events[:at]), event.model_copy(update={"event_index": wrong}))
+                evolve(folded(events[:at]), event.changed(event_index=wrong))
 
 
 @pytest.mark.inv("EVT-3")
@@ -409,7 +409,7 @@ def test_an_event_of_another_session_is_refused() -> None:
 @pytest.mark.inv("EVT-3")
 def test_a_session_begins_with_its_creation_and_is_not_created_again() -> None:
     history, _ = started()
-    first = history.events[1].model_copy(update={"event_index": 0})
+    first = history.events[1].changed(event_index=0)
     with pytest.raises(BrokenHistoryError, match="begins with session_created"):
         evolve(new_session(SESSION), first)
     assert_breaks(history, EventDraft(data=data.SessionCreated()), "recorded twice")
@@ -474,7 +474,7 @@ def test_a_fork_of_a_node_that_never_was_is_refused() -> None:
     recorded = data.AdvanceRecorded(
         attempt_id=AttemptId(numbered("att", 1)),
         intent="ack_pending",
-        outcome=AdvancedTo(kind="advanced", to_node_id=NODE),
+        outcome=AdvancedTo(to_node_id=NODE),
         request_digest=DIGEST,
     )
     assert_breaks(history, EventDraft(data=recorded, run=RUN, node=OTHER_NODE), "not in the log")
@@ -530,7 +530,7 @@ def test_an_attempt_that_is_not_the_next_one_or_leads_elsewhere_is_refused() -> 
     ):
         history, _ = started()
         history.advance(root)
-        outcome = AdvancedTo(kind="advanced", to_node_id=to or node_of_attempt(attempt))
+        outcome = AdvancedTo(to_node_id=to or node_of_attempt(attempt))
         recorded = data.AdvanceRecorded(
             attempt_id=attempt, intent="ack_pending", request_digest=DIGEST, outcome=outcome
         )

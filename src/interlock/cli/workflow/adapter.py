@@ -6,7 +6,7 @@ import json
 from interlock.cli.options import add_json
 from interlock.cli.screen import say, say_json, say_table
 from interlock.cli.workflow.places import add_place_options, chosen_places, chosen_workflow
-from interlock.plan.adapter import AdapterKey
+from interlock.plan.adapter import AdapterKey, UndeclaredKey
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,7 +41,10 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _row(one: AdapterKey) -> tuple[str, ...]:
+def _row(one: AdapterKey | UndeclaredKey) -> tuple[str, ...]:
+    set_by = ", ".join(one.set_by) or "-"
+    if isinstance(one, UndeclaredKey):
+        return one.key, "any", "no", "-", set_by
     choices = ", ".join(json.dumps(choice, ensure_ascii=False) for choice in one.choices)
     required = "yes" if one.required else "no"
-    return one.key, one.type or "any", required, choices or "-", ", ".join(one.set_by) or "-"
+    return one.key, one.type, required, choices or "-", set_by

@@ -4,11 +4,12 @@ from typing import Annotated, Literal
 
 from pydantic import Discriminator, Field, Tag, WithJsonSchema
 
-from interlock.define.parts import ContextPath, DeclaredKey, Part, SafeId
+from interlock.define.parts import ContextPath, DeclaredKey, SafeId
 from interlock.kernel.canonical import Json
+from interlock.kernel.mirror import Form
 
 
-class ConditionForm(Part):
+class ConditionForm(Form):
     """A condition: `var` with exactly one operator, or exactly one of `and`, `or`, `not`, or a `kind`.
 
     `condition_ref` refers to one of the workflow's `conditions`; `loop_control` is true while the loop-control
@@ -56,7 +57,7 @@ Operands = Annotated[tuple[Operand, ...], Field(min_length=2, max_length=50, str
 Pair = Annotated[tuple[Operand, ...], Field(min_length=2, max_length=2, strict=False)]
 
 
-class ComputeForm(Part):
+class ComputeForm(Form):
     """A value that is computed: `var`, or exactly one operation.
 
     An operand is another computed value, or a constant. No operation converts a value. A result is finite and below
@@ -87,7 +88,7 @@ class ComputeForm(Part):
     ] = None
 
 
-class SetActionForm(Part):
+class SetActionForm(Form):
     """A context key that is set when the step is done: to a constant, to the value at a path, or to a computed value.
 
     A path begins with a context key, with `artifact` (the step's artifact), or with `assessments` (levels by
@@ -104,7 +105,7 @@ class SetActionForm(Part):
     when: ConditionForm | None = Field(default=None, description="the key is set only if this is true")
 
 
-class CriteriaForm(Part):
+class CriteriaForm(Form):
     """A criterion that the notes must meet: a rule by its `type`, or exactly one of `and`, `or`, `not`."""
 
     type: Literal["contains", "regex", "length"] | None = Field(default=None, description="the kind of rule")

@@ -2,11 +2,22 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import cast
+from typing import Any, cast
 
-from interlock.decide.condition import AllOf, Always, AnyOf, Compare, Condition, LoopControl, Not, reads_loop_control
+from interlock.decide.condition import (
+    AllOf,
+    Always,
+    AnyOf,
+    Compare,
+    Condition,
+    LoopControl,
+    Not,
+    Operator,
+    reads_loop_control,
+)
 from interlock.decide.criteria import Contains, Criteria, EveryOf, Length, Matches, NoneOf, SomeOf
 from interlock.decide.value import Choose, Given, Operation, Read, Value
+from interlock.decide.value import Operator as ValueOperator
 from interlock.define.diagnostics import Diagnostic, fault, guessed_fix
 from interlock.define.document import Guard
 from interlock.define.faults import check_length
@@ -19,7 +30,7 @@ from interlock.kernel.budgets.workflow import (
 )
 from interlock.kernel.canonical import Json
 
-_OPERATORS: Mapping[str, str] = {
+_OPERATORS: Mapping[str, Operator] = {
     "equals": "equals",
     "not_equals": "not_equals",
     "gt": "gt",
@@ -107,7 +118,7 @@ class ConditionLowering:
         if operators[0] == "in_":
             value = list(cast("tuple[Json, ...]", value))
         # The form is strict, so the value needs no further checks.
-        return Compare.model_validate({"op": _OPERATORS[operators[0]], "var": form.var, "value": value})
+        return Compare(op=_OPERATORS[operators[0]], var=form.var, value=value)
 
     def _lower_kind(self, form: ConditionForm, at: str, loop_id: str | None, above: tuple[str, ...]) -> Condition:
         if form.kind == "loop_control":
@@ -154,7 +165,7 @@ class ConditionLowering:
         if held is None:
             return self._replace_null(f"{at}.{_to_camel(name)}")
         if name == "var":
-            return Read.model_validate({"op": "read", "var": held})
+            return Read(op="read", var=cast("str", held))
         if name == "if_":
             when, *branches = cast("tuple[ConditionForm, object, object]", held)
             then, otherwise = (
@@ -172,7 +183,7 @@ class ConditionLowering:
                 else self.lower_value(one, f"{at}.{name}[{number}]", depth + 1)
                 for number, one in operands
             )
-        return Operation.model_validate({"op": name, "of": of})
+        return Operation(op=cast("ValueOperator", name), of=of)
 
     def _replace_null(self, at: str) -> Value:
         self._report_null(at, "Nothing can be computed from null.")
@@ -218,7 +229,7 @@ class ConditionLowering:
         return EveryOf(kind="and", of=of) if word == "and" else SomeOf(kind="or", of=of)
 
     def _lower_rule(self, form: CriteriaForm, at: str) -> Criteria:
-        common: dict[str, object] = {"message": form.message} if form.message is not None else {}
+        common: dict[str, Any] = {"message": form.message} if form.message is not None else {}
         if form.when is not None:
             common["when"] = self.lower_condition(form.when, f"{at}.when")
         make = _RULES[form.type or "length"]
@@ -235,25 +246,25 @@ class ConditionLowering:
         return rule
 
 
-def _build_contains(form: CriteriaForm, common: Mapping[str, object]) -> Criteria | None:
+def _build_contains(form: CriteriaForm, common: Mapping[str, Any]) -> Criteria | None:
     if form.value is None:
         return None
-    return Contains.model_validate({"kind": "contains", "value": form.value, **common})
+    return Contains(kind="contains", value=form.value, **common)
 
 
-def _build_matches(form: CriteriaForm, common: Mapping[str, object]) -> Criteria | None:
+def _build_matches(form: CriteriaForm, common: Mapping[str, Any]) -> Criteria | None:
     if form.pattern is None:
         return None
-    flags: dict[str, object] = {"flags": form.flags} if form.flags else {}
-    return Matches.model_validate({"kind": "regex", "pattern": form.pattern, **flags, **common})
+    return Matches(kind="regex", pattern=form.pattern, flags=form.flags or "", **common)
 
 
-def _build_length(form: CriteriaForm, common: Mapping[str, object]) -> Criteria | None:
-    bounds = {name: bound for name, bound in (("min", form.min), ("max", form.max)) if bound is not None}
-    return Length.model_validate({"kind": "length", **bounds, **common}) if bounds else None
+def _build_length(form: CriteriaForm, common: Mapping[str, Any]) -> Criteria | None:
+    if form.min is None and form.max is None:
+        return None
+    return Length(kind="length", min=form.min, max=form.max, **common)
 
 
-_RULES: Mapping[str, Callable[[CriteriaForm, Mapping[str, object]], Criteria | None]] = {
+_RULES: Mapping[str, Callable[[CriteriaForm, Mapping[str, Any]], Criteria | None]] = {
     "contains": _build_contains,
     "regex": _build_matches,
     "length": _build_length,

@@ -25,7 +25,6 @@ from interlock.define.parts import (
     LongText,
     Metadata,
     Name,
-    Part,
     ProducedKey,
     Proof,
     RecommendedPreferences,
@@ -41,13 +40,14 @@ from interlock.kernel.budgets.workflow import (
     PROOFS_PER_STEP_MAX,
     STEPS_MAX,
 )
+from interlock.kernel.mirror import Form
 
 
 def _text_or_object(value: object) -> str:
     return "<text>" if isinstance(value, str) else "<object>"
 
 
-class OutputContractForm(Part):
+class OutputContractForm(Form):
     """The contract that the step's artifact must meet."""
 
     contract_ref: str = Field(description="a contract pack `wr.contracts.*`")
@@ -56,7 +56,7 @@ class OutputContractForm(Part):
     )
 
 
-class ConsequenceWhen(Part):
+class ConsequenceWhen(Form):
     """A level that at least one dimension was rated with."""
 
     any_equals_level: str = Field(description="the level that at least one dimension has")
@@ -65,21 +65,21 @@ class ConsequenceWhen(Part):
     )
 
 
-class ConsequenceEffect(Part):
+class ConsequenceEffect(Form):
     """The step is not done until the agent has followed the guidance and rated differently."""
 
     kind: Literal["require_followup"] = Field(description="the only effect")
     guidance: Annotated[str, Field(min_length=1, max_length=512, description="what to do before rating again")]
 
 
-class ConsequenceForm(Part):
+class ConsequenceForm(Form):
     """The consequence of a rating."""
 
     when: ConsequenceWhen = Field(description="the rating that has the consequence")
     effect: ConsequenceEffect = Field(description="the consequence")
 
 
-class DelegationForm(Part):
+class DelegationForm(Form):
     """Work that the agent delegates to a subagent of its own client."""
 
     title: Title = Field(description="its title")
@@ -88,7 +88,7 @@ class DelegationForm(Part):
     when: ConditionForm | None = Field(default=None, description="delegate only if this is true; if omitted, always")
 
 
-class StepForm(Part):
+class StepForm(Form):
     """One unit of work for an agent: a prompt, and by default notes as its evidence."""
 
     type: Literal["step"] | None = Field(default=None, description="may be omitted")
@@ -193,7 +193,7 @@ class StepForm(Part):
     ] = ()
 
 
-class ForForm(Part):
+class ForForm(Form):
     """A fixed number of passes: a constant, or a number from the context."""
 
     count: Annotated[int, Field(ge=0)] | None = Field(
@@ -202,7 +202,7 @@ class ForForm(Part):
     count_from: ContextPath | None = Field(default=None, description="the context path of the number of passes")
 
 
-class ForEachForm(Part):
+class ForEachForm(Form):
     """One pass for each item of a list in the context."""
 
     items: ContextPath = Field(description="the context path of a list")
@@ -225,7 +225,7 @@ def step_tag(value: Any) -> str:  # noqa: ANN401 — untrusted, or a form
     return "<parallel>" if "branches" in value else "<step>"
 
 
-class LoopForm(Part):
+class LoopForm(Form):
     """A body of steps that is repeated, by exactly one of `while`, `until`, `for`, `forEach`."""
 
     type: Literal["loop"] = Field(default="loop", description="may be omitted")
@@ -249,7 +249,7 @@ class LoopForm(Part):
     ]
 
 
-class BranchForm(Part):
+class BranchForm(Form):
     """The steps of one branch, in order."""
 
     steps: Annotated[
@@ -258,7 +258,7 @@ class BranchForm(Part):
     ]
 
 
-class ParallelForm(Part):
+class ParallelForm(Form):
     """Branches that do not wait for each other, and a barrier that waits for all of them."""
 
     type: Literal["parallel"] = Field(default="parallel", description="may be omitted")
@@ -271,7 +271,7 @@ class ParallelForm(Part):
     ]
 
 
-class ChoiceBranchForm(Part):
+class ChoiceBranchForm(Form):
     """Steps that are performed if this is the first branch whose condition is true."""
 
     when: ConditionForm = Field(description="the condition of the branch")
@@ -281,7 +281,7 @@ class ChoiceBranchForm(Part):
     ]
 
 
-class ChooseForm(Part):
+class ChooseForm(Form):
     """Performs exactly one branch: the first whose condition is true, else `otherwise`, which may be empty."""
 
     type: Literal["choose"] = Field(default="choose", description="may be omitted")
@@ -302,7 +302,7 @@ class ChooseForm(Part):
     ] = None
 
 
-class TemplateCallForm(Part):
+class TemplateCallForm(Form):
     """The routine to unfold: by its id, or by a slot that a project may bind to another routine."""
 
     template_id: str | None = Field(
@@ -314,7 +314,7 @@ class TemplateCallForm(Part):
     )
 
 
-class TemplateForm(Part):
+class TemplateForm(Form):
     """A routine that is unfolded in place. Its steps get the ids `<id>--<step>`."""
 
     type: Literal["template"] = Field(default="template", description="may be omitted")
@@ -337,14 +337,14 @@ StepUnion = Annotated[
 ]
 
 
-class FeatureForm(Part):
+class FeatureForm(Form):
     """A feature with its configuration."""
 
     id: str = Field(description="a feature `wr.features.*`")
     config: dict[str, str | int | bool] = Field(default_factory=dict, description="its settings by name")
 
 
-class WorkflowForm(Part):
+class WorkflowForm(Form):
     """A whole workflow."""
 
     id: Annotated[

@@ -10,7 +10,7 @@ from interlock.decide.evaluate import EVENT
 from interlock.decide.value import iter_reads
 from interlock.define import document as doc
 from interlock.define.diagnostics import Diagnostic, Diagnostics, fault, limited
-from interlock.define.faults import diagnose_validation_error, make_free_name
+from interlock.define.faults import diagnose_faults, make_free_name
 from interlock.define.native import forms as native
 from interlock.define.native.conditions import ConditionLowering
 from interlock.define.native.outside_forms import ApproveForm, AwaitForm, CheckForm, EmitFieldForm, EmitForm, seconds_of
@@ -28,6 +28,7 @@ from interlock.kernel.budgets.workflow import (
 )
 from interlock.kernel.canonical import Json
 from interlock.kernel.frozen import replace
+from interlock.kernel.mirror import faults_of
 from interlock.record.world import APPROVAL, CHECK
 
 CHECK_FIELDS: Mapping[str, str] = {
@@ -71,7 +72,7 @@ def _parse_form(value: dict[str, Json]) -> tuple[native.WorkflowForm | None, lis
     try:
         return native.WorkflowForm.model_validate(value), []
     except ValidationError as error:
-        return None, diagnose_validation_error(error, value, native.WorkflowForm)
+        return None, diagnose_faults(faults_of(error), value, native.WorkflowForm)
 
 
 def _check_id(workflow_id: object) -> list[Diagnostic]:
@@ -249,7 +250,7 @@ class _Lowering:
         parts: dict[str, object] = {"key": form.key, **self._lower_payload(form, at, "action")}
         if form.when is not None:
             parts["when"] = self._conditions.lower_condition(form.when, f"{at}.when")
-        return SetAction.model_validate(parts)
+        return SetAction.of_json(parts)
 
     def _lower_payload(self, form: native.SetActionForm | EmitFieldForm, at: str, what: str) -> dict[str, object]:
         given = form.model_fields_set & {"value", "source", "compute"}
@@ -267,13 +268,13 @@ class _Lowering:
 
     def _lower_emit(self, form: EmitForm, at: str) -> EmitAction:
         fields = {
-            name: EmitField.model_validate(self._lower_payload(one, f"{at}.fields.{name}", "field"))
+            name: EmitField.of_json(self._lower_payload(one, f"{at}.fields.{name}", "field"))
             for name, one in sorted(form.fields.items())
         }
         parts: dict[str, object] = {"kind": form.kind, "fields": fields, "once": form.once, "mirror": form.mirror}
         if form.when is not None:
             parts["when"] = self._conditions.lower_condition(form.when, f"{at}.when")
-        return EmitAction.model_validate(parts)
+        return EmitAction.of_json(parts)
 
     def _lower_await(self, form: AwaitForm, at: str) -> doc.AgentStep:
         awaits = {"event": form.event, "fields": dict(sorted(form.fields.items())), "assurance": form.assurance}
@@ -321,7 +322,7 @@ class _Lowering:
             evidence=doc.EvidenceRequirements(notes="optional"),
             sets=tuple(self._lower_set(one, f"{at}.set[{number}]") for number, one in enumerate(form.set)),
             emits=tuple(self._lower_emit(one, f"{at}.emit[{number}]") for number, one in enumerate(form.emit)),
-            awaits=AwaitEvent.model_validate(awaits),
+            awaits=AwaitEvent.of_json(awaits),
         )
 
     def _lower_prompt(self, form: native.StepForm, at: str) -> doc.Prose | doc.PromptBlocks:
@@ -491,4 +492,4 @@ def _needing(step: doc.AgentStep, field: str, *others: str) -> doc.AgentStep:
     deciding = {f"{EVENT}.{one}" for one in (field, *others)}
     if any(path in deciding for value in values for path in iter_reads(value)):
         return step
-    return replace(step, awaits=step.awaits.model_copy(update={"must": field}))
+    return replace(step, awaits=step.awaits.changed(must=field))

@@ -5,13 +5,14 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from interlock.define.native.condition_forms import ComputeForm, ConditionForm, SetActionForm
-from interlock.define.parts import CheckName, ContextPath, DeclaredKey, LongText, Part, SafeId, Title
+from interlock.define.parts import CheckName, ContextPath, DeclaredKey, LongText, SafeId, Title
 from interlock.kernel.budgets.workflow import EMITS_PER_STEP_MAX, EVENT_FIELDS_MAX
 from interlock.kernel.canonical import Json
+from interlock.kernel.mirror import Form
 from interlock.record.world import Assurance, OutsideKind
 
 
-class EmitFieldForm(Part):
+class EmitFieldForm(Form):
     """A field of an intent: exactly one of `value`, `from` and `compute`."""
 
     value: Json = Field(default=None, description="a fixed value: a string, a number or a boolean")
@@ -22,7 +23,7 @@ class EmitFieldForm(Part):
     compute: ComputeForm | None = Field(default=None, description="a computed value")
 
 
-class EmitForm(Part):
+class EmitForm(Form):
     """Something that a channel of the user's configuration sends outside when the step is done, at most once."""
 
     kind: OutsideKind = Field(description="its kind, `namespace.name`; exactly one channel must accept it")
@@ -48,7 +49,7 @@ def seconds_of(duration: str) -> int:
     return int(duration[:-1]) * _SECONDS[duration[-1]]
 
 
-class AwaitForm(Part):
+class AwaitForm(Form):
     """A step that waits for an event from outside. Nobody does it: it is done when the event is there."""
 
     type: Literal["await"] = Field(description="`await`")
@@ -84,7 +85,7 @@ class AwaitForm(Part):
     ] = ()
 
 
-class CheckForm(Part):
+class CheckForm(Form):
     """A step that Interlock does itself: it runs a command of the user's configuration and records the result."""
 
     type: Literal["check"] = Field(description="`check`")
@@ -111,7 +112,7 @@ class CheckForm(Part):
     ] = ()
 
 
-class ApproveForm(Part):
+class ApproveForm(Form):
     """A step that a person decides before the work continues: through the client, or with a command."""
 
     type: Literal["approve"] = Field(description="`approve`")

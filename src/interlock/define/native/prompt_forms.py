@@ -5,7 +5,8 @@ from typing import Annotated, Literal
 from pydantic import Discriminator, Field, Tag
 
 from interlock.define.native.condition_forms import ConditionForm
-from interlock.define.parts import LongText, Part, SafeId
+from interlock.define.parts import LongText, SafeId
+from interlock.kernel.mirror import Form
 
 
 def text_or_list(value: object) -> str:
@@ -18,7 +19,7 @@ def object_or_list(value: object) -> str:
     return "<list>" if isinstance(value, list | tuple) else "<object>"
 
 
-class ProsePart(Part):
+class ProsePart(Form):
     """A part of a prompt: a text, the text of a `wr.refs.*` reference, or the text that a slot is bound to."""
 
     kind: Literal["text", "ref", "binding"] = Field(description="the kind of part")
@@ -35,7 +36,7 @@ Value = Annotated[
 Values = Annotated[tuple[Value, ...], Field(max_length=100, strict=False)]
 
 
-class PromptBlocksForm(Part):
+class PromptBlocksForm(Form):
     """A prompt in parts; each part becomes a section of the rendered prompt."""
 
     goal: Value | None = Field(default=None, description="what to achieve")
@@ -48,7 +49,7 @@ class PromptBlocksForm(Part):
     verify: Values = Field(default=(), description="what to check before reporting the step")
 
 
-class PromptFragmentForm(Part):
+class PromptFragmentForm(Form):
     """A text that is added to the prompt if its condition is true when the step is given to the agent."""
 
     id: SafeId = Field(description="its name")

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Self, cast
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from interlock.define.diagnostics import Diagnostic, Diagnostics, fault
-from interlock.define.faults import diagnose_validation_error
+from interlock.define.faults import diagnose_faults
 from interlock.kernel.budgets import (
     CONTEXT_KEY_BYTES_MAX,
 )
@@ -19,6 +19,7 @@ from interlock.kernel.budgets.workflow import (
 from interlock.kernel.canonical import Json, NotCanonicalError, canonical_bytes, digest_of, nests_deeper_than
 from interlock.kernel.errors import InterlockError
 from interlock.kernel.ids import Digest
+from interlock.kernel.mirror import faults_of
 from interlock.record.base import UuidField
 
 Version = Annotated[int, Field(ge=1, le=DEFINITION_VERSION_MAX)]
@@ -75,7 +76,7 @@ class Value(BaseModel):
         try:
             return cls.model_validate(value)
         except ValidationError as error:
-            return tuple(diagnose_validation_error(error, value, cls))
+            return tuple(diagnose_faults(faults_of(error), value, cls))
 
 
 class Entity(Value):

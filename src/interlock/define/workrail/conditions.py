@@ -5,9 +5,9 @@ only one counts, in a fixed order; they are not joined.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import assert_never, cast
+from typing import Any, assert_never, cast
 
-from interlock.decide.condition import AllOf, Always, AnyOf, Compare, Condition, Not
+from interlock.decide.condition import AllOf, Always, AnyOf, Compare, Condition, Not, Operator
 from interlock.decide.criteria import Contains, Criteria, EveryOf, Length, Matches, NoneOf, SomeOf
 from interlock.define.diagnostics import Diagnostic, fault, warning
 from interlock.define.document import Guard
@@ -18,7 +18,7 @@ from interlock.kernel.canonical import Json
 
 ALWAYS = Always(op="always")
 
-_COMPARISONS: Mapping[str, str] = {
+_COMPARISONS: Mapping[str, Operator] = {
     "equals": "lenient_equals",
     "not_equals": "lenient_not_equals",
     "gt": "lenient_gt",
@@ -83,7 +83,7 @@ class ConditionLowering:
         value = cast("Json", getattr(form, operator))
         if operator == "in_":
             value = list(cast("tuple[Json, ...]", value))
-        return Compare.model_validate({"op": _COMPARISONS[operator], "var": form.var, "value": value})
+        return Compare(op=_COMPARISONS[operator], var=form.var, value=value)
 
     def lower_criteria(self, forms: CriteriaForm, at: str) -> Criteria:
         """Lower the criteria of a step. A list is joined by `and`."""
@@ -125,20 +125,18 @@ class ConditionLowering:
         return EveryOf(kind="and", of=parts) if keys == ["and"] else SomeOf(kind="or", of=parts)
 
     def _lower_rule(self, form: RuleForm, at: str) -> Criteria:
-        common: dict[str, object] = {"message": form.message}
+        common: dict[str, Any] = {"message": form.message}
         self._faults += _check_unread_keys(form, at)
         if (when := self.lower_guard(form.condition, f"{at}.condition")) is not None:
             common["when"] = when.condition
         match form.type:
             case "contains":
                 value = self._require(form.value, f"{at}.value")
-                return Contains.model_validate({"kind": "contains", "value": value, **common}) if value else _ALWAYS_MET
+                return Contains(kind="contains", value=value, **common) if value else _ALWAYS_MET
             case "regex":
                 return self._lower_regex(form, at, common)
             case "length":
-                bounds = {"min": form.min, "max": form.max}
-                given = {name: bound for name, bound in bounds.items() if bound is not None}
-                length = Length.model_validate({"kind": "length", **given, **common})
+                length = Length(kind="length", min=form.min, max=form.max, **common)
                 self._faults += check_length(length, at, is_negated=self._negations % 2 == 1)
                 return length
             case "schema":
@@ -155,7 +153,7 @@ class ConditionLowering:
             self._faults.append(fault(at, "missing_key", f"The key {key!r} is missing.", "Add the key."))
         return value
 
-    def _lower_regex(self, form: RuleForm, at: str, common: Mapping[str, object]) -> Criteria:
+    def _lower_regex(self, form: RuleForm, at: str, common: Mapping[str, Any]) -> Criteria:
         pattern = self._require(form.pattern, f"{at}.pattern")
         flags = form.flags or ""
         if unknown := sorted(set(flags) - set(_FLAGS_KEPT + _FLAGS_DROPPED)):
@@ -167,8 +165,7 @@ class ConditionLowering:
             return _ALWAYS_MET
         kept = "".join(flag for flag in _FLAGS_KEPT if flag in flags)
         self._faults += self._patterns.check(pattern, kept, f"{at}.pattern")
-        known = {"flags": kept} if kept else {}
-        return Matches.model_validate({"kind": "regex", "pattern": pattern, **known, **common})
+        return Matches(kind="regex", pattern=pattern, flags=kept, **common)
 
 
 def _check_unread_keys(form: RuleForm, at: str) -> Iterator[Diagnostic]:

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from interlock.define import document as doc
 from interlock.define.diagnostics import Diagnostic, Diagnostics, fault, limited
-from interlock.define.faults import diagnose_validation_error, make_free_name, make_safe_id
+from interlock.define.faults import diagnose_faults, make_free_name, make_safe_id
 from interlock.define.parts import Reference
 from interlock.define.patterns import PatternChecker
 from interlock.define.recovery import is_step_id
@@ -25,6 +25,7 @@ from interlock.kernel.budgets.workflow import (
     WORKFLOW_ID_CHARS_MAX,
 )
 from interlock.kernel.canonical import Json
+from interlock.kernel.mirror import faults_of
 
 _ID = re.compile(r"[a-z0-9][a-z0-9_-]*|[a-z][a-z0-9_-]*\.[a-z][a-z0-9_-]*")
 _PROMPTS = ("prompt", "promptBlocks", "templateCall")
@@ -55,7 +56,7 @@ def _parse_form(value: dict[str, Json]) -> tuple[WorkflowForm | None, list[Diagn
     try:
         return WorkflowForm.model_validate(value), []
     except ValidationError as error:
-        return None, diagnose_validation_error(error, value, WorkflowForm)
+        return None, diagnose_faults(faults_of(error), value, WorkflowForm)
 
 
 def _lower_document(form: WorkflowForm, faults: list[Diagnostic], patterns: PatternChecker) -> doc.WorkflowDocument:
@@ -89,8 +90,7 @@ def _lower_guidance(form: WorkflowForm) -> Iterator[str]:
 
 
 def _lower_reference(form: ReferenceForm) -> Reference:
-    members = form.model_dump(by_alias=True, exclude_unset=True, exclude={"resolve_from"})
-    return Reference.model_validate(members)
+    return Reference(**{name: getattr(form, name) for name in Reference.__struct_fields__})
 
 
 def _check_id(workflow_id: object) -> Iterator[Diagnostic]:

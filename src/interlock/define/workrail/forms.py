@@ -16,7 +16,6 @@ from interlock.define.parts import (
     FunctionDefinition,
     LongText,
     Name,
-    Part,
     RecommendedPreferences,
     Reference,
     SafeId,
@@ -28,6 +27,7 @@ from interlock.kernel.budgets.workflow import (
     STEPS_MAX,
 )
 from interlock.kernel.canonical import Json
+from interlock.kernel.mirror import Form
 
 Text = Annotated[str, Field(max_length=PROMPT_BYTES_MAX)]
 TextLines = Annotated[tuple[Text, ...], Field(max_length=500, strict=False)]
@@ -73,7 +73,7 @@ def step_tag(value: object) -> str:
     return "<loop>" if "loop" in members else "<step>"
 
 
-class ConditionForm(Part):
+class ConditionForm(Form):
     """A condition. It may have several of these keys; the lowering decides which one counts."""
 
     var: ContextKey | None = None
@@ -90,7 +90,7 @@ class ConditionForm(Part):
     not_: Annotated["ConditionForm | None", Field(alias="not")] = None
 
 
-class RuleForm(Part):
+class RuleForm(Form):
     """One rule on the notes."""
 
     type: Literal["contains", "regex", "length", "schema"]
@@ -104,7 +104,7 @@ class RuleForm(Part):
     condition: ConditionForm | None = None
 
 
-class CompositionForm(Part):
+class CompositionForm(Form):
     """Rules that are joined: exactly one of `and`, `or`, `not`."""
 
     and_: Annotated[tuple["CriterionForm", ...] | None, Field(alias="and", strict=False)] = None
@@ -124,7 +124,7 @@ CriteriaForm = Annotated[
 ]
 
 
-class ProsePart(Part):
+class ProsePart(Form):
     """A part of a prompt: a text, or the text of a reference."""
 
     kind: Literal["text", "ref"]
@@ -140,7 +140,7 @@ Value = Annotated[
 Values = Annotated[tuple[Value, ...], Field(max_length=100, strict=False)]
 
 
-class PromptBlocksForm(Part):
+class PromptBlocksForm(Form):
     """A prompt in parts."""
 
     goal: Value | None = None
@@ -150,7 +150,7 @@ class PromptBlocksForm(Part):
     verify: Values = ()
 
 
-class PromptFragmentForm(Part):
+class PromptFragmentForm(Form):
     """A text that is added to the prompt if its condition is true."""
 
     id: Annotated[str, Field(min_length=1, max_length=128)]
@@ -158,14 +158,14 @@ class PromptFragmentForm(Part):
     when: ConditionForm | None = None
 
 
-class TemplateCallForm(Part):
+class TemplateCallForm(Form):
     """A routine to unfold in place."""
 
     template_id: Annotated[str, Field(min_length=1, max_length=128)]
     args: dict[str, Json] = Field(default_factory=dict)
 
 
-class GateForm(Part):
+class GateForm(Form):
     """Who must confirm the step, and when."""
 
     kind: Literal["coordinator_eval", "human_approval"]
@@ -178,56 +178,56 @@ ConfirmationForm = Annotated[
 ]
 
 
-class OutputContractForm(Part):
+class OutputContractForm(Form):
     """The contract that the step's artifact must meet."""
 
     contract_ref: Annotated[str, Field(min_length=1, max_length=128)]
     required: bool = True
 
 
-class ConsequenceWhen(Part):
+class ConsequenceWhen(Form):
     """A level that at least one dimension was rated with."""
 
     any_equals_level: Annotated[str, Field(min_length=1, max_length=64)]
     for_assessment: Annotated[str, Field(min_length=1, max_length=64)] | None = None
 
 
-class ConsequenceEffect(Part):
+class ConsequenceEffect(Form):
     """What the agent must do because of the rating."""
 
     kind: Literal["require_followup"]
     guidance: LongText
 
 
-class ConsequenceForm(Part):
+class ConsequenceForm(Form):
     """The consequence of a rating."""
 
     when: ConsequenceWhen
     effect: ConsequenceEffect
 
 
-class FunctionCallForm(Part):
+class FunctionCallForm(Form):
     """A function that the step must use, with its arguments."""
 
     name: Name
     args: dict[str, Json] = Field(default_factory=dict)
 
 
-class VerificationForm(Part):
+class VerificationForm(Form):
     """A check of the step's result by a verifier."""
 
     command: LongText | None = None
     prompt: LongText | None = None
 
 
-class AuditForm(Part):
+class AuditForm(Form):
     """A review of the step against a rubric."""
 
     prompt: LongText | None = None
     rubric: TextLines = ()
 
 
-class _AnyStep(Part):
+class _AnyStep(Form):
     """What every kind of step may have."""
 
     id: SafeId
@@ -264,7 +264,7 @@ class StepForm(_AnyStep):
     audit: AuditForm | None = None
 
 
-class DelegationForm(Part):
+class DelegationForm(Form):
     """Work for a subagent, with the workflow that describes the method."""
 
     workflow_id: Annotated[str, Field(min_length=1, max_length=128)]
@@ -276,7 +276,7 @@ class DelegationForm(Part):
     allowed_tools: Annotated[tuple[Text, ...] | None, Field(min_length=1, max_length=100, strict=False)] = None
 
 
-class SynthesisForm(Part):
+class SynthesisForm(Form):
     """The step that combines the results of subagents."""
 
     prompt: LongText | None = None
@@ -291,7 +291,7 @@ class ParallelForm(_AnyStep):
     synthesis: SynthesisForm | None = None
 
 
-class ArtifactSource(Part):
+class ArtifactSource(Form):
     """The loop continues while the loop-control artifact of a call says so."""
 
     kind: Literal["artifact_contract"]
@@ -299,14 +299,14 @@ class ArtifactSource(Part):
     loop_id: Annotated[str, Field(min_length=1, max_length=128)] | None = None
 
 
-class ContextSource(Part):
+class ContextSource(Form):
     """The loop depends on a condition on the context."""
 
     kind: Literal["context_variable"]
     condition: ConditionForm
 
 
-class LoopSpecForm(Part):
+class LoopSpecForm(Form):
     """How often the body is repeated."""
 
     type: Literal["while", "until", "for", "forEach"]
@@ -353,7 +353,7 @@ class ReferenceForm(Reference):
     resolve_from: Literal["workspace", "package"] | None = None
 
 
-class WorkflowForm(Part):
+class WorkflowForm(Form):
     """A whole file."""
 
     id: Annotated[str, Field(min_length=1, max_length=128)]

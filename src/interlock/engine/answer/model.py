@@ -224,7 +224,7 @@ def _data(facts: AnswerModel, call: NextCall | None) -> ExecutionAnswer:
         blockers=blockers,
         retryable=facts.ack_token is not None if blockers is not None else None,
         warnings=facts.warnings or None,
-        preferences=None if preferences is None else PreferencesOut.model_validate(preferences.to_json()),
+        preferences=None if preferences is None else _preferences(preferences),
         guidance=facts.guidance or None,
         answered=facts.answered,
         rests_on=facts.rests_on,
@@ -258,7 +258,17 @@ def _identity(facts: AnswerModel) -> RunIdentity:
 
 
 def _blocker(blocker: Blocker) -> BlockerOut:
-    return BlockerOut.model_validate(blocker.to_json())
+    return BlockerOut(
+        code=blocker.code,
+        pointer=blocker.pointer.to_json(),
+        message=blocker.message,
+        suggested_fix=blocker.suggested_fix,
+        details=None if blocker.details is None else dict(blocker.details),
+    )
+
+
+def _preferences(preferences: Preferences) -> PreferencesOut:
+    return PreferencesOut(autonomy=preferences.autonomy, risk_policy=preferences.risk_policy)
 
 
 def _position(step: PendingStepView | None) -> StepPosition | None:

@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, JsonValue, WithJsonSchema
+import msgspec
 
 from interlock.define.diagnostics import Diagnostic
 from interlock.define.parts import Reference
@@ -14,6 +14,8 @@ from interlock.engine.published import Published
 from interlock.engine.request import NOTES_WORDS
 from interlock.kernel.blanks import Fill, Outline, choice_text, separate
 from interlock.kernel.budgets import FILLS_NAMED_MAX
+from interlock.kernel.canonical import Json
+from interlock.kernel.shape import Rule, described
 from interlock.kernel.text import code_span, json_in_code, json_line
 from interlock.record.payloads import RunEndKind, WorkReason
 
@@ -23,13 +25,15 @@ class StepPosition(Published):
 
     number: int
     total: int | None = None
-    pass_: Annotated[int | None, Field(alias="pass", description="Pass of the innermost loop, from 1.")] = None
+    pass_: Annotated[int | None, described("Pass of the innermost loop, from 1.")] = msgspec.field(
+        default=None, name="pass"
+    )
 
 
 class RunIdentity(Published):
     """Which run the answer is about."""
 
-    label: Annotated[str, Field(description="Short name of the run; send it as `run`.")]
+    label: Annotated[str, described("Short name of the run; send it as `run`.")]
     workflow_id: str | None = None
     goal: str | None = None
     step: StepPosition | None = None
@@ -41,9 +45,9 @@ class RunIdentity(Published):
 class FillOut(Published):
     """A value to add to the call, written by you."""
 
-    path: Annotated[str, Field(description="Its place in the arguments.")]
-    what: Annotated[str | None, Field(description="What to write there. Never send these words.")] = None
-    choices: Annotated[tuple[JsonValue, ...] | None, Field(strict=False)] = None
+    path: Annotated[str, described("Its place in the arguments.")]
+    what: Annotated[str | None, described("What to write there. Never send these words.")] = None
+    choices: tuple[Json, ...] | None = None
     shape: str | None = None
 
     @classmethod
@@ -61,7 +65,7 @@ class FillOut(Published):
         return f"- `{self.path}`" + (f" ({kind})" if kind else "") + (f": {what}" if what else "")
 
 
-def call_lines(arguments: Mapping[str, JsonValue], fill: Sequence[FillOut], notes: str = NOTES_WORDS) -> str:
+def call_lines(arguments: Mapping[str, Json], fill: Sequence[FillOut], notes: str = NOTES_WORDS) -> str:
     """Return the arguments of a call as texts show them: one line for each, and for each value to add.
 
     Arguments that are complete are shown as JSON instead: they can be sent as they are.
@@ -72,7 +76,7 @@ def call_lines(arguments: Mapping[str, JsonValue], fill: Sequence[FillOut], note
     return "\n".join([*fixed, *(one.in_one_line(notes) for one in fill)])
 
 
-def _value_in_code(value: JsonValue) -> str:
+def _value_in_code(value: Json) -> str:
     """Return a fixed value for a line: a text of words as it is, such as a token or a goal, and all else as JSON."""
     is_word = isinstance(value, str) and _WORD.fullmatch(value) and not _JSON_WORD.fullmatch(value)
     return f"`{value}`" if is_word else code_span(json_line(value))
@@ -88,16 +92,15 @@ class NextCall(Published):
     # `fill` follows the arguments: a small model continues its call with what comes after them (ANS-22).
     then: str | None = None
     tool: str
-    arguments: dict[str, JsonValue]
-    fill: Annotated[tuple[FillOut, ...], Field(strict=False)]
+    arguments: dict[str, Json]
+    fill: tuple[FillOut, ...]
 
     @classmethod
     def of(cls, tool: str, outline: Mapping[str, Outline], instruction: str | None = None) -> Self:
         """Return the call of an outline; `instruction` is the beginning of the sentence that says when to make it."""
         arguments, fills = separate(outline)
         then = None if instruction is None else f"{instruction} these arguments{_added(fills)}."
-        # A refused call may hold any JSON, also text that a model would not accept.
-        return cls.model_construct(fill=tuple(map(FillOut.of, fills)), tool=tool, arguments=arguments, then=then)
+        return cls(fill=tuple(map(FillOut.of, fills)), tool=tool, arguments=arguments, then=then)
 
     def in_lines(self, notes: str = NOTES_WORDS) -> str:
         """Return the call as an answer's text shows it: the arguments, and a line for each value to add."""
@@ -148,7 +151,7 @@ WarningCode = Literal[
 class Warned(Published):
     """A warning."""
 
-    code: Annotated[WarningCode, WithJsonSchema({"type": "string"})]
+    code: Annotated[WarningCode, Rule(schema={"type": "string"})]
     message: str
 
     def in_one_line(self) -> str:
@@ -160,10 +163,10 @@ class BlockerOut(Published):
     """What keeps the step from advancing, and what to send instead."""
 
     code: str
-    pointer: dict[str, JsonValue]
+    pointer: dict[str, Json]
     message: str
     suggested_fix: str | None = None
-    details: dict[str, JsonValue] | None = None
+    details: dict[str, Json] | None = None
 
 
 class PreferencesOut(Published):
@@ -177,7 +180,7 @@ class LoopPass(Published):
     """The pass of the innermost loop around the step, counted from 1."""
 
     loop_id: str
-    pass_: Annotated[int, Field(alias="pass")]
+    pass_: int = msgspec.field(name="pass")
     max_iterations: int
 
 
@@ -205,7 +208,7 @@ class ReferenceOut(Published):
     @classmethod
     def of(cls, reference: Reference) -> Self:
         """Return a workflow's reference with all its members."""
-        return cls.model_validate(reference.model_dump(mode="json", by_alias=True))
+        return cls(**{name: getattr(reference, name) for name in reference.__struct_fields__})
 
 
 class DiagnosticOut(Published):
@@ -222,7 +225,15 @@ class DiagnosticOut(Published):
     @classmethod
     def of(cls, diagnostic: Diagnostic) -> Self:
         """Return a diagnostic as answers carry it."""
-        return cls.model_validate(diagnostic.to_json())
+        return cls(
+            path=diagnostic.path,
+            code=diagnostic.code,
+            severity=diagnostic.severity,
+            message=diagnostic.message,
+            fix=diagnostic.fix,
+            line=diagnostic.line,
+            column=diagnostic.column if diagnostic.line is not None else None,
+        )
 
 
 class EndedOut(Published):
@@ -237,7 +248,7 @@ class EndedOut(Published):
 class WaitingOut(Published):
     """What the step waits for. Until it is there, the same call gives the same answer and records nothing."""
 
-    for_: Annotated[str, Field(alias="for", description="`event`, `check` or `approval`")]
+    for_: Annotated[str, described("`event`, `check` or `approval`")] = msgspec.field(name="for")
     event: str
     since: str | None = None
     how: str

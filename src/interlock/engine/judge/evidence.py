@@ -364,7 +364,7 @@ class _Rating:
             levels[dimension.id] = known
             if level != known:
                 words = f"The level {level!r} of {dimension.id!r} was read as {known!r}."
-                ref = StepRef(kind="step_id", step_id=self.node.node_id)
+                ref = StepRef(step_id=self.node.node_id)
                 readings.append(
                     TraceEntry(
                         kind="evaluated_condition", summary=one_line(words, TRACE_SUMMARY_BYTES_MAX), refs=(ref,)

@@ -6,8 +6,6 @@ Only a probe that the plan asks for, or a use that a step is about, counts as kn
 from collections.abc import Iterable, Mapping
 from typing import TypeVar, cast
 
-from pydantic import ValidationError
-
 from interlock.define.diagnostics import suggest_name
 from interlock.engine.judge import reasons
 from interlock.engine.judge.evidence import artifact_fault
@@ -19,12 +17,13 @@ from interlock.kernel.budgets import DIVERGENCE_SUMMARY_BYTES_MAX
 from interlock.kernel.canonical import Json, digest_of
 from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import AttemptId, CapObsId, DivergenceId, derived_id
+from interlock.kernel.shape import ShapeError
 from interlock.kernel.text import truncated
 from interlock.plan.builtins.pack_schemas import PACK_SCHEMAS
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.records import CAPABILITY_CONTRACT, DIVERGENCE_CONTRACT, PlanNode
 from interlock.record.base import Record
-from interlock.record.payloads import CapabilityObserved, DivergenceRecorded
+from interlock.record.payloads import CapabilityObserved, DivergenceReason, DivergenceRecorded
 
 _CAPABILITY_KIND = "wr.capability_observation"
 _DIVERGENCE_KIND = "wr.workflow_divergence"
@@ -99,7 +98,7 @@ def _capability(node: PlanNode, artifact: Mapping[str, Json], attempt: AttemptId
     else:
         return []
     try:
-        record = CapabilityObserved.model_validate(
+        record = CapabilityObserved.of_json(
             {
                 "capObsId": CapObsId(derived_id("capobs", attempt, digest_of(dict(artifact)))),
                 "capability": capability,
@@ -107,7 +106,7 @@ def _capability(node: PlanNode, artifact: Mapping[str, Json], attempt: AttemptId
                 "provenance": provenance,
             }
         )
-    except ValidationError:
+    except ShapeError:
         return []
     return [record]
 
@@ -129,13 +128,11 @@ def _divergence(
     if step not in workflow.steps:
         guess = suggest_name(step, workflow.steps)
         return _refused(f"`{place}`: there is no step {step!r}" + (f"; did you mean {guess!r}?" if guess else ""))
-    return DivergenceRecorded.model_validate(
-        {
-            "divergenceId": DivergenceId(derived_id("div", attempt, digest_of(dict(artifact)))),
-            "reason": given["reason"],
-            "summary": truncated(cast("str", given["summary"]), DIVERGENCE_SUMMARY_BYTES_MAX),
-            "relatedStepId": step,
-        }
+    return DivergenceRecorded(
+        divergence_id=DivergenceId(derived_id("div", attempt, digest_of(dict(artifact)))),
+        reason=cast("DivergenceReason", given["reason"]),
+        summary=truncated(cast("str", given["summary"]), DIVERGENCE_SUMMARY_BYTES_MAX),
+        related_step_id=step,
     )
 
 

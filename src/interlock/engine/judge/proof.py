@@ -189,7 +189,7 @@ class _Demand:
         otherwise = " Otherwise send the artifact with another verdict." if self.proof.verdict is not None else ""
         return Violation(
             detail="missing_required_output",
-            pointer=WorkflowStepPointer(kind="workflow_step", step_id=self.step_id),
+            pointer=WorkflowStepPointer(step_id=self.step_id),
             message=f"The step demands proof that `{_share(self.command)}` ended with {self.proof.exit}: {why}.",
             fix=f"{how} If it ends with {self.proof.exit}, make the call that this answer shows, and change no file"
             f" in between.{otherwise}",

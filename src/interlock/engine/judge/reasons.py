@@ -215,7 +215,7 @@ def unfit_intent(step_id: str, sends: str, why: Undecided) -> Violation:
     """`contract_violation:invalid_required_output` for a field of an intent that cannot be sent (WORLD-5)."""
     return _finding(
         "invalid_required_output",
-        WorkflowStepPointer(kind="workflow_step", step_id=step_id),
+        WorkflowStepPointer(step_id=step_id),
         f"The step sends `{sends}`, but found {_share(why.found)}; expected {why.expected}.",
         "Correct the context values or the evidence that the fields read. If they are correct, report to the user that"
         " the workflow is wrong." + _USE_FRESH,
@@ -227,7 +227,7 @@ def expired(step_id: str, event: str) -> Violation:
     """`contract_violation:missing_required_output` for an event that did not come in time (WORLD-4)."""
     return _finding(
         "missing_required_output",
-        WorkflowStepPointer(kind="workflow_step", step_id=step_id),
+        WorkflowStepPointer(step_id=step_id),
         f"The event `{event}` did not arrive before the timeout of its step.",
         "Find out why it did not arrive. Redo the step before it on a new branch to wait again.",
         {"event": event},
@@ -238,7 +238,7 @@ def check_failed(step_id: str, check: str, fields: Mapping[str, Json]) -> Violat
     """`contract_violation:invalid_required_output` for a check that did not pass (CHECK-4)."""
     return _finding(
         "invalid_required_output",
-        WorkflowStepPointer(kind="workflow_step", step_id=step_id),
+        WorkflowStepPointer(step_id=step_id),
         f"The check `{check}` did not pass: {fields.get('ended')}, exit code {fields.get('exit')}.",
         "Correct what it checks. Redo the step before it on a new branch to run it again.",
         {"check": check},
@@ -249,7 +249,7 @@ def not_approved(step_id: str, question: str, fields: Mapping[str, Json]) -> Vio
     """`contract_violation:missing_required_output` for a question that nobody approved (APPR-3)."""
     return _finding(
         "missing_required_output",
-        WorkflowStepPointer(kind="workflow_step", step_id=step_id),
+        WorkflowStepPointer(step_id=step_id),
         f"The question {_share(question)!r} was not approved; the run took {fields.get('choice')!r}.",
         "Ask the user. Redo the step before it on a new branch to ask again.",
         {"event": APPROVAL},
@@ -339,7 +339,7 @@ def context_too_large(measured: int, maximum: int) -> Violation:
     """`unexpected:invariant_violation` for `set` actions that would make the context too large."""
     return _finding(
         "invariant_violation",
-        ContextBudgetPointer(kind="context_budget"),
+        ContextBudgetPointer(),
         f"The values that the step sets would make the context {measured} bytes; the limit is {maximum}.",
         "Remove large keys from the context: send them as null." + _USE_FRESH,
     )
@@ -350,7 +350,7 @@ def capability_missing(capability: Capability, status: str) -> Violation:
     is_unknown = status == "unknown"
     return _finding(
         "required_capability_unknown" if is_unknown else "required_capability_unavailable",
-        CapabilityPointer(kind="capability", capability=capability),
+        CapabilityPointer(capability=capability),
         f"The workflow requires the capability {capability!r}; the probe says it is {status}.",
         "Report this to the user. When the capability works, repeat the probe and send its result: status `available`."
         + _USE_FRESH,
@@ -479,15 +479,15 @@ def _named(key: str) -> str:
 
 
 def _contract(ref: str) -> OutputContractPointer:
-    return OutputContractPointer(kind="output_contract", contract_ref=ref)
+    return OutputContractPointer(contract_ref=ref)
 
 
 def _step(step_id: str) -> WorkflowStepPointer:
-    return WorkflowStepPointer(kind="workflow_step", step_id=step_id)
+    return WorkflowStepPointer(step_id=step_id)
 
 
 def _key(key: str) -> ContextKeyPointer:
-    return ContextKeyPointer(kind="context_key", key=_named(key))
+    return ContextKeyPointer(key=_named(key))
 
 
 def _finding(

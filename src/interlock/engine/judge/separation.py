@@ -21,7 +21,7 @@ def check_separation(attempt: Attempt, node: PlanNode) -> Iterator[Violation]:
         if not _are_apart(reporter, attempt.actor):
             yield Violation(
                 detail="needs_user_environment_action",
-                pointer=WorkflowStepPointer(kind="workflow_step", step_id=node.node_id),
+                pointer=WorkflowStepPointer(step_id=node.node_id),
                 message=f"The step {verified!r} was reported by {_named(reporter)}, so {_named(attempt.actor)} cannot"
                 " verify it: another client must report this step.",
                 fix="Ask the user to continue this run in another client, which finds it with `resume_session`."

@@ -67,15 +67,12 @@ class Violation:
 
     def blocker(self) -> Blocker:
         """Return the violation as a blocker, within the budgets of one."""
-        fields: dict[str, object] = {} if self.details is None else {"details": dict(self.details)}
-        return Blocker.model_validate(
-            {
-                "code": REASONS[self.detail].code,
-                "pointer": self.pointer,
-                "message": truncated(self.message, BLOCKER_MESSAGE_BYTES_MAX),
-                "suggested_fix": truncated(self.fix, BLOCKER_FIX_BYTES_MAX),
-                **fields,
-            }
+        return Blocker(
+            code=REASONS[self.detail].code,
+            pointer=self.pointer,
+            message=truncated(self.message, BLOCKER_MESSAGE_BYTES_MAX),
+            suggested_fix=truncated(self.fix, BLOCKER_FIX_BYTES_MAX),
+            details=None if self.details is None else dict(self.details),
         )
 
     def gap_id(self, origin: AttemptId | RunId) -> GapId:
@@ -90,16 +87,13 @@ class Violation:
 
     def gap(self, origin: AttemptId | RunId, severity: GapSeverity = "critical") -> GapRecorded:
         """Return the violation as a gap, for a run that does not stop for it."""
-        fields: dict[str, object] = {} if self.details is None else {"details": dict(self.details)}
-        return GapRecorded.model_validate(
-            {
-                "gap_id": self.gap_id(origin),
-                "severity": severity,
-                "reason": GapReason(category=REASONS[self.detail].category, detail=self.detail),
-                "summary": truncated(self.message, GAP_SUMMARY_BYTES_MAX),
-                "resolution": Unresolved(kind="unresolved"),
-                **fields,
-            }
+        return GapRecorded(
+            gap_id=self.gap_id(origin),
+            severity=severity,
+            reason=GapReason(category=REASONS[self.detail].category, detail=self.detail),
+            summary=truncated(self.message, GAP_SUMMARY_BYTES_MAX),
+            resolution=Unresolved(),
+            details=None if self.details is None else dict(self.details),
         )
 
 
@@ -134,7 +128,7 @@ def gaps_of(findings: Iterable[Violation], origin: AttemptId | RunId) -> tuple[G
     rest = len(ordered) - GAPS_MAX + 1
     last = ordered[GAPS_MAX - 1]
     words = truncated(f"{rest} gaps like this one: {last.summary}", GAP_SUMMARY_BYTES_MAX)
-    return (*ordered[: GAPS_MAX - 1], last.model_copy(update={"summary": words}))
+    return (*ordered[: GAPS_MAX - 1], last.changed(summary=words))
 
 
 def _joined(alike: list[Violation]) -> Violation:

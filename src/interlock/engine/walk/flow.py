@@ -393,9 +393,7 @@ class Walk:
         completed, skipped, taken = self.marks.sets()
         stack = tuple(self.marks.stack)
         pending = PendingSome(kind="some", step=PendingStep(step_id=step_id, loop_path=loop_path_of(stack)))
-        # The snapshot that is built of it is validated.
-        return Running.model_construct(
-            kind="running",
+        return Running(
             completed=completed,
             skipped=skipped,
             edges_taken=taken,
@@ -405,8 +403,7 @@ class Walk:
 
     def _complete(self) -> Complete:
         completed, skipped, taken = self.marks.sets()
-        return Complete.model_construct(
-            kind="complete",
+        return Complete(
             completed=completed,
             skipped=skipped,
             edges_taken=taken,

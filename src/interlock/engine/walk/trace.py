@@ -13,7 +13,7 @@ from interlock.kernel.canonical import Json
 from interlock.kernel.frozen import frozen, replace
 from interlock.kernel.text import one_line
 from interlock.plan.records import PlanNode
-from interlock.record.payloads import ConditionRef, IterationRef, LoopRef, StepRef, TraceEntry
+from interlock.record.payloads import ConditionRef, IterationRef, LoopRef, StepRef, TraceEntry, TraceKind
 from interlock.record.snapshot import LoopFrame
 
 GOES_ON = "goes_on"
@@ -62,7 +62,7 @@ class DecisionTrace:
         """Add an evaluated condition with the values that its evaluation read."""
         known = verdict if isinstance(verdict, bool) else None
         words = {True: "holds", False: "does not hold", None: "cannot be decided"}[known]
-        refs = (ConditionRef(kind="condition_id", condition_id=condition_id), *_loop_refs(point))
+        refs = (ConditionRef(condition_id=condition_id), *_loop_refs(point))
         self._add("evaluated_condition", f"{described}: {words}", *refs)
         self.decided.append(DecisionRecord(point=point, condition_id=condition_id, read=read, verdict=known))
 
@@ -94,17 +94,17 @@ class DecisionTrace:
     def lacked(self, node: PlanNode, key: str) -> None:
         """Add to the trace that an agent receives a step although a context key that it needs is not set."""
         words = f"`{node.node_id}` needs `{key}`, which is not set; the step is given to the agent anyway."
-        self._add("selected_next_step", words, StepRef(kind="step_id", step_id=node.node_id))
+        self._add("selected_next_step", words, StepRef(step_id=node.node_id))
 
     def kept_trace(self, node: PlanNode | None, title: str) -> tuple[TraceEntry, ...]:
         """Return the trace to record, with an entry for the step that was reached; empty if nothing was decided."""
         if self.trace and node is not None:
-            self._add("selected_next_step", f"Next: {title}", StepRef(kind="step_id", step_id=node.node_id))
+            self._add("selected_next_step", f"Next: {title}", StepRef(step_id=node.node_id))
         return tuple(self.trace)
 
-    def _add(self, kind: str, words: str, *refs: StepRef | LoopRef | ConditionRef | IterationRef) -> None:
+    def _add(self, kind: TraceKind, words: str, *refs: StepRef | LoopRef | ConditionRef | IterationRef) -> None:
         summary = one_line(words, TRACE_SUMMARY_BYTES_MAX)
-        self.trace.append(TraceEntry.model_validate({"kind": kind, "summary": summary, "refs": refs}))
+        self.trace.append(TraceEntry(kind=kind, summary=summary, refs=refs))
 
 
 def _loop_refs(point: DecisionPoint) -> tuple[LoopRef | IterationRef, ...]:
@@ -114,4 +114,4 @@ def _loop_refs(point: DecisionPoint) -> tuple[LoopRef | IterationRef, ...]:
 
 
 def _pass(loop_id: str, iteration: int) -> tuple[LoopRef | IterationRef, ...]:
-    return LoopRef(kind="loop_id", loop_id=loop_id), IterationRef(kind="iteration", value=iteration)
+    return LoopRef(loop_id=loop_id), IterationRef(value=iteration)

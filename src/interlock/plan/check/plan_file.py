@@ -6,13 +6,12 @@ A plan file is checked completely when it is read. It needs no compiler, so what
 from collections.abc import Iterator, Mapping
 from itertools import chain
 
-from pydantic import ValidationError
-
 from interlock.define.diagnostics import Diagnostic, Diagnostics, fault, has_errors, limited
-from interlock.define.faults import diagnose_validation_error
+from interlock.define.faults import diagnose_faults
 from interlock.define.patterns import PatternChecker
-from interlock.kernel.canonical import Json
+from interlock.kernel.canonical import Json, digest_of
 from interlock.kernel.frozen import replace
+from interlock.kernel.shape import ShapeError
 from interlock.plan.builtins.packs import PACKS
 from interlock.plan.check.plan_parts import check_parts
 from interlock.plan.check.validate import validate_plan
@@ -44,16 +43,18 @@ def parse_plan_file(value: Mapping[str, Json], patterns: PatternChecker) -> Comp
     members = {"contracts": [], **value}
     stated = members.pop(HASH_KEY, None)
     try:
-        workflow = CompiledWorkflow.model_validate(members, by_name=False)
-    except ValidationError as error:
-        return tuple(diagnose_validation_error(error, members, CompiledWorkflow))
+        workflow = CompiledWorkflow.of_json(members)
+    except ShapeError as error:
+        return tuple(diagnose_faults(error.faults, members, CompiledWorkflow))
     found = [_numbered(one, workflow.plan) for one in validate_plan(workflow.plan, PACKS)]
     # Some parts are checked by walking the graph, which must be sound for that.
     parts = check_parts(workflow, patterns, is_sound=not has_errors(found))
     found += map(_in_plan, limited(parts))
     if "contracts" not in value:
-        workflow = workflow.model_copy(update={"contracts": packs_of(workflow.plan)})
-    found += chain(_contracts(workflow), _hash(workflow, stated) if HASH_KEY in value else ())
+        workflow = workflow.changed(contracts=packs_of(workflow.plan))
+    contracts: list[Json] = [pack.to_json() for pack in workflow.contracts]
+    whole = {**members, "contracts": contracts}
+    found += chain(_contracts(workflow), _hash(whole, stated) if HASH_KEY in value else ())
     errors = tuple(one for one in found if one.severity == "error")
     return errors or workflow
 
@@ -101,8 +102,8 @@ def _contracts(workflow: CompiledWorkflow) -> Iterator[Diagnostic]:
         yield fault("contracts", "unknown_contract_ref", f"{ref!r} is used by the plan, but is not here.", fix)
 
 
-def _hash(workflow: CompiledWorkflow, stated: Json) -> Iterator[Diagnostic]:
-    workflow_hash, _ = pinned_bytes(workflow)
+def _hash(members: Mapping[str, Json], stated: Json) -> Iterator[Diagnostic]:
+    workflow_hash = digest_of(members)
     if stated != workflow_hash:
         message = f"The plan was changed after it was exported: its hash is {workflow_hash}."
         yield fault(HASH_KEY, "wrong_value", message, f"Remove `{HASH_KEY}`, or restore the file.")

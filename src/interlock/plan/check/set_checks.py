@@ -355,7 +355,7 @@ def _check_constants(value: Value, at: str) -> Iterator[Diagnostic]:
             continue
         # Zero can be divided by everything but zero, so only a divisor of 0 fails whatever is divided.
         of = part.of if part.op != "divide" else (Given(op="constant", value=0), part.of[1])
-        for operation in (part, part.model_copy(update={"of": of})):
+        for operation in (part, part.changed(of=of)):
             try:
                 if not inputs_of_value(operation):
                     calculate(operation, ConditionInputs(context={}))

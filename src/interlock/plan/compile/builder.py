@@ -5,11 +5,12 @@ A step with a condition is no special case: it is a choice between the step and 
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any, cast
 
 from interlock.decide.condition import Condition
 from interlock.define import document as doc
 from interlock.define.diagnostics import Diagnostic, Replacement, fault, guessed_fix, warning
-from interlock.define.parts import Assessment, drop_defaults
+from interlock.define.parts import Assessment
 from interlock.kernel.budgets.workflow import (
     CHOICE_DEPTH_MAX,
     LOOP_DEPTH_MAX,
@@ -157,33 +158,34 @@ class Builder:
         self, step: doc.AgentStep, prompt: str, blocks: ResolvedBlocks | None, injections: tuple[plan.Injection, ...]
     ) -> plan.Task:
         fragments = tuple(
-            plan.Fragment.model_validate(
-                {"fragment_id": fragment.fragment_id, "text": fragment.text}
-                | ({"condition": fragment.when.condition} if fragment.when is not None else {})
-                | ({"asks_user": True} if fragment.asks_user else {})
+            plan.Fragment(
+                fragment_id=fragment.fragment_id,
+                text=fragment.text,
+                condition=fragment.when.condition if fragment.when is not None else None,
+                asks_user=fragment.asks_user,
             )
             for fragment in step.fragments
         )
-        fields: dict[str, object] = {
-            "prompt_blocks": blocks,
-            "agent_role": step.agent_role or self.agent_role,
-            "fragments": fragments,
-            "requirements": requirement_lines(step, self.assessments),
-            "confirmation": step.confirmation.condition if step.confirmation is not None else None,
-            "functions": step.functions,
-            "needs": step.needs,
-            "produces": step.produces,
-            "sets": tuple(map(drop_defaults, step.sets)),
-            "emits": tuple(map(drop_defaults, step.emits)),
-            "awaits": drop_defaults(step.awaits) if step.awaits is not None else None,
-            "needs_user": tuple(map(drop_defaults, step.needs_user)),
-            "injections": injections,
-            "verifies": step.verifies,
-            "by": step.by,
-            "proofs": tuple(map(drop_defaults, step.proofs)),
-        }
-        present = {name: value for name, value in fields.items() if value not in (None, ())}
-        return plan.Task.model_validate({"prompt": prompt, "evidence": _evidence(step), **present})
+        return plan.Task(
+            prompt=prompt,
+            evidence=_evidence(step),
+            prompt_blocks=blocks,
+            agent_role=step.agent_role or self.agent_role,
+            fragments=fragments,
+            requirements=requirement_lines(step, self.assessments),
+            confirmation=step.confirmation.condition if step.confirmation is not None else None,
+            functions=step.functions,
+            needs=step.needs,
+            produces=step.produces,
+            sets=step.sets,
+            emits=step.emits,
+            awaits=step.awaits,
+            needs_user=step.needs_user,
+            injections=injections,
+            verifies=step.verifies,
+            by=step.by,
+            proofs=step.proofs,
+        )
 
     def _loop(self, step: doc.LoopStep, entries: list[_Exit]) -> list[_Exit]:
         if len(self._bodies) > LOOP_DEPTH_MAX:
@@ -191,21 +193,22 @@ class Builder:
         self._add(step.id, "loop", step.title, step.at, entries)
         self._bodies.append([])
         self._end(f"{step.id}--end", self._chain(step.body, []))
-        fields: dict[str, object] = {
-            "loop_id": step.id,
-            "kind": step.kind,
-            "max_iterations": step.max_iterations,
-            "on_limit": step.on_limit,
-            "body": tuple(self._bodies.pop()),
-            "checked": step.checked,
-            "condition_id": self._named(step.condition, f"{step.id}--{step.kind}") if step.condition else None,
-            "count": step.count,
-            "items": step.items,
-            "iteration_var": step.iteration_var,
-            "index_var": step.index_var,
-            "item_var": step.item_var,
-        }
-        self._loops.append(plan.Loop.model_validate({k: v for k, v in fields.items() if v is not None}))
+        self._loops.append(
+            plan.Loop(
+                loop_id=step.id,
+                kind=step.kind,
+                max_iterations=step.max_iterations,
+                on_limit=step.on_limit,
+                body=tuple(self._bodies.pop()),
+                checked=step.checked,
+                condition_id=self._named(step.condition, f"{step.id}--{step.kind}") if step.condition else None,
+                count=step.count,
+                items=step.items,
+                iteration_var=step.iteration_var,
+                index_var=step.index_var,
+                item_var=step.item_var,
+            )
+        )
         return [_Exit(source=step.id)]
 
     def _parallel(self, step: doc.ParallelStep, entries: list[_Exit]) -> list[_Exit]:
@@ -298,8 +301,8 @@ class Builder:
             # A node that the compiler adds has no place; the step with the same name must be renamed.
             place = at or self.at[node_id]
             self.faults.append(fault(place, "duplicate_node_id", message, "Rename the step that adds the second one."))
-        fields: dict[str, object] = {"owner": "harness", "provenance": self._origin} | more
-        self._nodes.append(plan.PlanNode.model_validate({"node_id": node_id, "kind": kind, "title": title, **fields}))
+        fields = cast("dict[str, Any]", {"owner": "harness", "provenance": self._origin} | more)
+        self._nodes.append(plan.PlanNode(node_id=node_id, kind=kind, title=title, **fields))
         self._kinds[node_id] = kind
         self.at.setdefault(node_id, at)
         self._bodies[-1].append(node_id)
@@ -316,11 +319,10 @@ class Builder:
             kind = "fan_in"
         elif self._kinds[entry.source] == "fan_out":
             kind = "fan_out"
-        fields: dict[str, object] = {"condition_id": entry.condition_id} if entry.condition_id is not None else {}
         edge_id = f"{entry.source}>{target}"
         self._edges.append(
-            plan.PlanEdge.model_validate(
-                {"edge_id": edge_id, "kind": kind, "source": entry.source, "target": target, **fields}
+            plan.PlanEdge(
+                edge_id=edge_id, kind=kind, source=entry.source, target=target, condition_id=entry.condition_id
             )
         )
 
@@ -331,17 +333,13 @@ class Builder:
 
 def _evidence(step: doc.AgentStep) -> plan.Evidence:
     wanted = step.evidence
-    fields: dict[str, object] = {
-        "assessments": wanted.assessments,
-        "consequences": tuple(
-            plan.Consequence.model_validate(
-                {"level": one.level, "guidance": one.guidance}
-                | ({"assessment_id": one.assessment_id} if one.assessment_id is not None else {})
-            )
+    return plan.Evidence(
+        artifact_required=wanted.contract_ref is not None and wanted.contract_required,
+        notes=wanted.notes,
+        assessments=wanted.assessments,
+        consequences=tuple(
+            plan.Consequence(level=one.level, guidance=one.guidance, assessment_id=one.assessment_id)
             for one in wanted.consequences
         ),
-        "criteria": wanted.criteria,
-    }
-    present = {name: value for name, value in fields.items() if value not in (None, ())}
-    required = wanted.contract_ref is not None and wanted.contract_required
-    return plan.Evidence.model_validate({"artifact_required": required, "notes": wanted.notes, **present})
+        criteria=wanted.criteria,
+    )

@@ -15,7 +15,6 @@ from interlock.define.diagnostics import (
     limited,
     warning,
 )
-from interlock.define.parts import drop_defaults
 from interlock.define.recovery import is_step_id
 from interlock.define.workflow_ids import classify_id, is_reserved, suggest_id
 from interlock.kernel.frozen import frozen, replace
@@ -181,37 +180,33 @@ def _placed(found: Diagnostic, builder: Builder) -> Diagnostic:
 def _workflow(
     document: doc.WorkflowDocument, builder: Builder, plan: records.Plan, found: list[Diagnostic]
 ) -> CompiledWorkflow:
-    fields: dict[str, object] = {
-        "schema_version": 1,
-        "workflow_id": document.id,
-        "name": document.name,
-        "description": document.description,
-        "guidance": document.guidance,
-        "references": tuple(map(drop_defaults, document.references)),
-        "capabilities": tuple(
+    produced = {one.key: one for step in builder.steps.values() for one in step.declares}
+    return CompiledWorkflow(
+        schema_version=1,
+        workflow_id=document.id,
+        name=document.name,
+        description=document.description,
+        agent_role=document.agent_role,
+        guidance=document.guidance,
+        references=document.references,
+        capabilities=tuple(
             CapabilityDemand(capability=capability, need=need)
             for capability, need in sorted(document.capabilities.items())
         ),
-        "features": builder.prompts.features,
-        "inputs": tuple(sorted(map(drop_defaults, document.inputs), key=lambda one: one.key)),
-        "functions": tuple(sorted(_functions(document, builder), key=lambda one: (one.function.name, one.owner or ""))),
-        "assessments": tuple(sorted(map(drop_defaults, document.assessments), key=lambda one: one.id)),
-        "contracts": packs_of(plan),
-        "plan": plan,
-        "compiled_warnings": tuple(CompiledWarning(code=one.code, message=one.message) for one in found),
-    }
-    if document.agent_role is not None:
-        fields["agent_role"] = document.agent_role
-    produced = {one.key: drop_defaults(one) for step in builder.steps.values() for one in step.declares}
-    if produced:
-        fields["produced"] = tuple(produced[key] for key in sorted(produced))
-    if document.recommended is not None:
-        fields["recommended"] = drop_defaults(document.recommended)
-    return CompiledWorkflow.model_validate(fields)
+        features=builder.prompts.features,
+        inputs=tuple(sorted(document.inputs, key=lambda one: one.key)),
+        produced=tuple(produced[key] for key in sorted(produced)),
+        functions=tuple(sorted(_functions(document, builder), key=lambda one: (one.function.name, one.owner or ""))),
+        assessments=tuple(sorted(document.assessments, key=lambda one: one.id)),
+        contracts=packs_of(plan),
+        recommended=document.recommended,
+        plan=plan,
+        compiled_warnings=tuple(CompiledWarning(code=one.code, message=one.message) for one in found),
+    )
 
 
 def _functions(document: doc.WorkflowDocument, builder: Builder) -> Iterator[ScopedFunction]:
-    yield from (ScopedFunction(function=drop_defaults(function)) for function in document.functions)
+    yield from (ScopedFunction(function=function) for function in document.functions)
     loops = [step for step in doc.walk_steps(document.steps) if isinstance(step, doc.LoopStep)]
     for step in (*loops, *builder.steps.values()):
-        yield from (ScopedFunction(function=drop_defaults(function), owner=step.id) for function in step.own_functions)
+        yield from (ScopedFunction(function=function, owner=step.id) for function in step.own_functions)

@@ -56,18 +56,17 @@ class Prompts:
         self, prompt: doc.PromptBlocks, guidance: Sequence[str], injections: dict[str, Injection]
     ) -> ResolvedBlocks:
         goal = self._text(prompt.goal, injections) if prompt.goal is not None else None
-        parts = {
-            "constraints": self._lines(prompt.constraints, injections) + self._added("constraints", injections),
-            "procedure": self._lines(prompt.procedure, injections) + self._added("procedure", injections),
-            "verify": self._lines(prompt.verify, injections) + self._added("verify", injections),
-            "output_required": [
+        return ResolvedBlocks(
+            goal=goal,
+            constraints=(*self._lines(prompt.constraints, injections), *self._added("constraints", injections)),
+            procedure=(*self._lines(prompt.procedure, injections), *self._added("procedure", injections)),
+            verify=(*self._lines(prompt.verify, injections), *self._added("verify", injections)),
+            output_required=tuple(
                 (f"**{name}**: " if name else "") + self._text(prose, injections)
                 for name, prose in prompt.output_required
-            ],
-            "guidance": guidance,
-        }
-        present: dict[str, object] = {name: tuple(lines) for name, lines in parts.items() if lines}
-        return ResolvedBlocks.model_validate(present if goal is None else {"goal": goal, **present})
+            ),
+            guidance=tuple(guidance),
+        )
 
     def _lines(self, proses: Iterable[doc.Prose], injections: dict[str, Injection]) -> list[str]:
         return [self._text(prose, injections) for prose in proses]

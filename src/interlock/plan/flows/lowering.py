@@ -202,11 +202,10 @@ class _Lowering:
             kind = "terminal"
         elif self._kinds[source] == "fan_out":
             kind = "fan_out"
-        fields: dict[str, object] = {"condition_id": condition_id} if condition_id is not None else {}
         edge_id = f"{source}>{target}"
         # Two unconditional edges between the same slots say the same.
-        self._edges[edge_id] = PlanEdge.model_validate(
-            {"edge_id": edge_id, "kind": kind, "source": source, "target": target, **fields}
+        self._edges[edge_id] = PlanEdge(
+            edge_id=edge_id, kind=kind, source=source, target=target, condition_id=condition_id
         )
 
 

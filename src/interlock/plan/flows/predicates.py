@@ -94,7 +94,7 @@ def _settle(condition: Condition, rename: Callable[[str], str]) -> Condition:
     """Return a condition with renamed paths that is decided also if a value is missing."""
     match condition:
         case Compare():
-            renamed = condition.model_copy(update={"var": rename(condition.var)})
+            renamed = condition.changed(var=rename(condition.var))
             if condition.op == "exists":
                 return renamed
             exists = Compare(op="exists", var=renamed.var, value=True)
@@ -102,7 +102,7 @@ def _settle(condition: Condition, rename: Callable[[str], str]) -> Condition:
                 return AnyOf(op="or", of=(Not(op="not", of=exists), renamed))
             return AllOf(op="and", of=(exists, renamed))
         case AllOf() | AnyOf():
-            return condition.model_copy(update={"of": tuple(_settle(part, rename) for part in condition.of)})
+            return condition.changed(of=tuple(_settle(part, rename) for part in condition.of))
         case Not():
             return Not(op="not", of=_settle(condition.of, rename))
         case _:

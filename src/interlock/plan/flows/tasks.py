@@ -52,28 +52,23 @@ def build_slot(wiring: Wiring, slot: NodeReference) -> PlanNode:
     block, node_id = wiring.blocks[slot.id], wiring.node_ids[slot.id]
     title = block.name if slot.alias in (None, block.name) else f"{block.name} ({slot.alias})"
     has_outputs = bool(block.outputs)
-    task: dict[str, object] = {
-        "prompt": "\n\n".join(_describe_block(block)),
-        "fragments": tuple(_describe_inputs(wiring, slot.id)),
-        "evidence": Evidence(artifact_required=has_outputs, notes="optional" if has_outputs else "required"),
-    }
-    if has_outputs:
-        task["requirements"] = PACKS[OUTPUTS_CONTRACT].lines
-        key = output_key(node_id)
-        task["sets"] = (SetAction.model_validate({"key": key, "from": "artifact.outputs"}),)
-    fields: dict[str, object] = {"hints": block.execution_hints} if block.execution_hints else {}
-    return PlanNode.model_validate(
-        {
-            "node_id": node_id,
-            "kind": "task",
-            "owner": "agent",
-            "title": title,
-            "input_schema_ref": STEP_INPUT,
-            "evidence_schema_ref": outputs_contract(block) if has_outputs else NOTES_CONTRACT,
-            "provenance": AUTHORED,
-            "task": Task.model_validate(task),
-            **fields,
-        }
+    task = Task(
+        prompt="\n\n".join(_describe_block(block)),
+        fragments=tuple(_describe_inputs(wiring, slot.id)),
+        evidence=Evidence(artifact_required=has_outputs, notes="optional" if has_outputs else "required"),
+        requirements=PACKS[OUTPUTS_CONTRACT].lines if has_outputs else (),
+        sets=(SetAction(key=output_key(node_id), source="artifact.outputs"),) if has_outputs else (),
+    )
+    return PlanNode(
+        node_id=node_id,
+        kind="task",
+        owner="agent",
+        title=title,
+        input_schema_ref=STEP_INPUT,
+        evidence_schema_ref=outputs_contract(block) if has_outputs else NOTES_CONTRACT,
+        provenance=AUTHORED,
+        task=task,
+        hints=block.execution_hints,
     )
 
 
@@ -85,25 +80,22 @@ def build_question(node_id: str, condition: Condition, source: str | None, key: 
         is_set = Compare(op="exists", var=outputs, value=True)
         text = f"The outputs of `{source}`: {{{{{outputs}}}}}"
         fragments = (Fragment(fragment_id="outputs", condition=is_set, text=text),)
-    task: dict[str, object] = {
-        "prompt": f"Decide whether this is true, and do nothing else: {condition.description}",
-        "requirements": PACKS[DECISION_CONTRACT].lines,
-        "evidence": Evidence(artifact_required=True, notes="optional"),
-        "sets": (SetAction.model_validate({"key": key, "from": "artifact.result"}),),
-    }
-    if fragments:
-        task["fragments"] = fragments
-    return PlanNode.model_validate(
-        {
-            "node_id": node_id,
-            "kind": "task",
-            "owner": "agent",
-            "title": f"Decide: {condition.description}",
-            "input_schema_ref": STEP_INPUT,
-            "evidence_schema_ref": DECISION_CONTRACT,
-            "provenance": AUTHORED,
-            "task": Task.model_validate(task),
-        }
+    task = Task(
+        prompt=f"Decide whether this is true, and do nothing else: {condition.description}",
+        requirements=PACKS[DECISION_CONTRACT].lines,
+        evidence=Evidence(artifact_required=True, notes="optional"),
+        sets=(SetAction(key=key, source="artifact.result"),),
+        fragments=fragments,
+    )
+    return PlanNode(
+        node_id=node_id,
+        kind="task",
+        owner="agent",
+        title=f"Decide: {condition.description}",
+        input_schema_ref=STEP_INPUT,
+        evidence_schema_ref=DECISION_CONTRACT,
+        provenance=AUTHORED,
+        task=task,
     )
 
 
@@ -136,5 +128,4 @@ def _describe_inputs(wiring: Wiring, slot_id: Uuid) -> Iterator[Fragment]:
         if port.required:
             text = f"{described}. It was not supplied: find it out, or say so."
             missing = Not(op="not", of=AnyOf(op="or", of=known)) if known else None
-            fields: dict[str, object] = {"condition": missing} if missing is not None else {}
-            yield Fragment.model_validate({"fragment_id": f"{port.name}.0", "text": text, **fields})
+            yield Fragment(fragment_id=f"{port.name}.0", text=text, condition=missing)

@@ -68,7 +68,7 @@ _MEMBERS_OF_KINDS: Mapping[str, frozenset[str]] = {
         if pack.kind is not None and pack.schema is not None
     },
     WORK_KIND: frozenset(("kind", *WORK_MEMBERS)),
-    EVENT_KIND: frozenset(("kind", *SentEvent.model_fields)),
+    EVENT_KIND: frozenset(("kind", *SentEvent.__struct_fields__)),
 }
 
 

@@ -2,9 +2,9 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, cast
+from typing import cast
 
-from pydantic import Field, JsonValue
+import msgspec
 
 from interlock.decide.condition import describe_condition
 from interlock.engine.published import Published
@@ -31,12 +31,12 @@ class Explanation(Published):
     session: SessionId
     node: NodeId
     title: str
-    refusal: Annotated[tuple[str, ...], Field(alias="refused")]
-    decisions: Annotated[tuple[str, ...], Field(alias="decided")]
-    effects: Annotated[tuple[str, ...], Field(alias="set")]
+    refusal: tuple[str, ...] = msgspec.field(name="refused")
+    decisions: tuple[str, ...] = msgspec.field(name="decided")
+    effects: tuple[str, ...] = msgspec.field(name="set")
     gaps: tuple[str, ...]
     reasons: tuple[str, ...]
-    record: Annotated[dict[str, JsonValue], Field(alias="capture")]
+    record: dict[str, Json] = msgspec.field(name="capture")
 
 
 def explain(reader: SessionReader, plans: Plans, session: Session, node: Node) -> Explanation:

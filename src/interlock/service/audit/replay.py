@@ -19,6 +19,7 @@ from interlock.record import events as ev
 from interlock.record.append_plan import AppendPlan
 from interlock.record.base import Autonomy
 from interlock.record.outcome import Blocked
+from interlock.record.payloads import PreferencesChanged
 from interlock.service.run.attempts import attempt_on, ending_of
 from interlock.service.run.context import load_run_context
 from interlock.service.run.evidence.brought import answered_at, brought_by, reply_stored
@@ -208,7 +209,7 @@ def _context_sent(recorded: RecordedPlan) -> Mapping[str, Json]:
     return sent
 
 
-def _preferences_changed(recorded: RecordedPlan) -> "ev.data.PreferencesChanged | None":
+def _preferences_changed(recorded: RecordedPlan) -> PreferencesChanged | None:
     events = [event.data for event in recorded.events if isinstance(event, ev.PreferencesChangedEvent)]
     return events[0] if events else None
 

@@ -108,9 +108,8 @@ def _reference_of(binding: AssessmentBinding) -> FlowReference:
     return FlowReference(flow_id=binding.assessment_flow_id, flow_version=binding.assessment_flow_version)
 
 
-def _binding(part: BoundPart, role: str, position: int, test: int | None = None) -> data.Binding:
-    fields: dict[str, object] = {"binding_id": part.bound.binding_id, "role": role, "position": position}
-    return data.Binding.model_validate(fields | ({} if test is None else {"test": test}))
+def _binding(part: BoundPart, role: data.BindingRole, position: int, test: int | None = None) -> data.Binding:
+    return data.Binding(binding_id=part.bound.binding_id, role=role, position=position, test=test)
 
 
 def _inputs(

@@ -1,5 +1,7 @@
 """Claiming an execution: a run of this or another session counts for a contract, and is not changed (GOAL-9)."""
 
+from typing import cast
+
 from interlock.kernel.canonical import Json, canonical_bytes, digest_of_bytes
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import RunId, SessionId
@@ -55,18 +57,16 @@ def _claim(
         binding = _find_part(ContractReading(ports=ports.read, session=session), flow)
         if binding is None:
             return _refuse(f"The contract has no flow {flow.flow_id} version {flow.flow_version} that is still open.")
-        claim = data.ExecutionClaimed.model_validate(
-            {
-                "binding": binding,
-                "source_session_id": claimed_session.session,
-                "source_run_id": run_id,
-                "source_node_id": run.tip,
-                "flow_id": flow.flow_id,
-                "flow_version": flow.flow_version,
-                "flow_execution_id": flow.id,
-                "state": flow.state,
-                "outputs": digest_of_bytes(stored),
-            }
+        claim = data.ExecutionClaimed(
+            binding=binding,
+            source_session_id=claimed_session.session,
+            source_run_id=run_id,
+            source_node_id=run.tip,
+            flow_id=flow.flow_id,
+            flow_version=flow.flow_version,
+            flow_execution_id=flow.id,
+            state=cast("data.ClaimedState", flow.state),
+            outputs=digest_of_bytes(stored),
         )
         plan = AppendPlan(session=session_id, drafts=(EventDraft(data=claim),), artifacts=((claim.outputs, stored),))
         ports.append(lock, plan, actor)

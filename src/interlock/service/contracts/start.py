@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from interlock.define.operations.contracts import Contract, FlowReference
 from interlock.define.operations.definitions import Definitions, Resolver
@@ -257,19 +258,17 @@ def _plan_binding(session: SessionId, gathered: Gathered, observed: tuple[data.O
 def _iter_bindings(session: SessionId, gathered: Gathered) -> Iterator[data.ContractBound]:
     """Yield the binding of a contract and of all its parts, each after the one that contains it."""
     all_digests = tuple(sorted({digest_in_store(one) for one in gathered.definitions}))
-    waiting: list[tuple[Contract, str, dict[str, object]]] = [
+    waiting: list[tuple[Contract, str, dict[str, Any]]] = [
         (gathered.contract, "", {"definitions": all_digests}),
     ]
     for contract, path, more in waiting:
         binding_id = derived_uuid("contract_execution", session, path)
-        yield data.ContractBound.model_validate(
-            {
-                "binding_id": binding_id,
-                "contract_id": contract.id,
-                "contract_version": contract.version,
-                "definition": digest_in_store(contract),
-                **more,
-            }
+        yield data.ContractBound(
+            binding_id=binding_id,
+            contract_id=contract.id,
+            contract_version=contract.version,
+            definition=digest_in_store(contract),
+            **more,
         )
         for position, part in enumerate(contract.sub_contracts):
             found = gathered.definitions.find(part.contract_id, part.contract_version)

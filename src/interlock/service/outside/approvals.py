@@ -11,7 +11,7 @@ from interlock.kernel.ids import SourceKind
 from interlock.kernel.text import truncated
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.record.payloads import UserReason
-from interlock.record.world import APPROVAL, NEEDS_PERSON, EventReceived
+from interlock.record.world import APPROVAL, NEEDS_PERSON, EventReceived, Fields
 from interlock.service.outside.receive import BY_CLAIM, Arrival, free_id
 from interlock.service.ports import Ports
 from interlock.service.run.attempts import pending_task, retry_node
@@ -61,20 +61,18 @@ def approval_record(
     """Return the record of an answer: each answer to a question has a number of its own."""
     node = approval.node.node
     earlier = [one for one in run_context.session.outside.received(run_context.run.run, APPROVAL) if one.node == node]
-    fields: dict[str, object] = {
+    fields: Fields = {
         "approved": choice == approval.ask.choices[0],
         "choice": choice,
         "note": truncated(note, APPROVAL_NOTE_BYTES_MAX),
         "shown": approval.digest(),
     }
-    return EventReceived.model_validate(
-        {
-            "event": APPROVAL,
-            "sent_id": free_id(run_context, APPROVAL, node, len(earlier) + 1),
-            "fields": fields,
-            "assurance": how.assurance,
-            "via": how.via,
-        }
+    return EventReceived(
+        event=APPROVAL,
+        sent_id=free_id(run_context, APPROVAL, node, len(earlier) + 1),
+        fields=fields,
+        assurance=how.assurance,
+        via=how.via,
     )
 
 

@@ -7,7 +7,7 @@ from interlock.engine.answer.model import Answer, HumanInputRequired
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import NodeId, RunId
 from interlock.plan.compiled import CompiledWorkflow
-from interlock.record.world import CHECK, EventReceived, PinnedCheck
+from interlock.record.world import CHECK, EventReceived, Fields, PinnedCheck
 from interlock.service.ports import Ports, WaitingCheck
 from interlock.service.run.context import RunContext
 from interlock.views.node_position import chain_head
@@ -96,7 +96,7 @@ def result_record(waiting: WaitingCheck, result: CheckResult, command: str) -> E
     """Return the record of a result, which is the next one of its node."""
     assert waiting.pinned is not None, "only a pinned check runs"
     number = waiting.results + 1
-    fields: dict[str, object] = {
+    fields: Fields = {
         "check": waiting.name,
         "command": command,
         "digest": result.digest,
@@ -107,12 +107,10 @@ def result_record(waiting: WaitingCheck, result: CheckResult, command: str) -> E
         "run": number,
         "seconds": result.seconds,
     }
-    return EventReceived.model_validate(
-        {
-            "event": CHECK,
-            "sent_id": f"{waiting.node}.{number}",
-            "fields": fields,
-            "assurance": "executed",
-            "via": "check",
-        }
+    return EventReceived(
+        event=CHECK,
+        sent_id=f"{waiting.node}.{number}",
+        fields=fields,
+        assurance="executed",
+        via="check",
     )

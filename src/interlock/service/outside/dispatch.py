@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from interlock.channels.channel import ChannelConfig, ChannelSource, Message, Result, owner_of
 from interlock.channels.child import end_children
@@ -137,7 +137,7 @@ class Sender:
         Raises:
             SessionBusyError, SessionUnhealthyError, StoreFailureError: As `send` says.
         """
-        fields: dict[str, object] = {"state": result.outcome, "channel": channel.name}
+        fields: dict[str, Any] = {"state": result.outcome, "channel": channel.name}
         if result.note:
             fields["note"] = result.note
         with self.ports.hold(session_id) as lock:
@@ -162,7 +162,7 @@ def settled_of(session: Session, intent: Intent) -> IntentSettled:
 
 
 def record_settled(
-    ports: AppendPorts, lock: SessionLock, intent: Intent, fields: Mapping[str, object], actor: Actor
+    ports: AppendPorts, lock: SessionLock, intent: Intent, fields: Mapping[str, Any], actor: Actor
 ) -> Session:
     """Record what became of the open try of an intent or, if none is open, of its next one.
 
@@ -172,7 +172,7 @@ def record_settled(
     session = lock.session
     assert session is not None, "the intent was found in it"
     attempt = intent.attempt if intent.state == "dispatched" else intent.attempt + 1
-    settled = IntentSettled.model_validate({"intent_id": intent.intent_id, "attempt": attempt, **fields})
+    settled = IntentSettled(intent_id=intent.intent_id, attempt=attempt, **fields)
     plan = AppendPlan(session=session.session, drafts=(EventDraft(data=settled, run=intent.run),))
     return ports.append(lock, plan, actor)
 

@@ -53,16 +53,13 @@ def checked_event(
         if isinstance(found, str):
             return _refused(run_context, "signed", found, "Sign the event again, for this run and with this content.")
         signed = found
-    fields: dict[str, object] = {"signed": signed, "assurance": "signed"} if signed is not None else {}
-    return EventReceived.model_validate(
-        {
-            "event": sent.event,
-            "sent_id": sent.id,
-            "fields": dict(sent.fields),
-            "assurance": how.assurance,
-            "via": how.via,
-            **fields,
-        }
+    return EventReceived(
+        event=sent.event,
+        sent_id=sent.id,
+        fields=dict(sent.fields),
+        assurance=how.assurance if signed is None else "signed",
+        via=how.via,
+        signed=signed,
     )
 
 

@@ -34,7 +34,7 @@ def sign_event(run: RunId, sent: SentEvent, key: SigningKey) -> SentEvent:
     )
 
     signature = Ed25519PrivateKey.from_private_bytes(key.private_key).sign(signed_bytes(run, sent))
-    return sent.model_copy(update={"signed": SentSignature(source=key.source, signature=encoded(signature))})
+    return sent.changed(signed=SentSignature(source=key.source, signature=encoded(signature)))
 
 
 def verified(run: RunId, sent: SentEvent, sources: Mapping[str, SourceKey]) -> Signed | str:

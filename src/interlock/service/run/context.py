@@ -110,7 +110,7 @@ class RunContext:
         snapshot, frames = self.snapshot(node), self.frames(node)
         if not isinstance(snapshot.state, Running) or frames == snapshot.state.loop_stack:
             return snapshot
-        return build_snapshot(snapshot.workflow_hash, snapshot.state.model_copy(update={"loop_stack": frames}))
+        return build_snapshot(snapshot.workflow_hash, snapshot.state.changed(loop_stack=frames))
 
     def pending(self, node: Node) -> PendingStep | None:
         """Return the step that is pending at a node; None if the run is complete there.

@@ -115,4 +115,4 @@ class Plans:
 
 
 def _pending_in(snapshot: "ExecutionSnapshot") -> "PendingStep | None":
-    return snapshot.state.pending.step if snapshot.state.kind == "running" else None
+    return snapshot.state.pending.step if snapshot.state.pending.kind == "some" else None

@@ -339,7 +339,7 @@ def _render_waiting(ports: Ports, call: _Call, run_context: RunContext, node: No
     step = render_pending_step(run_context, node, call.request.asking)
     if missing is not None and step is not None and step.waiting is not None:
         how = f"{missing} {step.waiting.how}"
-        step = replace(step, waiting=step.waiting.model_copy(update={"how": how}))
+        step = replace(step, waiting=step.waiting.changed(how=how))
     return render_answer(
         AnswerModel(
             occasion="advance",

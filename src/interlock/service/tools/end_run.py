@@ -145,7 +145,7 @@ def ask_to_end(
         command += f" --note {shlex.quote(note)}"
     blocker = Blocker(
         code="USER_ONLY_DEPENDENCY",
-        pointer=WorkflowStepPointer(kind="workflow_step", step_id=step.step_id),
+        pointer=WorkflowStepPointer(step_id=step.step_id),
         message=f"The run has not ended. {found.why}",
         suggested_fix=f"Continue with the step. The user can end the run with {code_span(command)}.",
     )

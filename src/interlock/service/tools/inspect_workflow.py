@@ -4,8 +4,6 @@ import json
 from pathlib import Path
 from typing import Literal, cast
 
-from pydantic import JsonValue
-
 from interlock.define.parts import ContextInput
 from interlock.define.workflow_ids import classify_id
 from interlock.engine.answer.links import plan_link
@@ -61,11 +59,11 @@ class InspectAnswer(Published):
     references: tuple[ReferenceOut, ...]
     steps: tuple[InspectedStep, ...]
     examples: tuple[str, ...] | None = None
-    inputs: tuple[dict[str, JsonValue], ...] | None = None
-    plan: dict[str, JsonValue] | None = None
+    inputs: tuple[dict[str, Json], ...] | None = None
+    plan: dict[str, Json] | None = None
     outline: tuple[str, ...] | None = None
     plan_resource: str | None = None
-    source: dict[str, JsonValue] | None = None
+    source: dict[str, Json] | None = None
 
 
 def inspect_workflow(catalog: Catalog, command: InspectCommand) -> Answer | Refusal:
@@ -92,11 +90,11 @@ def _with_plan(data: InspectAnswer, text: str, workflow: CompiledWorkflow) -> An
     plan = _without_prompt_parts(workflow.plan.to_json())
     whole = text + "".join(f"\n\n{lines}" for lines in step_lines(workflow))
     if utf8_bytes(whole) <= INSPECT_BYTES_MAX and len(json.dumps(plan, ensure_ascii=False)) <= INSPECT_BYTES_MAX:
-        return Answer(data=data.model_copy(update={"plan": plan}), text=whole)
+        return Answer(data=data.changed(plan=plan), text=whole)
     link, outline = plan_link(workflow.workflow_id), tuple(outline_lines(workflow))
     note = f"The whole plan is too long for one answer: read the resource {link}."
     return Answer(
-        data=data.model_copy(update={"outline": outline, "plan_resource": link}),
+        data=data.changed(outline=outline, plan_resource=link),
         text="\n\n".join([text, note, "\n".join(outline)]),
         link=(link, f"Plan of {flat(workflow.name)}"),
     )
@@ -122,9 +120,7 @@ def plan_text(catalog: Catalog, workflow_id: str, workspace: Path | None) -> str
 
 def _with_source(data: InspectAnswer, text: str, entry: Entry) -> Answer:
     source = json.dumps(entry.document.value, ensure_ascii=False, indent=2)
-    return Answer(
-        data=data.model_copy(update={"source": entry.document.value}), text=f"{text}\n\n```json\n{source}\n```"
-    )
+    return Answer(data=data.changed(source=entry.document.value), text=f"{text}\n\n```json\n{source}\n```")
 
 
 def _summary(entry: Entry, pinned: Pinnable) -> InspectAnswer:
@@ -159,7 +155,7 @@ def _step(workflow: CompiledWorkflow, node: PlanNode) -> InspectedStep:
 
 
 def _input(workflow: CompiledWorkflow, declared: ContextInput) -> dict[str, Json]:
-    described: dict[str, Json] = declared.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    described: dict[str, Json] = declared.to_json()
     steps = workflow.set_by.get(declared.key, ())
     if steps:
         described["setBy"] = list(steps)

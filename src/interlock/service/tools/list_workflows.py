@@ -4,8 +4,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field
-
 from interlock.define.workflow_ids import classify_id
 from interlock.engine.answer.model import Answer
 from interlock.engine.answer.structure import DiagnosticOut
@@ -13,6 +11,7 @@ from interlock.engine.published import Published
 from interlock.kernel.budgets import LIST_DESCRIPTION_BYTES_MAX, LIST_ENTRIES_MAX
 from interlock.kernel.frozen import frozen
 from interlock.kernel.matching import Closeness, Words, match_texts
+from interlock.kernel.shape import described
 from interlock.kernel.text import one_line
 from interlock.service.workflows.catalog import Catalog, Entry, RefusedFile
 
@@ -51,7 +50,7 @@ class ListAnswer(Published):
     """Answer of `list_workflows`."""
 
     workflows: tuple[ListedWorkflow, ...]
-    reason: Annotated[str | None, Field(description="Why the list is not what was searched for.")] = None
+    reason: Annotated[str | None, described("Why the list is not what was searched for.")] = None
     more: int | None = None
     refused: tuple[RefusedOut, ...] | None = None
     more_refused: int | None = None

@@ -4,8 +4,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field
-
 from interlock.engine.answer.model import CONTINUE_TOOL, Answer, look_call
 from interlock.engine.answer.parts import RunView
 from interlock.engine.answer.structure import NextCall, RunIdentity
@@ -22,6 +20,7 @@ from interlock.kernel.budgets import (
 from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import RunId, SessionId
 from interlock.kernel.matching import Closeness, Words
+from interlock.kernel.shape import described
 from interlock.kernel.text import in_code, one_line, printable, quoted, truncated
 from interlock.service.ports import ReadPorts
 from interlock.service.run.context import load_run_context
@@ -76,7 +75,7 @@ class ResumeAnswer(Published):
     """Answer of `resume_session`: best match first."""
 
     candidates: tuple[CandidateOut, ...]
-    reason: Annotated[str | None, Field(description="Why nothing matched, or what the matching left out.")] = None
+    reason: Annotated[str | None, described("Why nothing matched, or what the matching left out.")] = None
     more: int | None = None
 
 

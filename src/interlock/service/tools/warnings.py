@@ -10,7 +10,7 @@ from interlock.kernel.ids import WorkflowHash
 from interlock.kernel.text import TRUNCATION_MARKER, flat, in_code, one_line, utf8_bytes
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.record.base import Preferences
-from interlock.record.payloads import GapRecorded, IterationRef, LoopRef, StepRef
+from interlock.record.payloads import GapRecorded, IterationRef, LoopRef, Resolves, StepRef
 from interlock.service.run.context import RunContext
 from interlock.views.node_position import walk_up
 from interlock.views.session import Node, Run, Session
@@ -88,7 +88,7 @@ def open_at_the_end(session: Session, node: Node) -> Iterator[Warned]:
     with_gaps = [session.nodes[one] for one in session.runs[node.run].with_gaps]
     then = sorted((one for one in with_gaps if one.index <= node.index), key=lambda one: one.index)
     recorded_gaps = [gap for one in then for gap in one.gaps]
-    resolved = {gap.resolution.resolves_gap_id for gap in recorded_gaps if gap.resolution.kind == "resolves"}
+    resolved = {gap.resolution.resolves_gap_id for gap in recorded_gaps if isinstance(gap.resolution, Resolves)}
     open_gaps = [
         gap
         for gap in recorded_gaps

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from itertools import chain, product
 from typing import cast
 
-from pydantic import ValidationError
-
 from interlock.kernel.budgets import CHECKPOINTS_PER_NODE_MAX, REDACTED_CHARS_MIN
 from interlock.kernel.canonical import Json, canonical_bytes, digest_of, digest_of_bytes
 from interlock.kernel.errors import ErrorCode, Refusal
@@ -23,6 +21,7 @@ from interlock.kernel.ids import (
     derived_id,
     node_of_attempt,
 )
+from interlock.kernel.shape import ShapeError
 from interlock.record import payloads as data
 from interlock.record.base import EventIndex
 from interlock.record.content import REDACTED, Contents, collect_references
@@ -90,7 +89,7 @@ def redact_session(ports: Restoring, session: SessionId, value: str) -> Redacted
     try:
         contents = redaction.contents(prefix.contents)
         history = tuple(redaction.append(events) for events in prefix.history)
-    except (_StructureError, ValidationError, MalformedRecordError):
+    except (_StructureError, ShapeError, MalformedRecordError):
         return _refused("The value is also a name in the records, such as a status.", "Name a longer part of the text.")
     if not redaction.texts:
         fix = "Name the value exactly, with its case and its spaces, or search for it with `interlock session search`."
@@ -148,7 +147,7 @@ class _Redaction:
         """Return the events of one append without the value.
 
         Raises:
-            ValidationError, _StructureError: The value is part of their structure.
+            ShapeError, _StructureError: The value is part of their structure.
         """
         self._rename_derived(events)
         found = tuple(map(self._event, events))
@@ -194,12 +193,12 @@ class _Redaction:
             and written != payload.to_json()
         ):
             # A long name ends with a digest of all of it.
-            written = payload.model_copy(update={"value": _REDACTED_NAME}).to_json()
-        found = type(payload).model_validate_json(canonical_bytes(written))
+            written = payload.changed(value=_REDACTED_NAME).to_json()
+        found = type(payload).of_json(written)
         actor = event.actor
         if actor is not None:
-            actor = type(actor).model_validate_json(canonical_bytes(self.without(actor.to_json())))
-        changed = event.model_copy(update={"data": found} if actor is None else {"data": found, "actor": actor})
+            actor = type(actor).of_json(self.without(actor.to_json()))
+        changed = event.changed(data=found, actor=actor)
         return copy_to_session(changed, event.session_id)
 
     def _artifact(self, content: bytes) -> bytes:
@@ -247,7 +246,7 @@ def _with_other_digest(event: Event) -> Event:
     if not (isinstance(event, AdvanceRecordedEvent) or is_checkpoint):
         return event
     digest = digest_of({"redacted": event.event_id})
-    return event.model_copy(update={"data": event.data.model_copy(update={"request_digest": digest})})
+    return event.changed(data=event.data.changed(request_digest=digest))
 
 
 def _attempts(events: Sequence[Event]) -> Iterator[AttemptId]:
@@ -272,15 +271,13 @@ def _signed(prefix: SoundPrefix) -> Iterator[Event]:
 def _derivation(prefix: SoundPrefix, clock: Clock) -> Event:
     """Return the event that says which session this one is a copy of."""
     value = data.ObservationValue(type="short_string", value=prefix.session)
-    event = ObservationRecordedEvent.model_construct(
-        {"v", "event_id", "event_index", "session_id", "dedupe_key", "recorded_at", "kind", "data"},
+    event = ObservationRecordedEvent(
         v=1,
         event_id=mint_event(clock),
         event_index=EventIndex(prefix.events),
         session_id=prefix.session,
         dedupe_key="",
         recorded_at=recorded_at(clock),
-        kind="observation_recorded",
         data=data.ObservationRecorded(key="redacted_from", value=value, confidence="high"),
     )
     return copy_to_session(event, prefix.session)

@@ -112,14 +112,12 @@ def _signed(
 ) -> EventReceived | Refusal:
     """Return an answer, which is about a node, with a signature; refuse a key that is not configured (APPR-5)."""
     run, (record, node) = run_context.run, answer
-    sent = SentEvent.model_validate(
-        {"event": APPROVAL, "id": record.sent_id, "node": node, "fields": dict(record.fields)}
-    )
+    sent = SentEvent(event=APPROVAL, id=record.sent_id, node=node, fields=dict(record.fields))
     signed = verified(run.run, sign_event(run.run, sent, key), ports.sources)
     if isinstance(signed, str):
         fix = f"Add the public key to `config.toml` as `[sources.{key.source}]`, with `{APPROVAL}` among its `kinds`."
         return _refused(run_context, signed.rstrip("."), fix)
-    return record.model_copy(update={"signed": signed, "assurance": "signed"})
+    return record.changed(signed=signed, assurance="signed")
 
 
 def _answer_refusal(

@@ -20,7 +20,7 @@ from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import Digest, NodeId, RunId, SessionId
 from interlock.kernel.text import one_line
 from interlock.record.events import Actor
-from interlock.record.world import RECEIPT, EventReceived
+from interlock.record.world import RECEIPT, EventReceived, Fields
 from interlock.service.outside.receive import Arrival, free_id, record_event
 from interlock.service.ports import AppendPorts
 from interlock.service.run.context import RunContext, load_run_context
@@ -110,7 +110,7 @@ def _record(run_context: RunContext, node: NodeId, seen: CommandSeen, how: Arriv
     number = run_context.session.outside.count(run_context.run.run, RECEIPT) + 1
     places = {"directory": seen.directory, "program": seen.program}
     trees = {"commit": seen.after.commit, "treeBefore": seen.before.digest, "tree": seen.after.digest}
-    fields: dict[str, object] = {
+    fields: Fields = {
         "argv": argv_digest(seen.argv),
         "command": one_line(shlex.join(seen.argv), CHECK_COMMAND_BYTES_MAX),
         "digest": seen.digest,
@@ -122,14 +122,12 @@ def _record(run_context: RunContext, node: NodeId, seen: CommandSeen, how: Arriv
     }
     room = EVENT_FIELDS_BYTES_MAX - len(canonical_bytes(cast("Json", fields | {"output": ""})))
     fields["output"] = _end(seen.output, room)
-    return EventReceived.model_validate(
-        {
-            "event": RECEIPT,
-            "sent_id": free_id(run_context, RECEIPT, node, number),
-            "fields": fields,
-            "assurance": how.assurance,
-            "via": how.via,
-        }
+    return EventReceived(
+        event=RECEIPT,
+        sent_id=free_id(run_context, RECEIPT, node, number),
+        fields=fields,
+        assurance=how.assurance,
+        via=how.via,
     )
 
 

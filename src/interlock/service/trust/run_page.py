@@ -103,7 +103,7 @@ def answer_question(
         return now
     state = "the run continues" if found.is_advanced else "the run still waits"
     notice = f"{given.choice!r} was recorded as a claim, through a page in the chat: {state}."
-    return _answer(_page(ports, now.run_context, asking).model_copy(update={"notice": notice}))
+    return _answer(_page(ports, now.run_context, asking).changed(notice=notice))
 
 
 def _page(ports: Ports, run_context: RunContext, asking: ApprovalContext) -> RunPage:

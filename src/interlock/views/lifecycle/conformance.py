@@ -8,8 +8,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, cast
 
-from pydantic import ValidationError
-
 from interlock.define.diagnostics import has_errors
 from interlock.kernel.budgets import FOUND_BYTES_MAX
 from interlock.kernel.budgets.operations import (
@@ -20,6 +18,7 @@ from interlock.kernel.budgets.operations import (
 )
 from interlock.kernel.canonical import Json, NotCanonicalError, canonical_bytes
 from interlock.kernel.frozen import frozen
+from interlock.kernel.shape import ShapeError
 from interlock.kernel.text import one_line
 from interlock.plan.check.validate import validate_plan
 from interlock.plan.graph import Graphs
@@ -80,14 +79,14 @@ def faults_of(events: Iterable[object], plan: Plan) -> tuple[Fault, ...]:
 
 def _parse(body: object) -> "LifecycleEvent | list[tuple[FaultCode, str, str]]":
     try:
-        return LifecycleEvent.model_validate(body, by_name=False)
-    except ValidationError as error:
+        return LifecycleEvent.of_json(body)
+    except ShapeError as error:
         over = [*_over_budget(body)]
         if over:
             return over
         return [
             ("not_an_identifier", ".".join(map(str, one["loc"])) or "event", one_line(one["msg"], FOUND_BYTES_MAX))
-            for one in error.errors(include_url=False, include_input=False)
+            for one in error.faults
         ]
 
 

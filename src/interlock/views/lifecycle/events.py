@@ -2,14 +2,13 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field
-
 from interlock.kernel.budgets.operations import (
     LIFECYCLE_CODE_CHARS_MAX,
     LIFECYCLE_KEY_CHARS_MAX,
     LIFECYCLE_REF_CHARS_MAX,
     LIFECYCLE_REFS_MAX,
 )
+from interlock.kernel.shape import limits
 from interlock.record.base import DelimiterSafe, IndexField, Record, RunIdField, SessionIdField, WorkflowHashField
 
 LifecycleKind = Literal[
@@ -29,11 +28,11 @@ RefKind = Literal["event", "log_node", "snapshot", "capture", "output", "artifac
 
 _LOOP = r"[a-z0-9_-]+@[0-9]+"
 InstanceKey = Annotated[
-    str, Field(pattern=rf"^({_LOOP}(/{_LOOP})*::)?[a-z0-9_-]+$", max_length=LIFECYCLE_KEY_CHARS_MAX)
+    str, *limits(pattern=rf"^({_LOOP}(/{_LOOP})*::)?[a-z0-9_-]+$", max_length=LIFECYCLE_KEY_CHARS_MAX)
 ]
 """A node of the plan in its loop passes, as in a snapshot: `outer@0/inner@2::step`, or the bare id."""
-EdgeKey = Annotated[str, Field(pattern=r"^[a-z0-9_>:.-]+$", max_length=LIFECYCLE_KEY_CHARS_MAX)]
-Code = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]*$", max_length=LIFECYCLE_CODE_CHARS_MAX)]
+EdgeKey = Annotated[str, *limits(pattern=r"^[a-z0-9_>:.-]+$", max_length=LIFECYCLE_KEY_CHARS_MAX)]
+Code = Annotated[str, *limits(pattern=r"^[A-Za-z][A-Za-z0-9_]*$", max_length=LIFECYCLE_CODE_CHARS_MAX)]
 
 
 class Ref(Record):
@@ -43,7 +42,7 @@ class Ref(Record):
     """
 
     kind: RefKind
-    ref: Annotated[str, Field(pattern=r"^[a-z0-9_:]+$", max_length=LIFECYCLE_REF_CHARS_MAX)]
+    ref: Annotated[str, *limits(pattern=r"^[a-z0-9_:]+$", max_length=LIFECYCLE_REF_CHARS_MAX)]
 
 
 class LifecycleEvent(Record):
@@ -60,9 +59,9 @@ class LifecycleEvent(Record):
     run: RunIdField
     node: DelimiterSafe | None = None
     instance: InstanceKey | None = None
-    attempt: Annotated[int, Field(ge=1)] | None = None
+    attempt: Annotated[int, *limits(ge=1)] | None = None
     edge: EdgeKey | None = None
     code: Code | None = None
     workflow_hash: WorkflowHashField | None = None
-    refs: Annotated[tuple[Ref, ...], Field(max_length=LIFECYCLE_REFS_MAX, strict=False)] = ()
+    refs: Annotated[tuple[Ref, ...], *limits(max_length=LIFECYCLE_REFS_MAX)] = ()
     refs_left_out: IndexField | None = None

@@ -8,7 +8,7 @@ partial and says so; it never guesses.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
-from typing import Literal
+from typing import Literal, cast
 
 from interlock.engine.request import REPLY_CONTENT_TYPE
 from interlock.engine.walk.flow import ContextAt, Move
@@ -135,7 +135,8 @@ class _Projection:
     def finish(self) -> Lifecycle:
         """Return what was added, in the order of the log."""
         ordered = sorted(self.facts, key=itemgetter(0))
-        events = tuple(LifecycleEvent.model_validate(fact | {"seq": seq}) for seq, (_, fact) in enumerate(ordered))
+        make = cast("Callable[..., LifecycleEvent]", LifecycleEvent)
+        events = tuple(make(**fact, seq=seq) for seq, (_, fact) in enumerate(ordered))
         return Lifecycle(events=events, skipped_at=self.skipped, partial=tuple(self.partial))
 
     def _add(self, index: int, kind: LifecycleKind, refs: Sequence[Ref] = (), **fields: object) -> None:
@@ -271,8 +272,7 @@ class _Projection:
 
 
 def _ref(kind: RefKind, ref: str) -> Ref:
-    # Ids and digests of a verified log need no second check, and an event has several.
-    return Ref.model_construct(kind=kind, ref=ref)
+    return Ref(kind=kind, ref=ref)
 
 
 def _event(index: int) -> Ref:

@@ -102,7 +102,7 @@ def test_the_paths_of_a_predicate_are_renamed() -> None:
     condition = lower_predicate({"and": [{"==": [X, 1]}, {"!": [{"!=": [X, 2]}]}]}, lambda path: f"s.{path}")
     assert condition is not None
     assert evaluate(condition, ConditionInputs(context={"s": {"x": 1}})) is False
-    assert [one["var"] for one in _comparisons(condition.model_dump(mode="json"))] == ["s.x"] * 4
+    assert [one["var"] for one in _comparisons(condition.to_json())] == ["s.x"] * 4
 
 
 def _comparisons(value: Json) -> list[dict[str, Json]]:

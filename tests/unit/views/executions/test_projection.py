@@ -112,9 +112,9 @@ def test_the_ids_of_executions_and_their_events_stay_as_the_log_grows() -> None:
 def test_an_event_without_a_time_has_that_of_the_event_before_it() -> None:
     harness = Harness.in_memory(linear_workflow("test.one", "a"))
     events = harness.events(harness.session_of(harness.start("test.one")))
-    timed = [event.model_copy(update={"recorded_at": None, "actor": None}) for event in events]
+    timed = [event.changed(recorded_at=None, actor=None) for event in events]
     assert {fact.time for fact in recorded_facts(timed)} == {NO_TIME}
-    timed[1] = timed[1].model_copy(update={"recorded_at": "2026-01-01T00:00:00Z"})
+    timed[1] = timed[1].changed(recorded_at="2026-01-01T00:00:00Z")
     assert [fact.time for fact in recorded_facts(timed)][:3] == [NO_TIME, *["2026-01-01T00:00:00Z"] * 2]
     assert recorded_facts(timed)[0] == Recorded(time=NO_TIME, executor=None)
 

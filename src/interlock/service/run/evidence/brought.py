@@ -3,13 +3,12 @@
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 
-from pydantic import ValidationError
-
 from interlock.engine.event_drafts import output_id
 from interlock.engine.gates import Answered
 from interlock.engine.request import ARTIFACT_CONTENT_TYPE, REPLY_CONTENT_TYPE, TURN_CONTENT_TYPE, Request
 from interlock.kernel.canonical import Json, parse_object
 from interlock.kernel.ids import AttemptId, Digest
+from interlock.kernel.shape import ShapeError
 from interlock.record.content import WHOLE_NOTES_CONTENT_TYPE
 from interlock.record.payloads import ArtifactPayload, NotesPayload
 from interlock.store.ports.errors import ContentDamagedError
@@ -66,8 +65,8 @@ def reply_stored(reader: SessionReader, digest: Digest) -> Answered:
         ContentDamagedError: The record is missing or damaged, or its bytes are intact but not a reply.
     """
     try:
-        return Answered.model_validate(stored_object(reader, digest))
-    except ValidationError as error:
+        return Answered.of_json(stored_object(reader, digest))
+    except ShapeError as error:
         raise ContentDamagedError(what="artifact", digest=digest, found="no reply of a person") from error
 
 

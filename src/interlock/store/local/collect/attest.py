@@ -1,11 +1,15 @@
 """Check a session's bytes against its manifest, without reading a record."""
 
-from pydantic import ValidationError
-
 from interlock.kernel.canonical import digest_of_bytes
 from interlock.kernel.ids import SessionId
 from interlock.record.errors import MalformedRecordError, UnknownVersionError
-from interlock.record.manifest import SegmentClosed, SnapshotPinned, parse_segment_closed, segment_rel_path
+from interlock.record.manifest import (
+    SegmentClosed,
+    SnapshotPinned,
+    parse_manifest_record,
+    parse_segment_closed,
+    segment_rel_path,
+)
 from interlock.store.local import layout
 from interlock.store.local.files import FileOps
 from interlock.store.local.session.settled import missing_bytes, read_mark
@@ -30,7 +34,6 @@ def attested_segments(files: FileOps, session: SessionId) -> frozenset[str] | No
         NotRegularFileError,
         MalformedRecordError,
         UnknownVersionError,
-        ValidationError,
     ):
         return None
 
@@ -39,7 +42,7 @@ def _segments(files: FileOps, session: SessionId, manifest: bytes) -> list[str]:
     """Return the segments that the lines attest.
 
     Raises:
-        FileNotFoundError, MalformedRecordError, UnknownVersionError, ValidationError: Something does not match.
+        FileNotFoundError, MalformedRecordError, UnknownVersionError: Something does not match.
     """
     paths, next_event = list[str](), 0
     for index, line in enumerate(manifest[:-1].split(b"\n")):
@@ -62,4 +65,4 @@ def _segments(files: FileOps, session: SessionId, manifest: bytes) -> list[str]:
 def _record(line: bytes, *, is_first: bool) -> SegmentClosed | SnapshotPinned:
     if is_first or b'"kind":"segment_closed"' in line:
         return parse_segment_closed(line)
-    return SnapshotPinned.model_validate_json(line, by_name=False)
+    return parse_manifest_record(line)
