@@ -143,7 +143,8 @@ def _without_defaults(shape: type[Shape], given: dict[str, object]) -> dict[str,
 
 
 @cache
-def _adapter(kind: Any) -> TypeAdapter[Any]:  # noqa: ANN401 — a type
+def adapter_of(kind: Any) -> TypeAdapter[Any]:  # noqa: ANN401 — a type
+    """Return pydantic's reader of a type that is made of shapes."""
     return TypeAdapter(_in_pydantic(kind), config=None)
 
 
@@ -155,7 +156,7 @@ def faults_of(error: ValidationError) -> tuple[ReadFault, ...]:
 def faults_of_bytes(kind: object, data: bytes) -> tuple[ReadFault, ...]:
     """Return why some bytes hold no value of a type; nothing if they do."""
     try:
-        _adapter(kind).validate_json(data)
+        adapter_of(kind).validate_json(data)
     except ValidationError as error:
         return faults_of(error)
     return ()
@@ -168,11 +169,11 @@ def validated(shape: type[_ShapeT], value: object) -> _ShapeT:
         ShapeError: It does not have this shape.
     """
     try:
-        return _adapter(shape).validate_python(value)
+        return adapter_of(shape).validate_python(value)
     except ValidationError as error:
         raise ShapeError(faults_of(error)) from None
 
 
 def schema_of_type(kind: object) -> dict[str, Any]:
     """Return the JSON schema of a type."""
-    return _adapter(kind).json_schema(by_alias=True)
+    return adapter_of(kind).json_schema(by_alias=True)
