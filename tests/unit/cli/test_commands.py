@@ -6,9 +6,11 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+from tests.support.history import Place
 
 from interlock.cli.commands import COMMANDS, Command, Group
 from interlock.cli.main import main
+from interlock.testing.harness import linear_workflow
 from interlock.version import VERSION
 
 CLI = Path(__file__).parents[3] / "src" / "interlock" / "cli"
@@ -38,6 +40,13 @@ from importlib import import_module
 for name in ("list", "status", "open_gaps", "evidence.search"):
     import_module(f"interlock.cli.session.{name}")
 print(*sorted({"pydantic", "rpds", "re2", "interlock.record.base", "interlock.engine"} & set(sys.modules)))
+"""
+
+LOOKING = """
+import sys
+from interlock.cli.main import main
+main(sys.argv[1:])
+print("READ WITH", *sorted({"pydantic", "pydantic_core"} & set(sys.modules)))
 """
 
 
@@ -184,3 +193,15 @@ def test_a_mistyped_command_or_option_gets_a_suggestion(
 def test_commands_that_list_start_without_the_models_of_records() -> None:
     done = subprocess.run([sys.executable, "-c", LISTING], capture_output=True, text=True, check=True)
     assert done.stdout.split() == []
+
+
+@pytest.mark.parametrize(
+    "action", ["list", "status @last", "show @last", "show @last --json", "timeline @last", "report @last"]
+)
+def test_commands_that_look_at_sessions_run_without_pydantic(place: Place, action: str) -> None:
+    harness = place.serving(linear_workflow("test.linear", "a", "b"))
+    harness.advance(harness.start("test.linear").ack, "Done, as it was asked.")
+    words = ["session", *action.split(), "--data-dir", str(place.root)]
+    done = subprocess.run([sys.executable, "-c", LOOKING, *words], capture_output=True, text=True, check=True)
+    assert "READ WITH" in done.stdout
+    assert done.stdout.partition("READ WITH")[2].split() == []

@@ -1,5 +1,6 @@
 from collections.abc import Sequence
 from dataclasses import fields, replace
+from typing import Literal
 
 import pytest
 from rpds import HashTrieMap
