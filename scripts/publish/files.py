@@ -12,8 +12,8 @@ from interlock.kernel import budgets
 from interlock.kernel.budgets import console, drive, operations, pictures, threads, workflow
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import CODES, CodeRule
-from interlock.kernel.mirror import mirror_of, schema_of_type
 from interlock.kernel.shape import Shape
+from interlock.kernel.shape.mirror import mirror_of, schema_of_type
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.record.bundle import Bundle
 from interlock.record.events import EVENT

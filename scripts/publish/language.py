@@ -13,7 +13,7 @@ from interlock.define.native import condition_forms, forms, outside_forms, promp
 from interlock.kernel.budgets.workflow import (
     PROMPT_BYTES_MAX,
 )
-from interlock.kernel.mirror import Form, mirror_of
+from interlock.kernel.shape.mirror import Form, mirror_of
 
 _Schema: TypeAlias = Mapping[str, object]
 _CITATION = re.compile(r" \([A-Z]+-\d+(?:, [A-Z]+-\d+)*\)")

@@ -17,8 +17,8 @@ from tests.support.record import KINDS, WORKFLOW_HASH, complete, running, sample
 from tests.support.shares import examples
 
 from interlock.kernel.canonical import Json, canonical_bytes
-from interlock.kernel.mirror import adapter_of
 from interlock.kernel.shape import Reader, RefusedError
+from interlock.kernel.shape.mirror import adapter_of
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.record.bundle import Bundle
 from interlock.record.events import EVENT

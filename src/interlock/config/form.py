@@ -40,7 +40,7 @@ from interlock.kernel.budgets import (
     RETENTION_DAYS_MAX,
 )
 from interlock.kernel.canonical import Json
-from interlock.kernel.mirror import faults_of
+from interlock.kernel.shape.mirror import faults_of
 from interlock.record.base import Autonomy, Preferences, RiskPolicy, TokenFormat
 from interlock.record.world import OutsideKind, ProofMode
 

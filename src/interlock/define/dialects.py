@@ -51,7 +51,7 @@ def _find_foreign_keys(dialect: Dialect) -> frozenset[str]:
 
 def _iter_keys(forms: ModuleType) -> Iterator[str]:
     """Yield the keys of a workflow and of its steps. Deeper keys are too often the same in both dialects."""
-    from interlock.kernel.mirror import Form  # noqa: PLC0415 — see above
+    from interlock.kernel.shape.mirror import Form  # noqa: PLC0415 — see above
 
     for name, form in vars(forms).items():
         if name in _FORMS and isinstance(form, type) and issubclass(form, Form):

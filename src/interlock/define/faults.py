@@ -25,8 +25,8 @@ from interlock.kernel.budgets.workflow import (
 )
 from interlock.kernel.canonical import Json
 from interlock.kernel.frozen import frozen
-from interlock.kernel.mirror import mirror_of
 from interlock.kernel.shape import Choice, ReadFault, Shape
+from interlock.kernel.shape.mirror import mirror_of
 from interlock.kernel.text import render_path
 from interlock.record.context import RESERVED_KEYS
 

@@ -5,8 +5,8 @@ from typing import Literal, cast
 from pydantic import BaseModel
 
 from interlock.kernel.canonical import Json
-from interlock.kernel.mirror import mirror_of
 from interlock.kernel.shape import Shape
+from interlock.kernel.shape.mirror import mirror_of
 
 _REDUNDANT: tuple[tuple[str, Json], ...] = (("default", None), ("additionalProperties", {}), ("items", {}))
 _FORBIDDEN = frozenset({"anyOf", "oneOf", "allOf", "not", "if", "$ref", "$defs"})

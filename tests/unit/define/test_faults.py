@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, JsonValue, Tag
 
 from interlock.define.diagnostics import Diagnostic
 from interlock.define.faults import diagnose_faults, find_value, make_safe_id
-from interlock.kernel.mirror import faults_of
+from interlock.kernel.shape.mirror import faults_of
 from interlock.kernel.text import render_path
 
 

@@ -12,8 +12,8 @@ from msgspec.structs import fields
 import interlock
 from interlock.define.parts import ApprovalAsk, AwaitEvent, Proof
 from interlock.kernel.canonical import Json
-from interlock.kernel.mirror import mirror_of, schema_of_type
 from interlock.kernel.shape import Reader, RefusedError, Shape, ShapeError, Written, described, limits
+from interlock.kernel.shape.mirror import mirror_of, schema_of_type
 
 Word = Literal["near", "far"]
 Name = Annotated[str, *limits(pattern=r"^[a-z]+$", max_length=5)]

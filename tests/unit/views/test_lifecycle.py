@@ -11,7 +11,7 @@ from interlock.kernel.budgets.workflow import (
     CAPTURE_BYTES_MAX,
 )
 from interlock.kernel.canonical import canonical_bytes
-from interlock.kernel.mirror import mirror_of
+from interlock.kernel.shape.mirror import mirror_of
 from interlock.service.run.evidence.brought import stored_object
 from interlock.service.run.lifecycle import read_lifecycle
 from interlock.testing.harness import Harness, linear_workflow

@@ -6,7 +6,7 @@ from pydantic import Discriminator, Field, Tag, WithJsonSchema
 
 from interlock.define.parts import ContextPath, DeclaredKey, SafeId
 from interlock.kernel.canonical import Json
-from interlock.kernel.mirror import Form
+from interlock.kernel.shape.mirror import Form
 
 
 class ConditionForm(Form):

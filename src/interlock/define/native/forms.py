@@ -40,7 +40,7 @@ from interlock.kernel.budgets.workflow import (
     PROOFS_PER_STEP_MAX,
     STEPS_MAX,
 )
-from interlock.kernel.mirror import Form
+from interlock.kernel.shape.mirror import Form
 
 
 def _text_or_object(value: object) -> str:

@@ -28,7 +28,7 @@ from interlock.kernel.budgets.workflow import (
 )
 from interlock.kernel.canonical import Json
 from interlock.kernel.frozen import replace
-from interlock.kernel.mirror import faults_of
+from interlock.kernel.shape.mirror import faults_of
 from interlock.record.world import APPROVAL, CHECK
 
 CHECK_FIELDS: Mapping[str, str] = {

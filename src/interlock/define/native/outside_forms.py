@@ -8,7 +8,7 @@ from interlock.define.native.condition_forms import ComputeForm, ConditionForm, 
 from interlock.define.parts import CheckName, ContextPath, DeclaredKey, LongText, SafeId, Title
 from interlock.kernel.budgets.workflow import EMITS_PER_STEP_MAX, EVENT_FIELDS_MAX
 from interlock.kernel.canonical import Json
-from interlock.kernel.mirror import Form
+from interlock.kernel.shape.mirror import Form
 from interlock.record.world import Assurance, OutsideKind
 
 

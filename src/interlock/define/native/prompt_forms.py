@@ -6,7 +6,7 @@ from pydantic import Discriminator, Field, Tag
 
 from interlock.define.native.condition_forms import ConditionForm
 from interlock.define.parts import LongText, SafeId
-from interlock.kernel.mirror import Form
+from interlock.kernel.shape.mirror import Form
 
 
 def text_or_list(value: object) -> str:

@@ -19,7 +19,7 @@ from interlock.kernel.budgets.workflow import (
 from interlock.kernel.canonical import Json, NotCanonicalError, canonical_bytes, digest_of, nests_deeper_than
 from interlock.kernel.errors import InterlockError
 from interlock.kernel.ids import Digest
-from interlock.kernel.mirror import faults_of
+from interlock.kernel.shape.mirror import faults_of
 from interlock.record.base import UuidField
 
 Version = Annotated[int, Field(ge=1, le=DEFINITION_VERSION_MAX)]

@@ -25,7 +25,7 @@ from interlock.kernel.budgets.workflow import (
     WORKFLOW_ID_CHARS_MAX,
 )
 from interlock.kernel.canonical import Json
-from interlock.kernel.mirror import faults_of
+from interlock.kernel.shape.mirror import faults_of
 
 _ID = re.compile(r"[a-z0-9][a-z0-9_-]*|[a-z][a-z0-9_-]*\.[a-z][a-z0-9_-]*")
 _PROMPTS = ("prompt", "promptBlocks", "templateCall")

@@ -27,7 +27,7 @@ from interlock.kernel.budgets.workflow import (
     STEPS_MAX,
 )
 from interlock.kernel.canonical import Json
-from interlock.kernel.mirror import Form
+from interlock.kernel.shape.mirror import Form
 
 Text = Annotated[str, Field(max_length=PROMPT_BYTES_MAX)]
 TextLines = Annotated[tuple[Text, ...], Field(max_length=500, strict=False)]

@@ -380,8 +380,6 @@ LINE_BYTES_MAX = 16 * KIB * KIB
 """Bytes of one line: more than all budgets of one call together, and few enough to hold in memory."""
 LINE_DEPTH_MAX = 100
 """Nesting of one message: more than every budget for a value inside it, far less than recursive readers can handle."""
-RECORD_DEPTH_MAX = 200
-"""Nesting of a stored record: pydantic, which explains why one is refused, reads no deeper ones."""
 LINE_VALUES_MAX = 500_000
 """Values of one message: ten full artifacts of findings have as many, or one artifact of digits; more take longer than
 the second that a call may take, and more memory than a server should need."""

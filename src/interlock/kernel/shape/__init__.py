@@ -2,7 +2,7 @@
 
 A shape is a `msgspec.Struct`, which costs a fraction of a pydantic model to define, to read and to write. Its
 constructor checks no types, because the type checker does. What is read is checked. If bytes are refused, and for what
-authors and agents send, `interlock.kernel.mirror` checks with pydantic, which says what is wrong and where.
+authors and agents send, `interlock.kernel.shape.mirror` checks with pydantic, which says what is wrong and where.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ from typing import (
 
 import msgspec
 
-from interlock.kernel.budgets import RECORD_DEPTH_MAX
+from interlock.kernel.budgets.files import RECORD_DEPTH_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.json_bounds import JsonBounds, find_excess
 
@@ -164,14 +164,14 @@ class Shape(
         Raises:
             ShapeError: It does not have this shape.
         """
-        from interlock.kernel.mirror import validated  # noqa: PLC0415 — see the module
+        from interlock.kernel.shape.mirror import validated  # noqa: PLC0415 — see the module
 
         return validated(cls, value)
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: object, handler: "GetCoreSchemaHandler") -> "CoreSchema":
         """Return how pydantic reads the shape, as a part of a form."""
-        from interlock.kernel.mirror import core_schema_of  # noqa: PLC0415 — see the module
+        from interlock.kernel.shape.mirror import core_schema_of  # noqa: PLC0415 — see the module
 
         return core_schema_of(cls, handler)
 
@@ -253,6 +253,6 @@ class Reader(Generic[_T]):
 
     def faults(self, data: bytes) -> tuple[ReadFault, ...]:
         """Return why some bytes hold no such value; nothing if only `read` refuses them."""
-        from interlock.kernel.mirror import faults_of_bytes  # noqa: PLC0415 — see the module
+        from interlock.kernel.shape.mirror import faults_of_bytes  # noqa: PLC0415 — see the module
 
         return faults_of_bytes(self.kind, data)
