@@ -1,4 +1,4 @@
-"""The two readers of a stored value give the same verdict for any bytes, and the same value (EVT-2)."""
+"""The two readers of a stored value give the same verdict for any bytes, and its two writers the same bytes."""
 
 import json
 import math
@@ -16,10 +16,11 @@ from tests.support.flow import compiled, declared, loop, step
 from tests.support.record import KINDS, WORKFLOW_HASH, complete, running, sample
 from tests.support.shares import examples
 
-from interlock.kernel.canonical import Json, canonical_bytes
+from interlock.kernel.canonical import Json, NotCanonicalError, canonical_bytes
 from interlock.kernel.shape import Reader, RefusedError
 from interlock.kernel.shape.mirror import adapter_of
 from interlock.plan.compiled import CompiledWorkflow
+from interlock.record.base import Record
 from interlock.record.bundle import Bundle
 from interlock.record.events import EVENT
 from interlock.record.keep import KeepMarks, build_keep_marks
@@ -206,6 +207,15 @@ def test_both_readers_give_the_same_verdict_and_the_same_value(chance: random.Ra
         assert is_never_written(data)
     else:
         assert found == other, data[:3000]
+    if isinstance(found, Record):
+        assert written(found.to_bytes) == written(lambda: canonical_bytes(found.to_json()))
+
+
+def written(write: Callable[[], bytes]) -> bytes | None:
+    try:
+        return write()
+    except NotCanonicalError:
+        return None
 
 
 LITERALS: dict[str, type] = {"v": int, "schemaVersion": int, "bundleSchemaVersion": int, "notifies": bool}

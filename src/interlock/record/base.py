@@ -28,6 +28,7 @@ from interlock.kernel.ids import (
     WorkflowHash,
 )
 from interlock.kernel.shape import Reader, ReadFault, RefusedError, Rule, Shape, limits
+from interlock.kernel.shape.plain import encode_plain
 from interlock.kernel.text import utf8_bytes
 from interlock.kernel.uuids import UUID_PATTERN, Uuid
 from interlock.record.errors import MalformedRecordError, UnknownVersionError
@@ -98,7 +99,8 @@ class Record(Shape):
 
     def to_bytes(self) -> bytes:
         """Return the canonical bytes of the record, without a newline."""
-        return canonical_bytes(msgspec.to_builtins(self))
+        data = encode_plain(self)
+        return canonical_bytes(msgspec.to_builtins(self)) if data is None else data
 
 
 class OfKind(Record, tag_field="kind"):

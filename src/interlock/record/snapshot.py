@@ -1,6 +1,6 @@
 """The execution snapshot: the minimum that is needed to continue from a node (SNAP-5).
 
-Its names and keys are ASCII and its numbers whole, so that the serializer writes canonical bytes in one pass (ID-3).
+Its names and keys are ASCII and its numbers whole, so its canonical bytes are written in one pass (ID-3).
 """
 
 import itertools
@@ -8,8 +8,6 @@ import operator
 from bisect import bisect_left
 from collections.abc import Iterable
 from typing import Literal, TypeAlias
-
-import msgspec
 
 from interlock.kernel.canonical import Json
 from interlock.kernel.shape import Reader
@@ -156,11 +154,11 @@ class ExecutionSnapshot(Record):
 
     def to_bytes(self) -> bytes:
         """Return the canonical bytes of the snapshot in one pass: in a long plan, it lists hundreds of steps."""
-        return msgspec.json.encode(self.stored(), order="sorted")
+        return Record.to_bytes(self.stored())
 
     def to_json(self) -> dict[str, Json]:
         """Return the JSON value that is stored."""
-        return super(ExecutionSnapshot, self.stored()).to_json()
+        return Record.to_json(self.stored())
 
     def stored(self) -> "ExecutionSnapshot":
         """Return the snapshot without the lists of loops."""
