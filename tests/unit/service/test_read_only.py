@@ -10,6 +10,7 @@ import pytest
 
 from interlock.kernel.errors import ErrorCode
 from interlock.service.ports import ReadPorts
+from interlock.store.ports.definitions import DefinitionReader
 from interlock.store.ports.keys import KeyRingReader
 from interlock.store.ports.reader import SessionReader
 from interlock.store.ports.store import Store, StoreReader
@@ -92,8 +93,9 @@ READS = {name for name in dir(StoreReader) if not name.startswith("_")}
 
 @pytest.mark.inv("READ-1")
 def test_what_reads_is_given_no_port_that_appends_or_makes_a_key() -> None:
-    assert {name for port in (SessionReader, KeyRingReader) for name in dir(port) if not name.startswith("_")} == READS
-    writes = {"append", "hold", "restore", "cache_summary", "ensure_keys", "rotate"}
+    readers = (SessionReader, KeyRingReader, DefinitionReader)
+    assert {name for port in readers for name in dir(port) if not name.startswith("_")} == READS
+    writes = {"append", "hold", "restore", "cache_summary", "ensure_keys", "rotate", "publish"}
     assert writes <= {*dir(Store)}
     assert READS.isdisjoint(writes)
     ports = {name: port for name, port in get_type_hints(ReadPorts).items() if name in {"reader", "key_ring"}}
