@@ -3,12 +3,14 @@
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 from tests.support.browser import Watched, chromium, console_process, free_port, require_browser
 
 from interlock.testing.harness import Harness, linear_workflow
 
 STEPS, STEPS_MAX = 140, 100
+SLOW_ANSWERS = 3
+IN_PROGRESS = '<main id="main"><div id="live"><h1>Run</h1><p data-reading>Still being read.</p></div></main>'
 IS_BOX_SHOWN = """() => {
   const node = document.querySelector("[data-tip]").dataset.node, figure = document.querySelector("figure.picture");
   const box = figure.querySelector(`a[data-node="${node}"]`).getBoundingClientRect();
@@ -51,3 +53,38 @@ def test_older_steps_appear_as_one_scrolls_and_stay_while_the_run_continues(tmp_
         assert steps.count() <= STEPS_MAX
         assert watched.wrong == []
     assert harness.session_of(began) in page.url
+
+
+@pytest.mark.inv("CON-6", "CON-7")
+def test_older_steps_stay_while_the_page_is_still_being_made(tmp_path: Path) -> None:
+    require_browser()
+    harness = Harness.on_disk(tmp_path / "data", linear_workflow("team.long", *(f"s{one}" for one in range(40))))
+    answer = harness.start("team.long", goal="Do a lot")
+    for number in range(38):
+        answer = harness.advance(answer, f"Finished part {number}. with care")
+    made: list[str] = []
+
+    def slowly(route: Route) -> None:
+        made.append(route.request.url)
+        if len(made) <= SLOW_ANSWERS:
+            route.fulfill(content_type="text/html", body=IN_PROGRESS)
+        else:
+            route.continue_()
+
+    with chromium() as browser, console_process(tmp_path / "data", tmp_path, free_port()) as link:
+        watched = Watched(browser.new_page())
+        page = watched.page
+        page.goto(link)
+        page.get_by_role("link", name="Do a lot").click()
+        oldest = page.get_by_text("Finished part 0. with care")
+        while not oldest.count():
+            page.mouse.wheel(0, 4_000)
+            page.wait_for_timeout(50)
+        page.route("**/runs/*", slowly)
+        harness.advance(answer, "Finished the last but one.")
+        expect(page.locator("[data-reading]")).to_have_text("Still being read.")
+        assert oldest.count() == 1
+        expect(page.locator("#tree [data-tip]")).to_contain_text("Step s39")
+        expect(page.locator("[data-reading]")).to_have_count(0)
+        assert oldest.count() == 1
+        assert watched.wrong == []

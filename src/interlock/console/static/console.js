@@ -72,6 +72,13 @@
     const open = [...shown.querySelectorAll("details")].map((one) => one.open);
     const scrolled = [...shown.querySelectorAll(".picture")].map((one) => one.scrollTop);
     const steps = shown.querySelector("#steps[data-more]"), fresher = fresh.querySelector("#steps");
+    // While the page is still being made, only its progress is new.
+    const progress = fresh.querySelector("[data-reading]");
+    if (progress && !fresher && shown.querySelector("#steps")) {
+      shown.querySelectorAll("[data-reading]").forEach((one) => one.remove());
+      shown.querySelector("h1").after(progress);
+      return wait();
+    }
     // Older steps that were loaded stay: a person reads them.
     if (steps && fresher) { fresher.replaceWith(steps); newer(steps); }
     const stopsOf = (part) => [...part.querySelectorAll("a[href], button, summary")];
