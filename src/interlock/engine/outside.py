@@ -16,7 +16,7 @@ from interlock.kernel.canonical import Json, canonical_bytes
 from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import RunId
 from interlock.kernel.shape import ShapeError
-from interlock.kernel.text import one_line
+from interlock.kernel.text import has_surrogate, one_line
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.record.base import NodeIdField, Record
 from interlock.record.world import Fields, OutsideKind, OutsideName, check_size
@@ -111,7 +111,7 @@ def _fault_of_fields(member: str, found: str) -> MemberFault:
 
 def _unfit(value: Json) -> str | None:
     if isinstance(value, str):
-        return "a text that is not valid Unicode" if any("\ud800" <= one <= "\udfff" for one in value) else None
+        return "a text that is not valid Unicode" if has_surrogate(value) else None
     return describe_unsendable(value)
 
 

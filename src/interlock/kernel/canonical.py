@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import rfc8785
 
 from interlock.kernel.ids import Digest
-from interlock.kernel.text import render_path
+from interlock.kernel.text import has_surrogate, render_path
 
 if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler, JsonValue
@@ -219,7 +219,7 @@ def _located(value: object) -> tuple[str, list[str | int]] | None:
 def _scalar_fault(value: object) -> str | None:
     match value:
         case str():
-            return "text with a lone surrogate" if any("\ud800" <= char <= "\udfff" for char in value) else None
+            return "text with a lone surrogate" if has_surrogate(value) else None
         case bool() | None | dict() | list() | tuple():
             return None
         case int() | float():

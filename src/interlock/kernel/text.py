@@ -20,6 +20,7 @@ scripts and emoji need.
 """
 _ASCII_STEERING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 """Those of ASCII, found in half the time."""
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
 """Milliseconds of each unit, and its name; the largest first."""
 
@@ -61,6 +62,11 @@ def printable(text: str) -> str:
     lines = text.replace("\r\n", "\n")
     steering = _ASCII_STEERING if text.isascii() else _STEERING
     return steering.sub(lambda found: found.group().encode("unicode_escape", "surrogatepass").decode(), lines)
+
+
+def has_surrogate(text: str) -> bool:
+    """Return whether a text holds a lone surrogate, which UTF-8 cannot express."""
+    return not text.isascii() and _SURROGATE.search(text) is not None
 
 
 def says_something(text: str) -> bool:

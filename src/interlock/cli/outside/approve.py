@@ -11,7 +11,7 @@ from interlock.cli.session.chosen import chosen_run
 from interlock.cli.store import answered_by_store, open_chosen_reader
 from interlock.kernel.budgets import APPROVAL_NOTE_BYTES_MAX
 from interlock.kernel.errors import Refusal
-from interlock.kernel.text import utf8_bytes
+from interlock.kernel.text import has_surrogate, utf8_bytes
 from interlock.service.outside.demand import is_below
 from interlock.service.run.context import load_run_context
 from interlock.service.run.evidence.approval import OpenApproval, open_approval
@@ -35,7 +35,7 @@ def run(options: argparse.Namespace) -> int:
     Raises:
         StopError: The run waits for no answer, the answer does not count, or the store failed.
     """
-    if utf8_bytes(options.note) > APPROVAL_NOTE_BYTES_MAX or any("\ud800" <= char <= "\udfff" for char in options.note):
+    if utf8_bytes(options.note) > APPROVAL_NOTE_BYTES_MAX or has_surrogate(options.note):
         raise StopError(
             "--note is too long or no text.", f"Write at most {APPROVAL_NOTE_BYTES_MAX} bytes.", exit_code=2
         )

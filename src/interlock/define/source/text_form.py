@@ -18,14 +18,13 @@ from interlock.kernel.budgets.workflow import (
 from interlock.kernel.canonical import Json, NotCanonicalError, canonical_bytes, number_fault
 from interlock.kernel.frozen import replace
 from interlock.kernel.json_bounds import Excess, JsonBounds, find_excess
-from interlock.kernel.text import render_path
+from interlock.kernel.text import has_surrogate, render_path
 
 TextFormat = Literal["json", "yaml"]
 
 FORMAT_BYTES_MAX: dict[TextFormat, int] = {"json": DOCUMENT_BYTES_MAX, "yaml": YAML_BYTES_MAX}
 _Container: TypeAlias = dict[str, object] | list[object]
 _CONTAINERS = (dict, list)
-_SURROGATE = re.compile("[\ud800-\udfff]")
 _LONE_SURROGATE = "text with a lone surrogate"
 """The error of `canonical_bytes` for a text that UTF-8 cannot represent."""
 _STRING = r'"(?:[^"\\]|\\.)*"'
@@ -227,7 +226,7 @@ def _describe_inexact(scalar: object) -> str | None:
     """Return why `canonical_bytes` refuses a scalar, or None. It is called only for scalars that it may refuse."""
     if isinstance(scalar, int | float):
         return number_fault(scalar)
-    if isinstance(scalar, str) and not scalar.isascii() and _SURROGATE.search(scalar):
+    if isinstance(scalar, str) and has_surrogate(scalar):
         try:
             canonical_bytes(scalar)
         except NotCanonicalError as error:

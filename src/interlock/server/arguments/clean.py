@@ -1,17 +1,16 @@
 """Cleans the arguments of a call: what clients add or send in another form than the schema's (ANS-11)."""
 
-import re
 from collections.abc import Mapping
 from typing import cast
 
 from interlock.kernel.canonical import Json
+from interlock.kernel.text import has_surrogate
 from interlock.server.arguments.json_text import read_json
 from interlock.server.tools.contract import Fault, Tool
 from interlock.server.tools.evidence import members_of_kind
 
 INJECTED_BY_CLIENTS = frozenset({"wait_for_previous"})
 """Arguments that some clients add to every tool's schema and send. They are ignored."""
-_SURROGATE = re.compile("[\ud800-\udfff]")
 _OBJECTS = frozenset({"output", "context", "preferences"})
 
 
@@ -36,7 +35,7 @@ def clean(tool: Tool, sent: Mapping[str, Json]) -> tuple[dict[str, Json], Fault 
 
 def _clean_value(key: str, value: Json) -> tuple[Json, Fault | None]:
     if isinstance(value, str):
-        if _SURROGATE.search(value):
+        if has_surrogate(value):
             return value, Fault(key, "The text contains half of a surrogate pair.", "Send valid Unicode text.")
         if key in _OBJECTS:
             value, fault = _read_text(key, value, f"Send `{key}` as an object.")

@@ -17,7 +17,7 @@ from interlock.kernel.budgets import (
 )
 from interlock.kernel.canonical import Json
 from interlock.kernel.frozen import frozen
-from interlock.kernel.text import one_line, truncated, utf8_bytes
+from interlock.kernel.text import has_surrogate, one_line, truncated, utf8_bytes
 
 _CLOSING = "Confirm, or decline and give the reason in the comment."
 _CLOSING_WITH_NOTE = (
@@ -176,7 +176,7 @@ def _is_text(value: object) -> bool:
     """Say whether a value is None or a string. Half of a surrogate pair cannot be recorded."""
     if value is None:
         return True
-    return isinstance(value, str) and not any("\ud800" <= char <= "\udfff" for char in value)
+    return isinstance(value, str) and not has_surrogate(value)
 
 
 def _text_in(content: Mapping[str, object], field: str) -> str | None:

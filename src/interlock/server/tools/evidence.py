@@ -13,7 +13,7 @@ from interlock.kernel.budgets import ARTIFACT_DEPTH_MAX, ARTIFACTS_MAX, NOTES_IN
 from interlock.kernel.canonical import Json, NotCanonicalError, canonical_bytes, nests_deeper_than
 from interlock.kernel.errors import Correction
 from interlock.kernel.frozen import replace
-from interlock.kernel.text import render_path, utf8_bytes
+from interlock.kernel.text import has_surrogate, render_path, utf8_bytes
 from interlock.plan.builtins.packs import PACKS
 from interlock.record.payloads import Work
 from interlock.record.world import RECORDED_KINDS
@@ -93,7 +93,7 @@ def evidence_faults(
     notes, artifacts = output.notes_markdown or "", output.artifacts or []
     if utf8_bytes(notes) > NOTES_INPUT_BYTES_MAX:
         yield too_large("output.notesMarkdown", utf8_bytes(notes), NOTES_INPUT_BYTES_MAX)
-    if any("\ud800" <= char <= "\udfff" for char in notes):
+    if has_surrogate(notes):
         yield Fault("output.notesMarkdown", "The text contains half of a surrogate pair.", "Send valid Unicode text.")
     if len(artifacts) > ARTIFACTS_MAX:
         place, blank = ("output", "artifacts"), Blank(what=f"your artifacts, at most {ARTIFACTS_MAX}", shape="list")

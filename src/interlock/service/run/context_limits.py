@@ -22,7 +22,7 @@ from interlock.kernel.canonical import (
     nests_deeper_than,
 )
 from interlock.kernel.errors import Correction, ErrorCode, Refusal
-from interlock.kernel.text import one_line, utf8_bytes
+from interlock.kernel.text import has_surrogate, one_line, utf8_bytes
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.record.context import RESERVED_KEYS, merge_context
 from interlock.record.outcome import BlockerReport, ContextKeyPointer
@@ -106,7 +106,7 @@ def set_key_refusal(
 
 def _key_refusal(key: str) -> Refusal | None:
     shown = one_line(key, ECHO_BYTES_MAX)
-    if not key.isprintable() and any("\ud800" <= char <= "\udfff" for char in key):
+    if has_surrogate(key):
         return _refusal("context", f"A context key ({shown!r}) holds a lone surrogate.", "Send valid Unicode text.")
     if key in RESERVED_KEYS:
         return _refusal(f"context.{key}", f"The context key {key!r} is reserved.", "Give the key another name.")

@@ -11,7 +11,7 @@ from interlock.cli.store import answered_by_store, open_chosen_store
 from interlock.engine.answer.secret_scanning import secret_warnings
 from interlock.kernel.budgets import WORK_NOTE_BYTES_MAX
 from interlock.kernel.errors import ErrorCode, Refusal
-from interlock.kernel.text import utf8_bytes
+from interlock.kernel.text import has_surrogate, utf8_bytes
 from interlock.record.events import Actor
 from interlock.record.payloads import Work, WorkReason, WorkRecorded
 from interlock.service.ports import AppendPorts, ReadPorts
@@ -64,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
 def _work(work: Work, reason: WorkReason, note: str | None) -> WorkRecorded:
     if note is None:
         return WorkRecorded(work=work, reason=reason)
-    if any("\ud800" <= char <= "\udfff" for char in note):
+    if has_surrogate(note):
         raise StopError("--note is not valid text.", "Write it in UTF-8.", exit_code=2)
     if not note.strip() or utf8_bytes(note) > WORK_NOTE_BYTES_MAX:
         fix = f"Write 1 to {WORK_NOTE_BYTES_MAX} bytes, or leave it out."
