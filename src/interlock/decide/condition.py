@@ -40,11 +40,6 @@ class OneOf(Choice):
     key: ClassVar[str] = "op"
 
     @classmethod
-    def members(cls) -> tuple[type[Shape], ...]:
-        """Return the classes of the union."""
-        raise NotImplementedError
-
-    @classmethod
     @cache
     def by_value(cls) -> Mapping[str, type[Shape]]:
         """Return the class of each value of the member."""

@@ -91,6 +91,11 @@ else:
         """A run, or a node of it. A union without tags would report a scope of a newer version as malformed."""
 
         @classmethod
+        def members(cls) -> tuple[type[Shape], ...]:
+            """Return the classes of the union."""
+            return RunScope, NodeScope
+
+        @classmethod
         def pick(cls, members: Mapping[str, object]) -> type[Shape]:
             """Return the class of a scope: only a node's names a node."""
             return NodeScope if "nodeId" in members else RunScope

@@ -23,6 +23,7 @@ from tests.support.record import (
 from interlock.kernel.budgets import WORK_NOTE_BYTES_MAX, WORK_REF_BYTES_MAX, WORK_REFS_MAX
 from interlock.kernel.canonical import Json, canonical_bytes, digest_of
 from interlock.kernel.errors import InterlockError
+from interlock.kernel.shape.plain import encode_plain
 from interlock.kernel.uuids import derived_uuid
 from interlock.record.errors import MalformedRecordError, UnknownVersionError
 from interlock.record.events import (
@@ -193,6 +194,13 @@ def test_the_kinds_are_the_closed_set() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_event_read_and_written_again_is_the_same_bytes(kind: str) -> None:
     assert_survives(sample(kind))
+
+
+@pytest.mark.inv("EVT-1")
+@pytest.mark.parametrize("kind", sorted(set(KINDS) - {"context_set", "advance_recorded"}))
+def test_an_event_whose_sample_holds_no_float_and_no_strange_key_is_written_in_one_pass(kind: str) -> None:
+    stored = canonical_bytes(sample(kind) | {"recordedAt": "2026-01-02T03:04:05.678Z"})
+    assert encode_plain(parse_event(stored)) == stored
 
 
 @pytest.mark.inv("EVT-1", "BLK-7")

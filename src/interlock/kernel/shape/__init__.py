@@ -195,9 +195,14 @@ class _ChoiceMeta(type):
 class Choice(metaclass=_ChoiceMeta):
     """A closed union that has no tag of its own: the class of a value follows from its members.
 
-    It stands for the union at run time. `pick` returns the class that some members belong to; `union` is the union in
-    pydantic's terms.
+    It stands for the union at run time. `members` are its classes; `pick` returns the one that some members belong to;
+    `union` is the union in pydantic's terms.
     """
+
+    @classmethod
+    def members(cls) -> tuple[type[Shape], ...]:
+        """Return the classes of the union."""
+        raise NotImplementedError
 
     @classmethod
     def pick(cls, members: Mapping[str, object]) -> type[Shape]:

@@ -7,11 +7,10 @@ from typing import Annotated, Any, Literal, NewType, Union, get_args, get_origin
 
 import msgspec
 
-from interlock.kernel.shape import Shape
+from interlock.kernel.shape import Choice, Shape
 
-_NOT_PLAIN = re.compile(rb"[:\[,]-?(?:[0-9]{16}|[0-9]+[.eE])")
+_NOT_PLAIN = re.compile(rb'(?:":|[\[,])-?(?:[0-9]{16}|[0-9]+[.eE])')
 """What the bytes of a value hold if a number in it has another canonical form, or none. Texts may hold it, too."""
-_NO_PARTS = frozenset[type]()
 _PLAIN_TYPES = frozenset({str, int, bool, type(None), Ellipsis})
 
 
@@ -33,19 +32,34 @@ def encode_plain(value: Shape) -> bytes | None:
 
 
 @cache
-def _held(kind: Any) -> frozenset[type]:  # noqa: ANN401 — a type
-    """Return what a type may hold that is not plain: `float`, `dict` for objects with any keys, or `object`."""
+def _held(kind: type[Shape]) -> frozenset[type]:
+    """Return what values of a type may hold that is not plain: `float`, `dict` for any keys, or `object`."""
+    held, found, left = set[type](), set[Any](), list[Any]([kind])
+    while left:
+        one = left.pop()
+        if one in found:
+            continue
+        found.add(one)
+        parts = _parts(one)
+        left += parts or ()
+        if get_origin(one) is dict:
+            held.add(dict)
+        if parts is None and one not in _PLAIN_TYPES:
+            held.add(float if one is float else object)
+    return frozenset(held)
+
+
+def _parts(kind: Any) -> tuple[Any, ...] | None:  # noqa: ANN401 — a type
+    """Return the types that a type is made of; None if it is not one that is made of others."""
     origin, arguments = get_origin(kind), get_args(kind)
+    if isinstance(kind, type) and issubclass(kind, Choice):
+        return kind.members()
     if isinstance(kind, type) and issubclass(kind, Shape):
-        parts: tuple[Any, ...] = tuple(one.type for one in msgspec.structs.fields(kind))
-    elif isinstance(kind, NewType):
-        parts = (kind.__supertype__,)
-    elif origin is Literal:
-        parts = tuple(map(type, arguments))
-    elif origin is Annotated:
-        parts = arguments[:1]
-    elif origin in (tuple, dict, Union, UnionType):
-        parts = arguments
-    else:
-        return _NO_PARTS if kind in _PLAIN_TYPES else frozenset({float if kind is float else object})
-    return frozenset({dict} if origin is dict else ()).union(*map(_held, parts))
+        return tuple(one.type for one in msgspec.structs.fields(kind))
+    if isinstance(kind, NewType):
+        return (kind.__supertype__,)
+    if origin is Literal:
+        return tuple(map(type, arguments))
+    if origin is Annotated:
+        return arguments[:1]
+    return arguments if origin in (tuple, dict, Union, UnionType) else None
