@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import field
+from functools import lru_cache
 from typing import TypeAlias
 
 from interlock.engine.gates import NO_APPROVAL, ApprovalContext
@@ -146,9 +147,7 @@ class Request:
 
     def has_notes(self) -> bool:
         """Say whether there are notes, other than the sample text of an answer."""
-        if not says_something(self.notes or ""):
-            return False
-        return not any(is_sample(self.notes, one) for one in _NOTES_SAMPLES)
+        return self.notes is not None and _is_evidence(self.notes)
 
     def stored_notes(self) -> str:
         """Return the notes as they are recorded: within the budget, cut with the marker (EVT-7)."""
@@ -181,6 +180,12 @@ class MemberFault:
 
 def _content_type(artifact: Mapping[str, Json]) -> str:
     return TURN_CONTENT_TYPE if artifact.get("kind") == TURN_KIND else ARTIFACT_CONTENT_TYPE
+
+
+@lru_cache(maxsize=64)
+def _is_evidence(notes: str) -> bool:
+    """Say whether notes are more than a sample text: asked several times in a call, of the same text."""
+    return says_something(notes) and not any(is_sample(notes, one) for one in _NOTES_SAMPLES)
 
 
 _AROUND = "`*_\"'.: \n"
