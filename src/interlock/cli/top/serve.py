@@ -18,6 +18,7 @@ from interlock.config.data_dir import PlaceArguments, SettingsError, check_data_
 from interlock.config.model import FaultyConfig
 from interlock.config.places import LOG_LEVELS
 from interlock.config.settings import Settings, read_settings
+from interlock.kernel.budgets import SERVER_COLLECTION_VALUES_MIN
 
 if TYPE_CHECKING:
     import argparse
@@ -120,6 +121,7 @@ def serve(loaded: Loaded, front: "Front | None" = None) -> int:
 
     # Everything that exists now lives as long as the process; collections need not search it.
     gc.freeze()
+    gc.set_threshold(SERVER_COLLECTION_VALUES_MIN)
     gc.enable()
     try:
         on_closing = partial(close_subscriptions, loaded.server)

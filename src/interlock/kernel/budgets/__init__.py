@@ -478,6 +478,8 @@ TERMINAL_PROGRESS_STEP_S = 0.1
 """The interval between updates of the progress."""
 COLLECTION_VALUES_MIN = 100_000
 """New objects of a command at which Python's garbage collector runs: a command creates many and keeps few."""
+SERVER_COLLECTION_VALUES_MIN = 5_000
+"""The same for a server, which lives long: collections at the default took a seventieth of an advance."""
 DEMO_SECONDS_MAX = 60
 """How long the demo waits for its own server to answer all calls of one stage."""
 DEMO_LINE_BYTES_MAX = 300

@@ -63,6 +63,7 @@ class DirectCalls:
         `send` writes a message; `settle` is called instead with a request that the client has cancelled. Neither waits.
         """
         self._server = server
+        self._server_info = server.server_info_stamp
         self._send = send
         self._settle = settle
         self._accepted: _Accepted | None = None
@@ -181,7 +182,7 @@ class DirectCalls:
             dumped = result.model_dump(by_alias=True, mode="json", exclude_none=True)
             members = serialize_server_result(_METHOD, version, dumped)
         if version in MODERN_PROTOCOL_VERSIONS:
-            members["_meta"] = {SERVER_INFO_META_KEY: self._server.server_info_stamp} | members.get("_meta", {})
+            members["_meta"] = {SERVER_INFO_META_KEY: self._server_info} | members.get("_meta", {})
         return members
 
 
