@@ -11,6 +11,7 @@ import tempfile
 import time
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Literal, Self, cast
 
@@ -183,11 +184,19 @@ def session_of(answer: Heard) -> str:
     return str(cast("dict[str, Json]", answer.structure["run"])["sessionId"])
 
 
+@cache
+def _sites() -> "tempfile.TemporaryDirectory[str]":
+    return tempfile.TemporaryDirectory(prefix="interlock-benchmark-")
+
+
 @contextmanager
 def temporary_site() -> Generator[Site, None, None]:
-    """Yield a site that is removed afterwards, on the disk that TMPDIR names."""
-    with tempfile.TemporaryDirectory(prefix="interlock-benchmark-") as directory:
-        yield Site(root=Path(directory))
+    """Yield a site of its own, on the disk that TMPDIR names. It is removed when the process ends.
+
+    For some seconds after files were deleted, ext4 searches for an inode that was not theirs: a new file then costs up
+    to twenty times as much, for the server that happens to be measured next.
+    """
+    yield Site(root=Path(tempfile.mkdtemp(dir=_sites().name)))
 
 
 def serving(site: Site, *, era: Era = "2026-07-28") -> Wire:
