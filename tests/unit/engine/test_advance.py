@@ -237,7 +237,7 @@ def test_the_same_attempt_is_the_same_plan_and_another_evidence_keeps_its_ids() 
 
 
 @pytest.mark.inv("BLK-3")
-def test_what_a_refused_attempt_brought_counts_and_hangs_on_the_node_it_leads_to() -> None:
+def test_what_a_refused_attempt_sent_counts_and_hangs_on_the_node_it_leads_to() -> None:
     earlier = Request(artifacts=({"kind": "k", "n": 1},))
     plan = advanced(Request(notes="Now with notes."), earlier=earlier)
     outputs = [draft.data for draft in plan.drafts if isinstance(draft.data, data.NodeOutputAppended)]

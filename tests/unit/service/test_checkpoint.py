@@ -33,7 +33,7 @@ def node_of(harness: Harness, answer: ToolResult) -> NodeId:
 
 
 @pytest.mark.inv("CHK-1")
-def test_a_checkpoint_records_a_node_an_edge_and_what_it_brought_and_nothing_else(harness: Harness) -> None:
+def test_a_checkpoint_records_a_node_an_edge_and_what_was_sent_and_nothing_else(harness: Harness) -> None:
     first = harness.start("test.abc", goal="Show it")
     second = harness.advance(first)
     session = harness.session_of(first)

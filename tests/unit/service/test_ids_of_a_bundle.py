@@ -129,9 +129,9 @@ def test_an_agent_brings_the_event_whose_id_a_bundle_has_with_another_key() -> N
     looked = looked_at(here, exported(theirs, theirs.session_of(first)).data)
     waiting = here.advance(looked)
     event = signed_event(here, looked, key).to_json()
-    brought = here.advance(waiting, None, output={"artifacts": [{"kind": "wr.event", **event}]})
-    assert brought["pending"]["stepId"] == "b"
-    assert "warnings" not in brought.structure
+    answered = here.advance(waiting, None, output={"artifacts": [{"kind": "wr.event", **event}]})
+    assert answered["pending"]["stepId"] == "b"
+    assert "warnings" not in answered.structure
 
 
 @pytest.mark.inv("APPR-1", "WORLD-11")

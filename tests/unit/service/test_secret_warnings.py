@@ -1,4 +1,4 @@
-"""The warning about secrets in a context: with the call that brought one, in both channels, and on its replay."""
+"""The warning about secrets in a context: with the call that sent one, in both channels, and on its replay."""
 
 import json
 
@@ -47,7 +47,7 @@ def test_a_refused_attempt_that_brings_a_secret_warns(harness: Harness) -> None:
     assert answer.warnings == [CODE]
 
 
-def test_only_the_call_that_brought_it_is_warned(harness: Harness) -> None:
+def test_only_the_call_that_sent_it_is_warned(harness: Harness) -> None:
     first = harness.start("test.abc", context={"apiKey": VALUE})
     second = harness.advance(first)
     assert second.warnings == []

@@ -12,7 +12,7 @@ from interlock.kernel.budgets.workflow import (
 )
 from interlock.kernel.canonical import canonical_bytes
 from interlock.kernel.shape.mirror import mirror_of
-from interlock.service.run.evidence.brought import stored_object
+from interlock.service.run.evidence.sent import stored_object
 from interlock.service.run.lifecycle import read_lifecycle
 from interlock.testing.harness import Harness, linear_workflow
 from interlock.views.lifecycle.events import LifecycleEvent

@@ -275,7 +275,7 @@ def test_a_checkpoint_has_the_context_of_its_parent() -> None:
     assert (session.context(early), session.context(late)) == ({"a": 1}, {"a": 2})
 
 
-def test_merged_contexts_are_kept_for_leaves_and_deltas_for_the_nodes_that_brought_one() -> None:
+def test_merged_contexts_are_kept_for_leaves_and_deltas_for_the_nodes_that_set_one() -> None:
     history, root = started(Sent(context={"a": 1}))
     left = history.advance(root)
     right = history.advance(root, Sent(context={"b": 2}))

@@ -13,7 +13,7 @@ from interlock.kernel.canonical import Json
 from interlock.kernel.ids import NodeId, SessionId
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.service.run.context import load_run_context
-from interlock.service.run.evidence.brought import stored_object
+from interlock.service.run.evidence.sent import stored_object
 from interlock.service.run.plans import Plans
 from interlock.store.ports.reader import SessionReader
 from interlock.views.node_position import refusal_of

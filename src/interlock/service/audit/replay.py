@@ -22,7 +22,7 @@ from interlock.record.outcome import Blocked
 from interlock.record.payloads import PreferencesChanged
 from interlock.service.run.attempts import attempt_on, ending_of
 from interlock.service.run.context import load_run_context
-from interlock.service.run.evidence.brought import answered_at, brought_by, reply_stored
+from interlock.service.run.evidence.sent import answered_at, evidence_sent, reply_stored
 from interlock.service.run.plans import Plans
 from interlock.store.ports.reader import SessionReader
 from interlock.views.appends import BrokenChainError, RecordedPlan
@@ -78,8 +78,8 @@ def is_as_sent(reader: SessionReader, plans: Plans, recorded: RecordedPlan) -> b
     if isinstance(recorded.key, ev.RunStartedEvent):
         return True
     child, digest = recorded.after.nodes[recorded.node], recorded.key.data.request_digest
-    evidence, parent = brought_by(reader, child), recorded.before.nodes[recorded.key.scope.node_id]
-    earlier = brought_by(reader, parent) if parent.kind == "blocked_attempt" else Request()
+    evidence, parent = evidence_sent(reader, child), recorded.before.nodes[recorded.key.scope.node_id]
+    earlier = evidence_sent(reader, parent) if parent.kind == "blocked_attempt" else Request()
     run_context = load_run_context(recorded.before, recorded.before.runs[child.run], plans)
     pending = run_context.pending(parent)
     assert pending is not None, "the plan was derived before"
@@ -164,7 +164,7 @@ def _replay_advance(
     run_context = replace(run_context, signing_keys=_taken_keys(before, key))
     if run_context.pending(node) is None:
         raise BrokenChainError(key, "the run is already complete at its node")
-    evidence, answered = brought_by(reader, child), answered_at(reader, child)
+    evidence, answered = evidence_sent(reader, child), answered_at(reader, child)
     request = Request(
         notes=evidence.notes,
         artifacts=evidence.artifacts,

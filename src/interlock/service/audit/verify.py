@@ -39,7 +39,7 @@ from interlock.service.audit.replay import (
     was_declined,
 )
 from interlock.service.run.advice import ACCESS, NEWER, advise_by_health, advise_undecided
-from interlock.service.run.evidence.brought import stored_object
+from interlock.service.run.evidence.sent import stored_object
 from interlock.service.run.plans import Plans
 from interlock.service.transfer.salvage import advise_damaged, health_words
 from interlock.store.ports.errors import ContentDamagedError, ContentUnreadableError, Health, SessionUnhealthyError

@@ -26,7 +26,7 @@ from interlock.record.snapshot import Running
 from interlock.record.world import TREE
 from interlock.service.clock import moment_of
 from interlock.service.run.context import RunContext, StepLabel
-from interlock.service.run.evidence.brought import answered_at, whole_notes
+from interlock.service.run.evidence.sent import answered_at, whole_notes
 from interlock.service.run.history import History
 from interlock.store.ports.errors import ContentDamagedError
 from interlock.store.ports.reader import SessionReader

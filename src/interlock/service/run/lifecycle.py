@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import Digest
 from interlock.service.run.context import RunContext
-from interlock.service.run.evidence.brought import stored_object
+from interlock.service.run.evidence.sent import stored_object
 from interlock.store.ports.errors import ContentDamagedError
 from interlock.store.ports.reader import SessionReader
 from interlock.views.executions.projection import Executions, Recorded, project_executions, recorded_facts

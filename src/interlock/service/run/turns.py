@@ -12,7 +12,7 @@ from interlock.kernel.canonical import Json
 from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import Digest, NodeId, RunId
 from interlock.record.payloads import ArtifactPayload
-from interlock.service.run.evidence.brought import stored_object
+from interlock.service.run.evidence.sent import stored_object
 from interlock.store.ports.reader import SessionReader
 from interlock.views.node_position import chain_head, walk_up
 from interlock.views.session import Node, NodeOutput, Session

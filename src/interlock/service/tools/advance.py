@@ -51,7 +51,7 @@ from interlock.service.run.attempts import attempt_on, awaited_event, deciding_e
 from interlock.service.run.context import RunContext
 from interlock.service.run.context_limits import context_refusal, fixed_keys, set_key_refusal
 from interlock.service.run.evidence.approval import open_approval
-from interlock.service.run.evidence.brought import answered_at, whole_notes
+from interlock.service.run.evidence.sent import answered_at, whole_notes
 from interlock.service.run.observations import new_observations, observed_of
 from interlock.service.run.proofs import tree_now, tree_record
 from interlock.service.run.rests_on import rests_on

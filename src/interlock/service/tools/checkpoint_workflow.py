@@ -17,7 +17,7 @@ from interlock.record.append_plan import AppendPlan
 from interlock.record.events import Actor
 from interlock.record.payloads import NotesPayload
 from interlock.service.ports import Ports, ReadPorts
-from interlock.service.run.evidence.brought import whole_notes
+from interlock.service.run.evidence.sent import whole_notes
 from interlock.service.tokens.mint import Argument, minting
 from interlock.service.tokens.resolve import SentTokens, lost_history, resolve_token
 from interlock.service.tools import warnings

@@ -32,7 +32,7 @@ from interlock.service.outside.demand import how_to_send, unknown_key_words, wea
 from interlock.service.run.attempts import pending_task, unknown_signer
 from interlock.service.run.context import RunContext
 from interlock.service.run.evidence.approval import expiry_of_question
-from interlock.service.run.evidence.brought import brought_by
+from interlock.service.run.evidence.sent import evidence_sent
 from interlock.service.run.proofs import proof_lines
 from interlock.store.ports.reader import SessionReader
 from interlock.views.node_position import chain_head, node_position
@@ -81,12 +81,12 @@ def with_kept_evidence(
     step = run_context.workflow.steps[view.step_id]
     if node.kind != "blocked_attempt" or (step.evidence_schema_ref == NOTES_CONTRACT and view.claim is None):
         return view
-    brought = brought_by(reader, node).artifacts
+    sent = evidence_sent(reader, node).artifacts
     if step.evidence_schema_ref != NOTES_CONTRACT:
         blockers = refused.blockers if refused is not None else ()
-        view = replace(view, artifacts=amended_outlines(run_context.workflow, step, brought, blockers))
+        view = replace(view, artifacts=amended_outlines(run_context.workflow, step, sent, blockers))
     is_about_other = view.context or view.artifacts
-    return view if is_about_other or claim_in(brought) is None else replace(view, claim=None)
+    return view if is_about_other or claim_in(sent) is None else replace(view, claim=None)
 
 
 def render_step_at(

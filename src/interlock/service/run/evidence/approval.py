@@ -14,7 +14,7 @@ from interlock.kernel.ids import Digest
 from interlock.kernel.text import flat, quoted
 from interlock.record.world import CHECK, EXPIRED, Assurance
 from interlock.service.run.context import RunContext
-from interlock.service.run.evidence.brought import brought_by
+from interlock.service.run.evidence.sent import evidence_sent
 from interlock.store.ports.reader import SessionReader
 from interlock.views.node_position import chain_head
 from interlock.views.outside import Received
@@ -131,7 +131,7 @@ def _shown(reader: SessionReader, run_context: RunContext, node: Node, path: str
             return _Part(path=path, text="(no result)")
         fields = last.data.fields
         return _Part(path=path, text=f"{fields.get('command')}\n{fields.get('output')}", result=last)
-    sent = brought_by(reader, made)
+    sent = evidence_sent(reader, made)
     if part == "notes":
         return _Part(path=path, text=sent.notes or "(no notes)")
     artifacts = "\n".join(json.dumps(dict(one), ensure_ascii=False, indent=2) for one in sent.evidence)

@@ -17,7 +17,7 @@ from interlock.views.recap import notes_of_attempt
 from interlock.views.session import Node
 
 
-def brought_by(reader: SessionReader, node: Node) -> Request:
+def evidence_sent(reader: SessionReader, node: Node) -> Request:
     """Read the evidence of the attempt that made a node.
 
     Raises:
