@@ -169,8 +169,8 @@ def _classify_refusal(line: bytes, refusal: RefusedError) -> UnknownVersionError
     version, kind = fields.get("v"), fields.get("kind")
     if isinstance(version, int) and version != 1:
         return UnknownVersionError("manifest", f"version {version}")
-    if isinstance(kind, str) and kind not in _KINDS and version is not None:
-        return UnknownVersionError("manifest", "unknown kind")
-    if kind not in _KINDS:
+    if not isinstance(kind, str) or (kind not in _KINDS and version is None):
         return MalformedRecordError("manifest", "no kind")
+    if kind not in _KINDS:
+        return UnknownVersionError("manifest", "unknown kind")
     return classify_faults("manifest", _RECORD.faults(line), refusal)

@@ -211,6 +211,8 @@ def test_a_manifest_record_without_a_field_is_malformed(name: str) -> None:
         ("sessionId", SESSION.upper()),
         ("sessionId", RUN),
         ("kind", 5),
+        ("kind", []),
+        ("kind", {}),
         ("firstEventIndex", -1),
         ("lastEventIndex", None),
         ("segmentRelPath", 5),
