@@ -7,7 +7,7 @@ import pytest
 from tests.support.crash import opened
 from tests.support.sweep import DAY_S, dated_disk, swept
 
-from interlock.kernel.canonical import canonical_bytes
+from interlock.kernel.canonical import canonical_bytes, digest_of_bytes
 from interlock.kernel.uuids import derived_uuid
 from interlock.store.local import layout
 from interlock.store.local.store import LocalStore
@@ -105,3 +105,27 @@ def test_a_temporary_file_of_a_definition_is_swept() -> None:
     disk.now_s += 2 * DAY_S
     assert [item.name for item in swept(disk).taken.items] == [temp]
     assert opened(disk).published() == {KEY: DATA}
+
+
+@pytest.mark.damages
+@pytest.mark.inv("OPS-21")
+@pytest.mark.parametrize("value", [b"1" * 40, b"NaN", b'"\\ud800"'])
+def test_a_value_that_has_no_canonical_form_is_damage(tmp_path: Path, value: bytes) -> None:
+    unbound(tmp_path, DATA[:-1] + b',"z":' + value + b"}")
+    store = LocalStore(tmp_path)
+    assert (store.published(), len(store.damaged_definitions())) == ({}, 1)
+
+
+@pytest.mark.damages
+@pytest.mark.inv("OPS-3", "OPS-21")
+def test_two_contents_under_one_version_are_named_and_neither_is_used(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path)
+    store.publish({KEY: DATA})
+    other = DATA.replace(b"{", b"{ ", 1)
+    digest = digest_of_bytes(other).removeprefix("sha256:")
+    (tmp_path / layout.DEFINITIONS / f"{KEY[0]}.1.{digest}.json").write_bytes(other)
+    assert store.published() == {}
+    (damaged,) = store.damaged_definitions().values()
+    assert "under one id and version" in damaged.found
+    with pytest.raises(DefinitionTakenError):
+        store.publish({KEY: DATA + b"  "})

@@ -7,7 +7,7 @@ read, and no longer written: of those, only the form, the id and the version can
 import re
 from collections.abc import Iterator, Mapping
 
-from interlock.kernel.canonical import canonical_bytes, digest_of_bytes, parse_object
+from interlock.kernel.canonical import NotCanonicalError, canonical_bytes, digest_of_bytes, parse_object
 from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import Digest
 from interlock.kernel.uuids import Uuid
@@ -76,11 +76,14 @@ def damaged_definitions(files: FileOps) -> dict[DefinitionKey, DamagedDefinition
         OSError: The directory cannot be read, or the disk failed.
     """
     read = _read(files).items()
-    damaged = ((key, found[0]) for key, found in read if _sound(key, found) is None)
-    return {
-        key: DamagedDefinition(name=one.path, found=one.problem or "other bytes than were published")
-        for key, one in damaged
-    }
+    damaged = ((key, found) for key, found in read if _sound(key, found) is None)
+    return {key: DamagedDefinition(name=found[0].path, found=_problem(key, found)) for key, found in damaged}
+
+
+def _problem(key: DefinitionKey, found: list["_File"]) -> str:
+    if len(_contents(key, found)) > 1:
+        return f"another content than {found[1].path}, under one id and version"
+    return found[0].problem or "other bytes than were published"
 
 
 @frozen
@@ -118,17 +121,27 @@ def _files(files: FileOps) -> Iterator[tuple[DefinitionKey, _File]]:
 
 
 def _sound(key: DefinitionKey, found: list[_File]) -> _File | None:
-    """Return a file that holds what was published under a key; None if all of its files are damaged."""
+    """Return a file that holds what was published under a key; None if none does, or they hold different content."""
+    contents = _contents(key, found)
+    return contents[0] if len(contents) == 1 else None
+
+
+def _contents(key: DefinitionKey, found: list[_File]) -> list[_File]:
+    """Return the sound files of a key, one for each content."""
     digests = {one.digest for one in found if one.digest is not None}
     sound = (one for one in found if not one.problem and _is_sound(key, one.data, digests))
-    return next(sound, None)
+    return list({one.data: one for one in sound}.values())
 
 
 def _is_sound(key: DefinitionKey, data: bytes, digests: set[Digest]) -> bool:
     if digests:
         return digest_of_bytes(data) in digests
     held = parse_object(data)
-    return held is not None and canonical_bytes(held) == data and (held.get("id"), held.get("version")) == key
+    try:
+        is_canonical = canonical_bytes(held) == data
+    except NotCanonicalError:
+        return False
+    return held is not None and is_canonical and (held.get("id"), held.get("version")) == key
 
 
 def _is_published(key: DefinitionKey, found: list[_File], data: bytes) -> bool:
