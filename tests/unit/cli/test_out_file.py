@@ -71,3 +71,41 @@ def test_a_file_is_private_unless_it_is_for_others(tmp_path: Path) -> None:
     write_out(tmp_path / "mine", b"", is_forced=False)
     write_out(tmp_path / "ours", b"", is_forced=False, mode=0o644)
     assert [(tmp_path / name).stat().st_mode & 0o777 for name in ("mine", "ours")] == [0o600, 0o644]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no file modes")
+def test_an_overwritten_file_gets_no_further_permissions_and_a_new_one_not_those_that_are_withheld(
+    tmp_path: Path,
+) -> None:
+    private, open_to_all, new = (tmp_path / name for name in ("private", "open", "new"))
+    for path, mode in ((private, 0o600), (open_to_all, 0o666)):
+        path.touch()
+        path.chmod(mode)
+        write_out(path, b"report", is_forced=True, mode=0o644)
+    before = os.umask(0o077)
+    try:
+        write_out(new, b"report", is_forced=False, mode=0o644)
+    finally:
+        os.umask(before)
+    assert [path.stat().st_mode & 0o777 for path in (private, open_to_all, new)] == [0o600, 0o644, 0o600]
+    write_out(open_to_all, b"key", is_forced=True)
+    assert open_to_all.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no /dev")
+def test_an_open_file_of_the_process_is_written_to_without_force(tmp_path: Path) -> None:
+    read, write = os.pipe()
+    write_out(Path(f"/dev/fd/{write}"), b"report", is_forced=False)
+    assert os.read(read, 100) == b"report"
+    os.close(read)
+    os.close(write)
+    with (tmp_path / "report").open("wb") as stream:
+        write_out(Path(f"/dev/fd/{stream.fileno()}"), b"report", is_forced=False)
+    assert [(one.name, one.read_bytes()) for one in tmp_path.iterdir()] == [("report", b"report")]
+
+
+def test_a_name_may_be_as_long_as_names_can_be_and_a_longer_one_is_not_a_matter_of_permissions(tmp_path: Path) -> None:
+    write_out(tmp_path / ("n" * 255), b"report", is_forced=False)
+    with pytest.raises(StopError) as refused:
+        write_out(tmp_path / ("n" * 256), b"report", is_forced=False)
+    assert refused.value.fix == "Choose another --out."

@@ -2,7 +2,8 @@
 
 import errno
 import os
-import tempfile
+import secrets
+import stat
 from contextlib import suppress
 from pathlib import Path
 
@@ -12,6 +13,7 @@ PRIVATE = 0o600
 SHARED = 0o644
 """For a file that others may read, such as a report."""
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_REFUSED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 
 
 def check_free(path: Path, *, is_forced: bool) -> None:
@@ -28,49 +30,60 @@ def check_free(path: Path, *, is_forced: bool) -> None:
 def write_out(path: Path, data: bytes, *, is_forced: bool, mode: int = PRIVATE) -> None:
     """Write a file whole or not at all; after a failure an old file is as it was.
 
-    A link is followed. A device or a pipe is written to, and not replaced.
+    A link is followed. A device, a pipe or what a shell put in place of one is written to, and not replaced. A file
+    that is overwritten gets no further permissions.
 
     Args:
         path: The file.
         data: What it holds afterwards.
         is_forced: Whether something that exists may be overwritten.
-        mode: The permissions of the file. By default only its owner reads it, as the data directory.
+        mode: The permissions of a new file, less those that the process withholds. By default only its owner reads
+            it, as the data directory.
 
     Raises:
         StopError: Something exists there, or it cannot be written.
     """
     try:
+        if _is_stream(path):
+            path.write_bytes(data)
+            return
         check_free(path, is_forced=is_forced)
-        target = Path(os.path.realpath(path))
-        if target.exists() and not target.is_file() and not target.is_dir():
-            target.write_bytes(data)
-        else:
-            _replace(target, data, mode, is_forced=is_forced)
+        _replace(Path(os.path.realpath(path)), data, mode, is_forced=is_forced)
     except (OSError, ValueError) as error:
         raise unwritable(path, error) from None
 
 
 def unwritable(path: Path, error: OSError | ValueError) -> StopError:
     """Return the refusal of a file that cannot be written, with the cause."""
-    is_full = isinstance(error, OSError) and error.errno in _FULL
+    number = error.errno if isinstance(error, OSError) else None
     why = error.strerror if isinstance(error, OSError) else error
-    other = "Free disk space" if is_full else "Correct its permissions"
-    fix = f"{other}, or choose another --out."
+    fix = "Choose another --out."
+    if number in _FULL:
+        fix = "Free disk space, or choose another --out."
+    elif number in _REFUSED:
+        fix = "Correct its permissions, or choose another --out."
     return StopError(f"{printable_line(str(path))} cannot be written: {why}.", fix, exit_code=1)
 
 
 def _replace(path: Path, data: bytes, mode: int, *, is_forced: bool) -> None:
-    handle, temp = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
+    # A short name of its own: the name of the file may be as long as a name can be.
+    temp = path.with_name(f".interlock-{secrets.token_hex(8)}.tmp")
+    handle = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     try:
         with os.fdopen(handle, "wb") as stream:
             stream.write(data)
             stream.flush()
             os.fsync(stream.fileno())
-        if mode != PRIVATE:
-            Path(temp).chmod(mode)
+        with suppress(FileNotFoundError):
+            temp.chmod(stat.S_IMODE(path.stat().st_mode) & mode)
         check_free(path, is_forced=is_forced)
-        Path(temp).replace(path)
+        temp.replace(path)
     finally:
         # A temporary file that remains does not change the result.
         with suppress(OSError):
-            Path(temp).unlink(missing_ok=True)
+            temp.unlink(missing_ok=True)
+
+
+def _is_stream(path: Path) -> bool:
+    """Return whether a path names a device, a pipe or an open file of this process: there, nothing is overwritten."""
+    return path.is_relative_to("/dev") or (path.exists() and not path.is_file() and not path.is_dir())
