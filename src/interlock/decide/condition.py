@@ -158,6 +158,21 @@ def reads_loop_control(condition: Condition) -> bool:
     return any(True for _ in iter_loop_controls(condition))
 
 
+def existing_paths(condition: Condition, *, verdict: bool = True) -> frozenset[str]:
+    """Return the paths at which a value certainly exists if a condition has this verdict, by what it asks of them."""
+    match condition:
+        case Compare(op="exists"):
+            return frozenset({condition.var} if bool(condition.value) is verdict else ())
+        case AllOf() | AnyOf():
+            parts = [existing_paths(part, verdict=verdict) for part in condition.of]
+            is_true_of_all = verdict is isinstance(condition, AllOf)
+            return parts[0].union(*parts) if is_true_of_all else parts[0].intersection(*parts)
+        case Not():
+            return existing_paths(condition.of, verdict=not verdict)
+        case Compare() | Always() | LoopControl():
+            return frozenset()
+
+
 def describe_condition(condition: Condition) -> str:
     """Describe a condition as part of a sentence, for plans and traces."""
     match condition:

@@ -300,6 +300,37 @@ def test_a_member_is_read_where_a_condition_asks_whether_it_exists(body: Documen
     assert faults_of_body(body) == []
 
 
+NO_LINE: Document = {"var": "it.line", "exists": False}
+HAS_FILE: Document = {"var": "it.file", "exists": True}
+
+
+@pytest.mark.inv("EFF-1")
+@pytest.mark.parametrize(
+    ("body", "is_safe"),
+    [
+        (step("a", set=[{**LINE, "when": NO_LINE}]), False),
+        (step("a", set=[LINE], when={"not": HAS_LINE}), False),
+        (step("a", set=[LINE], when={"not": NO_LINE}), True),
+        (step("a", set=[LINE], when={"or": [HAS_LINE, HAS_FILE]}), False),
+        (step("a", set=[LINE], when={"or": [HAS_LINE, {"and": [HAS_FILE, HAS_LINE]}]}), True),
+        (step("a", set=[LINE], when={"not": {"or": [NO_LINE, HAS_FILE]}}), True),
+        (step("a", set=[LINE], when={"not": {"and": [NO_LINE, HAS_FILE]}}), False),
+        (step("a", set=[{"key": "level", "compute": {"if": [HAS_LINE, 0, {"var": "it.line"}]}}]), False),
+        (step("a", set=[{"key": "level", "compute": {"if": [NO_LINE, 0, {"var": "it.line"}]}}]), True),
+        (choose("c", (HAS_LINE, [step("a")]), otherwise=[step("b", set=[LINE])]), False),
+        (choose("c", (NO_LINE, [step("a")]), otherwise=[step("b", set=[LINE])]), True),
+        (choose("c", (NO_LINE, [step("a")]), (HAS_FILE, [step("b", set=[LINE])])), True),
+        (choose("c", (HAS_LINE, [step("a")]), (HAS_FILE, [step("b", set=[LINE])])), False),
+    ],
+    ids=str,
+)
+def test_only_a_condition_that_is_false_without_the_member_makes_it_safe_to_read(
+    body: Document,
+    is_safe: bool,  # noqa: FBT001 — parametrised
+) -> None:
+    assert (faults_of_body(body) == []) is is_safe
+
+
 def test_steps_are_checked_wherever_they_stand_and_two_may_set_one_key() -> None:
     fine, bad = [{"key": "mode", "value": "x"}], [{"key": "mode", "value": 1}]
     steps = (

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 from typing import cast
 
-from interlock.decide.condition import Condition, iter_comparisons
+from interlock.decide.condition import existing_paths
 from interlock.decide.evaluate import EVENT, EVIDENCE_ROOTS, ConditionInputs
 from interlock.decide.value import (
     INTENT_FIELD,
@@ -19,7 +19,6 @@ from interlock.decide.value import (
     describe_unsendable,
     inputs_of_value,
     iter_parts,
-    iter_reads,
 )
 from interlock.define import document as doc
 from interlock.define.declared import (
@@ -86,23 +85,39 @@ _WANTED: Mapping[tuple[str, int], tuple[str, ...]] = {
 class _Sets:
     """One check. `variables` are those of the loops around, each with what is known of it and its loop.
 
-    `asked` are the paths of which the conditions around ask whether a value exists.
+    `existing` are the paths at which a value exists by the conditions around.
     """
 
     declared: Mapping[str, ContextInput]
     items: Mapping[str, ListItems]
     ratings: Mapping[str, Assessment]
     variables: Mapping[str, tuple[str, _Source]] = field(default_factory=dict[str, tuple[str, _Source]])
-    asked: frozenset[str] = frozenset()
+    existing: frozenset[str] = frozenset()
 
     def of_steps(self, steps: Iterable[doc.Step]) -> Iterator[Diagnostic]:
         """Yield the faults of steps and of all that is nested in them."""
         for step in steps:
-            here = replace(self, asked=self.asked | _asked(_entry_conditions(step)))
+            here = self if step.when is None else self.knowing(existing_paths(step.when.condition))
             if isinstance(step, doc.AgentStep):
                 yield from here.of_actions(step)
-            inside = here.in_body(step) if isinstance(step, doc.LoopStep) else here
-            yield from inside.of_steps(doc.inner_steps(step))
+            elif isinstance(step, doc.ChoiceStep):
+                yield from here.of_branches(step)
+            else:
+                inside = here.in_body(step) if isinstance(step, doc.LoopStep) else here
+                yield from inside.of_steps(doc.inner_steps(step))
+
+    def of_branches(self, choice: doc.ChoiceStep) -> Iterator[Diagnostic]:
+        """Yield the faults in branches. The conditions of all branches before one are false in it."""
+        here = self
+        for branch in choice.branches:
+            condition = branch.guard.condition
+            yield from here.knowing(existing_paths(condition)).of_steps(branch.steps)
+            here = here.knowing(existing_paths(condition, verdict=False))
+        yield from here.of_steps(choice.otherwise or ())
+
+    def knowing(self, paths: frozenset[str]) -> "_Sets":
+        """Return the check of steps or actions that are reached only if a value exists at these paths too."""
+        return replace(self, existing=self.existing | paths)
 
     def of_actions(self, step: doc.AgentStep) -> Iterator[Diagnostic]:
         """Yield the faults in what one step sets and sends."""
@@ -118,7 +133,8 @@ class _Sets:
         own = {loop.iteration_var: number, loop.index_var: number}
         if loop.item_var is not None:
             own[loop.item_var] = (loop.id, _item(self.items.get(loop.items or "")))
-        return replace(self, variables={**self.variables, **own})
+        around = frozenset(path for path in self.existing if path.partition(".")[0] not in own)
+        return replace(self, variables={**self.variables, **own}, existing=around)
 
     def _of_action(self, step: doc.AgentStep, action: SetAction, at: str) -> Iterator[Diagnostic]:
         if action.key in self.variables:
@@ -178,13 +194,27 @@ class _Sets:
 
     def _missing(self, action: SetAction | EmitAction, value: Value, at: str) -> Iterator[Diagnostic]:
         """Yield each member that an item may lack and that is read without asking: its report would be refused."""
-        asked = self.asked | _asked(action.conditions)
+        here = self if action.when is None else self.knowing(existing_paths(action.when))
         part = "from" if isinstance(value, Read) else "compute"
-        for path in dict.fromkeys(iter_reads(value)):
-            if path not in asked and self._variable_at(path).is_optional:
+        for path in dict.fromkeys(here.uncertain_reads(value)):
+            if self._variable_at(path).is_optional:
                 message = f"{path!r} may be missing in an item, but this needs a value that always exists."
                 fix = f"Remove `required: false` from the member, or add `when: {{var: {path}, exists: true}}`."
                 yield fault(f"{at}.{part}", "wrong_value", message, fix)
+
+    def uncertain_reads(self, value: Value) -> Iterator[str]:
+        """Yield the paths that a value reads where it is not known whether a value exists there."""
+        match value:
+            case Read():
+                yield from () if value.var in self.existing else (value.var,)
+            case Choose():
+                yield from self.knowing(existing_paths(value.when)).uncertain_reads(value.then)
+                yield from self.knowing(existing_paths(value.when, verdict=False)).uncertain_reads(value.otherwise)
+            case Operation():
+                for part in value.of:
+                    yield from self.uncertain_reads(part)
+            case Given():
+                return
 
     def _variable(self, key: str, at: str) -> Diagnostic:
         loop, _ = self.variables[key]
@@ -270,20 +300,6 @@ class _Sets:
             return _UNKNOWN
         levels = next((one.levels for one in rating.dimensions if one.id == parts[2]), ())
         return _Source(type="string", choices=tuple(levels))
-
-
-def _entry_conditions(step: doc.Step) -> Iterator[Condition]:
-    """Yield the conditions that decide whether a step, or one of those inside it, is reached."""
-    if step.when is not None:
-        yield step.when.condition
-    if isinstance(step, doc.ChoiceStep):
-        yield from (branch.guard.condition for branch in step.branches)
-
-
-def _asked(conditions: Iterable[Condition]) -> frozenset[str]:
-    """Return the paths of which conditions ask whether a value exists."""
-    terms = (term for condition in conditions for term in iter_comparisons(condition))
-    return frozenset(term.var for term in terms if term.op == "exists")
 
 
 def _field_of_event(awaits: AwaitEvent, name: str) -> _Source:
