@@ -122,6 +122,25 @@ def test_arguments_in_a_text_of_json_are_moved(memory: Harness) -> None:
         assert correct(memory.call(CONTINUE, sent))["arguments"] == whole
 
 
+@pytest.mark.parametrize(
+    ("evidence", "output"),
+    [
+        ({"output": {"notes": "Done."}}, DONE),
+        ({"output": json.dumps({"notes": "Done."})}, DONE),
+        ({"output": {"artifact": {"kind": "one", "x": 1}}}, {"artifacts": [{"kind": "one", "x": 1}]}),
+        ({"output": {"kind": "one", "x": 1}}, {"artifacts": [{"kind": "one", "x": 1}]}),
+        ({"kind": "one", "x": 1, "notes": "Done."}, {**DONE, "artifacts": [{"kind": "one", "x": 1}]}),
+    ],
+)
+@pytest.mark.parametrize("wrapper", ["arguments", "input"])
+def test_misnamed_evidence_is_moved_out_of_a_wrapper_as_well(
+    memory: Harness, wrapper: str, evidence: dict[str, Any], output: dict[str, Any]
+) -> None:
+    token = memory.start("test.abc").ack
+    call = correct(memory.call(CONTINUE, {wrapper: {"ackToken": token, **evidence}}))
+    assert call["arguments"] == {"ackToken": token, "output": output}
+
+
 def test_a_checkpoint_token_that_a_report_cannot_have_is_answered_with_the_token_of_the_step(memory: Harness) -> None:
     answer = memory.start("test.abc")
     refused = memory.call(CONTINUE, {"checkpointToken": answer["checkpointToken"], "output": DONE})

@@ -1,7 +1,7 @@
 """Moves unknown arguments to where they belong: out of another value, or to the argument of a similar name (ANS-12)."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeAlias, cast
 
 from interlock.define.diagnostics import suggest_name
@@ -9,7 +9,7 @@ from interlock.define.faults import find_value
 from interlock.kernel.budgets import MOVED_ARGUMENTS_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import Correction
-from interlock.server.arguments.clean import fitted, with_listed_artifact
+from interlock.server.arguments.clean import clean, fitted, with_listed_artifact
 from interlock.server.arguments.json_text import parse_object
 from interlock.server.tools import TOOLS
 from interlock.server.tools.contract import Tool, member_names
@@ -121,33 +121,30 @@ def _has_own_place(tool: Tool, arguments: Mapping[str, Json], loc: Location, acc
 def place_unknown(tool: Tool, sent: Mapping[str, Json], unknown: Sequence[Location], accepts: Accepts) -> Correction:
     """Return the call in which each unknown argument is at its place or left out. What is at its place stays.
 
-    Two different tokens for one argument are both left out, and the label of a run with them: they may be of two runs
-    (ANS-4). If a report has no evidence without those that are left out, its `output` is asked for.
+    Wrappers are opened first, so what they hold is placed as if it had been sent without them. Two different tokens for
+    one argument are both left out, and the label of a run with them: they may be of two runs (ANS-4). If a report has
+    no evidence without those that are left out, its `output` is asked for.
     """
-    arguments, is_evidence = with_listed_artifact(sent), False
     contested = set[str]()
-    loose = loose_artifacts(tool, sent, unknown, accepts)
+    arguments, waiting = _unwrapped(tool, sent, unknown, contested)
+    is_evidence = any(loc not in waiting for loc in unknown)
+    loose = loose_artifacts(tool, arguments, waiting, accepts)
     for at, members in enumerate(loose):
         artifact: dict[str, Json] = {}
         for loc in members:
             arguments, artifact[str(loc[-1])] = _take(arguments, loc)
         arguments = _put(arguments, ("output", "artifacts", f"{_AT_THE_END}{at}"), artifact)
-    waiting = [loc for loc in unknown if not any(loc in members for members in loose)]
-    for at in range(MOVED_ARGUMENTS_MAX):
-        if at == len(waiting):
-            break
-        loc = waiting[at]
+    waiting = [loc for loc in waiting if not any(loc in members for members in loose)]
+    for loc in waiting[:MOVED_ARGUMENTS_MAX]:
         path = find_path(tool, loc)
         if path is not None:
             arguments, value = _take(arguments, loc)
             arguments = _put(arguments, path, value)
             continue
-        held = wrapped_arguments(tool, find_value(arguments, loc))
-        place = None if held else find_place(tool, arguments, loc, accepts)
-        waiting += [(key,) for key in held if key not in tool.argument_names]
+        place = find_place(tool, arguments, loc, accepts)
         is_evidence |= place is None and not _ARGUMENTS_OF_ALL_TOOLS.issuperset(loc)
         arguments, value = _take(arguments, loc)
-        moved = held if place is None else _nest(place, fitted(place, value))
+        moved = {} if place is None else _nest(place, fitted(place, value))
         contested |= _contested_tokens(arguments, moved)
         arguments = _merge(arguments, moved)
     if contested:
@@ -157,6 +154,35 @@ def place_unknown(tool: Tool, sent: Mapping[str, Json], unknown: Sequence[Locati
     lacks_evidence = is_evidence and is_report and not arguments.get("output")
     wrong = [*sorted(contested), *(["output"] if lacks_evidence else [])]
     return Correction(wrong=tuple((name,) for name in wrong), understood=arguments)
+
+
+def _unwrapped(
+    tool: Tool, sent: Mapping[str, Json], unknown: Sequence[Location], contested: set[str]
+) -> tuple[dict[str, Json], list[Location]]:
+    """Return the arguments without wrappers, and the places of those that do not exist. Add the contested tokens."""
+    arguments, waiting = with_listed_artifact(sent), list(unknown)
+    for _ in range(MOVED_ARGUMENTS_MAX):
+        wrappers = (loc for loc in waiting if wrapped_arguments(tool, find_value(arguments, loc)))
+        loc = next(wrappers, None)
+        if loc is None:
+            break
+        held, _ = clean(tool, wrapped_arguments(tool, find_value(arguments, loc)))
+        held = with_listed_artifact(held)
+        arguments, _ = _take(arguments, loc)
+        waiting.remove(loc)
+        contested |= _contested_tokens(arguments, held)
+        arguments = _merge(arguments, held)
+        waiting += [one for one in _unknown_places(tool, held) if one not in waiting]
+    return arguments, waiting
+
+
+def _unknown_places(tool: Tool, arguments: Mapping[str, Json]) -> Iterator[Location]:
+    """Yield the places of the arguments that do not exist, and of such members of arguments."""
+    for name, value in arguments.items():
+        if name not in tool.argument_names:
+            yield (name,)
+        elif name in NESTED and isinstance(value, dict):
+            yield from ((name, member) for member in value if member not in member_names(NESTED[name]))
 
 
 def _contested_tokens(arguments: Mapping[str, Json], moved: Mapping[str, Json]) -> set[str]:
