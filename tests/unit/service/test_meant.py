@@ -339,6 +339,21 @@ def test_the_wrapped_arguments_of_other_tools_are_moved_as_well(memory: Harness,
 
 
 @pytest.mark.inv("ANS-24")
+@pytest.mark.parametrize("wrapper", ["arguments", "args", "input", "params", "parameters"])
+def test_a_member_that_no_tool_has_does_not_hide_the_arguments_beside_it(memory: Harness, wrapper: str) -> None:
+    start, goal = {"workflowId": "test.abc"}, {"goal": "Mend the lamp"}
+    misspelled = {"workflow_id": "test.abc", "Goal": "Mend the lamp"}
+    for sent in ({**start, wrapper: {**goal, "zzz": 1}}, {wrapper: {**misspelled, "zzz": 1}}):
+        refused = memory.call("start_workflow", sent)
+        assert corrected(refused) == ("start_workflow", start | goal)
+        assert f"Left out of the call below: `{wrapper}.zzz`" in refused["suggestion"]
+        assert not memory.call(*corrected(refused)).is_error
+    refused = memory.call("start_workflow", {**start, wrapper: {"zzz": 1}})
+    assert corrected(refused) == ("start_workflow", start)
+    assert refused["suggestion"] == f"Leave `{wrapper}` out."
+
+
+@pytest.mark.inv("ANS-24")
 def test_a_token_that_a_corrected_call_lacks_is_asked_for(memory: Harness) -> None:
     token = "<the ackToken of the last answer>"
     assert corrected(memory.call(CONTINUE, {"output": DONE, "foo": 1}))[1] == {"output": DONE, "ackToken": token}

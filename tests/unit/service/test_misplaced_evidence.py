@@ -141,6 +141,12 @@ def test_misnamed_evidence_is_moved_out_of_a_wrapper_as_well(
     assert call["arguments"] == {"ackToken": token, "output": output}
 
 
+def test_a_member_of_an_artifact_is_no_wrapper_by_its_name(memory: Harness) -> None:
+    token, artifact = memory.start("test.abc").ack, {"kind": "one", "input": {"goal": "Mend", "run": "abcd"}}
+    call = correct(memory.call(CONTINUE, {"ackToken": token, **artifact}))
+    assert call["arguments"] == {"ackToken": token, "output": {"artifacts": [artifact]}}
+
+
 def test_a_checkpoint_token_that_a_report_cannot_have_is_answered_with_the_token_of_the_step(memory: Harness) -> None:
     answer = memory.start("test.abc")
     refused = memory.call(CONTINUE, {"checkpointToken": answer["checkpointToken"], "output": DONE})

@@ -38,17 +38,37 @@ _ARGUMENTS_OF_ALL_TOOLS = frozenset(name for tool in TOOLS for name in tool.argu
 """The names of all arguments. An unknown argument with one of these names is not misplaced evidence."""
 
 
-def wrapped_arguments(tool: Tool, value: object) -> dict[str, Json]:
-    """Return what an object holds if it wraps arguments of the tool, as a shown call does; an empty value otherwise.
+_WRAPPERS = frozenset((_WRAPPER, "args", "input", "params", "parameters"))
+"""Names under which calls of other protocols and libraries hold their arguments."""
 
-    A wrapper inside it is one of the values that it holds.
+
+def wrapped_arguments(tool: Tool, sent: Mapping[str, Json], loc: Location) -> dict[str, Json]:
+    """Return what is at a place if it wraps arguments of the tool, as a shown call does; an empty value otherwise.
+
+    A wrapper inside it is one of the values that it holds. Under a name of wrappers, one argument of the tool is
+    enough, also a misspelled one; under any other name, or beside the kind of an artifact, it may be an ordinary value.
     """
+    value = find_value(sent, loc)
+    held = _wrapped(tool, value)
+    is_of_artifact = isinstance(find_value(sent, (*loc[:-1], "kind")), str)
+    if held or loc[-1] not in _WRAPPERS or is_of_artifact:
+        return held
+    named = parse_object(value) if isinstance(value, str) else value
+    members = cast("dict[str, Json]", named) if isinstance(named, dict) else {}
+    is_wrapper = _shaped_place(tool, members) is None and any(
+        key in tool.argument_names or _similar_place(tool, (key,)) for key in members
+    )
+    return members if is_wrapper else {}
+
+
+def _wrapped(tool: Tool, value: object) -> dict[str, Json]:
+    """Return what an object holds if its members show that it wraps arguments of the tool."""
     if isinstance(value, str):
         value = parse_object(value)
     if not isinstance(value, dict):
         return {}
     held, known = cast("dict[str, Json]", value), tool.argument_names
-    if wrapped_arguments(tool, held.get(_WRAPPER)):
+    if _wrapped(tool, held.get(_WRAPPER)):
         return held
     names = {*tool.arguments.required(), *PREFIXES} & known.keys()
     return held if names & held.keys() or held.keys() <= known.keys() else {}
@@ -112,7 +132,7 @@ def _has_own_place(tool: Tool, arguments: Mapping[str, Json], loc: Location, acc
     """Say whether an unknown argument beside the kind of an artifact is something else than a member of it."""
     return (
         loc[-1] in _ARGUMENTS_OF_ALL_TOOLS
-        or bool(wrapped_arguments(tool, find_value(arguments, loc)))
+        or bool(wrapped_arguments(tool, arguments, loc))
         or find_path(tool, loc) is not None
         or find_place(tool, arguments, loc, accepts) is not None
     )
@@ -162,11 +182,11 @@ def _unwrapped(
     """Return the arguments without wrappers, and the places of those that do not exist. Add the contested tokens."""
     arguments, waiting = with_listed_artifact(sent), list(unknown)
     for _ in range(MOVED_ARGUMENTS_MAX):
-        wrappers = (loc for loc in waiting if wrapped_arguments(tool, find_value(arguments, loc)))
+        wrappers = (loc for loc in waiting if wrapped_arguments(tool, arguments, loc))
         loc = next(wrappers, None)
         if loc is None:
             break
-        held, _ = clean(tool, wrapped_arguments(tool, find_value(arguments, loc)))
+        held, _ = clean(tool, wrapped_arguments(tool, arguments, loc))
         held = with_listed_artifact(held)
         arguments, _ = _take(arguments, loc)
         waiting.remove(loc)

@@ -96,7 +96,7 @@ def _fault_of_validation(tool: Tool, cleaned: Mapping[str, Json], error: Validat
 
 def _fault_of_unknown(tool: Tool, cleaned: Mapping[str, Json], unknown: Sequence[Location]) -> Fault:
     """Refuse arguments that do not exist: those that wrap other ones first. Say where to send what they hold."""
-    wrapping = (one for one in unknown if wrapped_arguments(tool, find_value(cleaned, one)))
+    wrapping = (one for one in unknown if wrapped_arguments(tool, cleaned, one))
     wrapper = next(wrapping, None)
     loc = unknown[0] if wrapper is None else wrapper
     accepts = partial(_accepts, tool)
