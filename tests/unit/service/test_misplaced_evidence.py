@@ -147,6 +147,29 @@ def test_a_member_of_an_artifact_is_no_wrapper_by_its_name(memory: Harness) -> N
     assert call["arguments"] == {"ackToken": token, "output": {"artifacts": [artifact]}}
 
 
+def test_a_key_that_the_step_asks_for_as_context_is_asked_for_wherever_it_was_sent() -> None:
+    memory = Harness.in_memory(linear_workflow("test.abc", {**STEP, "id": "a", "produces": ["questions"]}))
+    token, key = memory.start("test.abc").ack, {"questions": ["Which?"]}
+    good = {"ackToken": token, "output": DONE}
+    for sent, others in (
+        ({**good, **key}, []),
+        ({**good, **key, "context": {"x": 1}}, ["context.x"]),
+        ({**good, "output": {**DONE, **key}, "context": {"x": 1}}, ["context.x"]),
+        ({"arguments": {**good, **key, "context": {"x": 1}}}, ["context.x"]),
+        ({"arguments": {**good, "output": {**DONE, **key}}}, []),
+    ):
+        refused = memory.call(CONTINUE, sent)
+        call = correct(refused)
+        assert call["arguments"] == good
+        assert [one["path"] for one in call["fill"]] == [*others, "context.questions"]
+        assert "Left out" not in refused["suggestion"]
+        assert "arguments" in sent or refused["suggestion"].startswith("Send `questions` in `context`")
+    stays = {**good, **key, "context": {"questions": ["Why?"]}}
+    assert [one["path"] for one in correct(memory.call(CONTINUE, stays))["fill"]] == ["context"]
+    member = {**good, "kind": "one", **key}
+    assert "context.questions" not in [one["path"] for one in correct(memory.call(CONTINUE, member))["fill"]]
+
+
 def test_a_checkpoint_token_that_a_report_cannot_have_is_answered_with_the_token_of_the_step(memory: Harness) -> None:
     answer = memory.start("test.abc")
     refused = memory.call(CONTINUE, {"checkpointToken": answer["checkpointToken"], "output": DONE})

@@ -23,6 +23,7 @@ from interlock.kernel.text import utf8_bytes
 from interlock.record.short_tokens import decode_token
 from interlock.server.arguments.clean import clean, with_listed_artifact
 from interlock.server.arguments.left_out import left_out, left_out_words
+from interlock.server.arguments.misplaced import unknown_names
 from interlock.server.tools import tool_named
 from interlock.server.tools.contract import Tool, member_names
 from interlock.server.tools.evidence import NESTED
@@ -79,11 +80,14 @@ def with_corrected_call(refusal: Refusal, tool: Tool, sent: Mapping[str, Json], 
         wanted = _look_up(tool, correction.instead, look_up)
     wanted = {} if isinstance(wanted, Refusal) else wanted
     kept = _kept(tool, sent, correction)
-    keys = {} if "context" in kept else _context_keys(tool, sent, wanted)
+    keys = _context_keys(tool, sent, kept, wanted)
     if keys:
-        correction = replace(correction, instead={**correction.instead, "context": keys})
-        if path in keys:
-            refusal = replace(refusal, suggestion=f"Send `{path}` in `context`, as in the call below.")
+        places = {("context", key): blank for key, blank in keys.items()}
+        wrong, blanks = (*correction.wrong, *places), {**correction.blanks, **places}
+        correction = replace(correction, wrong=wrong, blanks=blanks)
+        key = _last_name(str(path))
+        if key in keys:
+            refusal = replace(refusal, suggestion=f"Send `{key}` in `context`, as in the call below.")
     call = _corrected_call(tool, kept, correction, wanted)
     if is_of_arguments:
         paths = [one for one in left_out(sent, {**correction.instead, **kept}) if not _is_said(one, refusal, call)]
@@ -92,14 +96,23 @@ def with_corrected_call(refusal: Refusal, tool: Tool, sent: Mapping[str, Json], 
     return replace(refusal, details={**refusal.details, "correctedCall": shown})
 
 
-def _context_keys(tool: Tool, sent: Mapping[str, Json], wanted: Mapping[str, Outline]) -> dict[str, Outline]:
-    """Return the keys of the context that a step asks for and that were sent as arguments."""
-    asked = wanted.get("context")
-    return {
-        name: blank
-        for name, blank in (asked.items() if isinstance(asked, Mapping) else ())
-        if name in sent and name not in tool.argument_names
+def _context_keys(
+    tool: Tool, sent: Mapping[str, Json], kept: Mapping[str, Json], wanted: Mapping[str, Outline]
+) -> dict[str, Blank]:
+    """Return the keys of the context that a step asks for and that were sent as arguments, or in the `output`."""
+    asked, context, output = wanted.get("context"), kept.get("context", {}), kept.get("output")
+    if not isinstance(asked, Mapping) or not isinstance(context, dict):
+        return {}
+    artifacts = output.get("artifacts") if isinstance(output, dict) else None
+    placed = {
+        name for one in (artifacts if isinstance(artifacts, list) else []) if isinstance(one, dict) for name in one
     }
+    loose = unknown_names(tool, sent) - context.keys() - placed
+    return {name: blank for name, blank in asked.items() if name in loose and isinstance(blank, Blank)}
+
+
+def _last_name(path: str) -> str:
+    return path.rpartition(".")[2]
 
 
 def _is_said(path: str, refusal: Refusal, call: NextCall) -> bool:
@@ -107,7 +120,9 @@ def _is_said(path: str, refusal: Refusal, call: NextCall) -> bool:
     if path == refusal.details.get("path") and refusal.suggestion.startswith(("Leave ", "Left out ")):
         return True
     asked = [one.path for one in call.fill]
-    return f"context.{path}" in asked or any(_is_within(path, one) or _is_within(one, path) for one in asked)
+    return f"context.{_last_name(path)}" in asked or any(
+        _is_within(path, one) or _is_within(one, path) for one in asked
+    )
 
 
 def _is_within(path: str, outer: str) -> bool:

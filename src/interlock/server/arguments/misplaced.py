@@ -196,6 +196,12 @@ def _unwrapped(
     return arguments, waiting
 
 
+def unknown_names(tool: Tool, sent: Mapping[str, Json]) -> set[str]:
+    """Return the names of what was sent as an argument, or as a member of one, and does not exist, also in wrappers."""
+    _, places = _unwrapped(tool, sent, list(_unknown_places(tool, sent)), set())
+    return {str(loc[-1]) for loc in places}
+
+
 def _unknown_places(tool: Tool, arguments: Mapping[str, Json]) -> Iterator[Location]:
     """Yield the places of the arguments that do not exist, and of such members of arguments."""
     for name, value in arguments.items():
