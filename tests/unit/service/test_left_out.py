@@ -143,14 +143,20 @@ def test_positions_of_paths_only_order_the_artifacts(memory: Harness) -> None:
     assert refused["suggestion"].startswith("Leave `output.artifacts[999")
 
 
-def test_artifacts_by_position_or_kind_become_a_list(memory: Harness) -> None:
+def test_artifacts_by_position_kind_contract_or_name_become_a_list(memory: Harness) -> None:
     inner = {name: value for name, value in VERDICT.items() if name != "kind"}
     for artifacts in (
         {"0": VERDICT, "1": DIVERGENCE},
         {"wr.gate_verdict": inner, "wr.workflow_divergence": DIVERGENCE},
+        {"wr.contracts.gate_verdict": inner, "divergence": DIVERGENCE},
+        {"verdict": VERDICT, "others": [DIVERGENCE]},
+        {"wr.contracts.gate_verdict": [inner], "wr.workflow_divergence": [DIVERGENCE]},
     ):
         output = refuse(memory, {"output": {**DONE, "artifacts": artifacts}})[1]
         assert output == {**DONE, "artifacts": [VERDICT, DIVERGENCE]}
+    own = {"team.review": {"a": 1}, "x": {"kind": "y"}}
+    kinds = [{"kind": "team.review", "a": 1}, {"kind": "y"}]
+    assert refuse(memory, {"output": {"artifacts": own}})[1] == {"artifacts": kinds}
     assert refuse(memory, {"output": {"artifacts": {"data": {"a": 1}}}})[1] == {"artifacts": [{"data": {"a": 1}}]}
 
 

@@ -5,9 +5,9 @@ from typing import cast
 
 from interlock.kernel.canonical import Json
 from interlock.kernel.text import has_surrogate
+from interlock.plan.builtins.packs import PACKS
 from interlock.server.arguments.json_text import read_json
 from interlock.server.tools.contract import Fault, Tool
-from interlock.server.tools.evidence import members_of_kind
 
 INJECTED_BY_CLIENTS = frozenset({"wait_for_previous"})
 """Arguments that some clients add to every tool's schema and send. They are ignored."""
@@ -81,14 +81,27 @@ def _read_text(path: str, value: Json, fix: str) -> tuple[Json, Fault | None]:
 def fitted(place: str, value: Json) -> Json:
     """Return a value in the form that its place takes: artifacts in a list.
 
-    An object in its place is one artifact, or holds artifacts by their positions or by their built-in kinds.
+    An object in its place is one artifact, or holds artifacts by their positions, kinds or contracts, or with their
+    kinds under any names. Then a name is the kind of each artifact under it that has none.
     """
     if place != "output.artifacts" or not isinstance(value, dict):
         return value
-    items = list(value.items())
-    if not items or not all(isinstance(one, dict) and (key.isdecimal() or members_of_kind(key)) for key, one in items):
+    listed = [(key, one) for key, held in value.items() for one in (held if isinstance(held, list) else [held])]
+    if "kind" in value or not listed or not all(_is_named_artifact(key, one) for key, one in listed):
         return [value]
-    return [one if key.isdecimal() else {"kind": key, **cast("dict[str, Json]", one)} for key, one in items]
+    return [_with_kind(key, cast("dict[str, Json]", one)) for key, one in listed]
+
+
+def _is_named_artifact(name: str, value: Json) -> bool:
+    """Say whether a value under a name can only be an artifact. With no kind and no dotted name, it may not."""
+    return isinstance(value, dict) and (name.isdecimal() or "." in name or isinstance(value.get("kind"), str))
+
+
+def _with_kind(name: str, artifact: dict[str, Json]) -> dict[str, Json]:
+    """Return an artifact that was sent under a position, a kind or a contract."""
+    pack = PACKS.get(name)
+    kind = (pack.kind if pack is not None else None) or name
+    return artifact if name.isdecimal() else {"kind": kind, **artifact}
 
 
 def with_listed_artifact(arguments: Mapping[str, Json]) -> dict[str, Json]:
