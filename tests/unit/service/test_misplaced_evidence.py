@@ -219,6 +219,30 @@ def test_an_output_in_the_context_is_led_to_its_place(memory: Harness) -> None:
     assert memory.call(CONTINUE, {"ackToken": token, "context": {"output": "a file"}, "output": DONE})["kind"] == "ok"
 
 
+@pytest.mark.parametrize(
+    ("held", "output"),
+    [
+        ({"note": "Done."}, DONE),
+        ({"artifact": {"kind": "one", "x": 1}}, {"artifacts": [{"kind": "one", "x": 1}]}),
+        ({"notes": "Done.", "artifacts": [{"kind": "one"}]}, {**DONE, "artifacts": [{"kind": "one"}]}),
+    ],
+)
+def test_an_output_in_the_context_is_found_by_similar_names_as_well(
+    memory: Harness, held: dict[str, Any], output: dict[str, Any]
+) -> None:
+    token = memory.start("test.abc").ack
+    refused = memory.call(CONTINUE, {"ackToken": token, "context": {"output": held}})
+    assert refused["details"]["path"] == "context.output"
+    assert correct(refused)["arguments"] == {"ackToken": token, "output": output}
+
+
+def test_an_object_with_other_members_in_the_context_is_data(memory: Harness) -> None:
+    data = {"output": {"note": "As printed.", "lines": 3}}
+    for more in ({}, {"output": DONE}):
+        answer = memory.call(CONTINUE, {"ackToken": memory.start("test.abc").ack, "context": data, **more})
+        assert not answer.is_error
+
+
 @pytest.mark.parametrize("argument", ["ackToken", "checkpointToken"])
 def test_a_wrong_token_of_an_ended_run_is_answered_with_the_call_that_shows_it(memory: Harness, argument: str) -> None:
     answer = memory.start("test.abc")

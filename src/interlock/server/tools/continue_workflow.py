@@ -5,6 +5,7 @@ from typing import Annotated
 
 from pydantic import Field, JsonValue
 
+from interlock.define.diagnostics import suggest_name
 from interlock.engine.answer.structure import ExecutionAnswer
 from interlock.engine.ends import RUN_WORKS, STEP_WORKS, WORK_KIND, parse_work
 from interlock.engine.request import CONFIRMATION_KIND, MemberFault, Request
@@ -27,6 +28,7 @@ from interlock.service.tokens.resolve import SentTokens
 from interlock.service.tools.continue_workflow import ContinueCommand, continue_workflow
 
 _NOTES = "notesMarkdown"
+_MEMBERS = frozenset(member_names(OutputArgument))
 _OF_REPORTS = ("output", "context", "preferences")
 """The arguments that only a call with an `ackToken` may have (ANS-13)."""
 
@@ -127,8 +129,8 @@ class ContinueArguments(Arguments):
     def _misplaced_output(self) -> Iterator[Fault]:
         """An output in the context would be kept as a key that nothing reads."""
         context, own = self.context or {}, self._output()
-        inner, members = context.get("output"), set(member_names(OutputArgument))
-        if not isinstance(inner, dict) or all(own.get(name) for name in members & inner.keys()):
+        inner = _as_output(context.get("output"))
+        if all(own.get(name) for name in _MEMBERS & inner.keys()):
             return
         others = {key: value for key, value in context.items() if key != "output"}
         output: dict[str, Json] = {**inner, **{name: value for name, value in own.items() if value}}
@@ -200,6 +202,20 @@ class ContinueArguments(Arguments):
                 f" To see the step, leave out `{extra[0]}`.",
                 correction=Correction(wrong=(("ackToken",),), understood=self.sent()),
             )
+
+
+def _as_output(value: Json) -> dict[str, Json]:
+    """Return an object with its members under the names of those of an output; an empty one if it is data.
+
+    Data may have members with similar names, so without a right name each member must have a similar one.
+    """
+    if not isinstance(value, dict):
+        return {}
+    similar = {name: suggest_name(name, _MEMBERS) for name in value if name not in _MEMBERS}
+    if not _MEMBERS & value.keys() and None in similar.values():
+        return {}
+    moved: dict[str, Json] = {similar[name] or name: value[name] for name in similar}
+    return moved | {name: one for name, one in value.items() if name in _MEMBERS}
 
 
 def _are_artifacts(value: Json) -> bool:
