@@ -148,6 +148,14 @@ def test_the_call_shows_the_shape_of_the_items_and_takes_items_of_that_shape() -
 
 
 @pytest.mark.inv("CTX-13")
+@pytest.mark.parametrize("value", ["none", {"file": "a"}, [3], [{"file": "a", "weight": "heavy"}]])
+def test_a_refused_list_is_asked_for_again_with_the_shape_of_its_items(value: Json) -> None:
+    harness = flow(step("a", produces=[FINDINGS]), step("b"), inputs=[])
+    refused = harness.advance(harness.start("test.flow"), context={"findings": value})
+    assert refused["nextCall"]["fill"] == [{"path": "context.findings", "what": "What you found.", "shape": SHAPE}]
+
+
+@pytest.mark.inv("CTX-13")
 def test_plain_items_have_a_type_and_choices() -> None:
     names = declared("names", "list", items={"type": "string", "choices": ["x", "y"]})
     harness = flow(step("a", produces=["names"]), step("b", prompt="{{names}}"), inputs=[names])

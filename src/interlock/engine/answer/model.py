@@ -175,11 +175,14 @@ def _notes_blank(step: PendingStepView) -> Blank:
 
 
 def _key_blank(step: PendingStepView, path: str, details: Mapping[str, JsonScalar] | None) -> Blank:
-    """Return the blank of a refused context path; a member is part of its whole key."""
+    """Return the blank of a refused context path; a member is part of its whole key.
+
+    What the step declares says more than the refusal, which names only what its check wanted.
+    """
     known, refused = step.context.get(path), refused_blank(path, details)
     if known is None:
         return refused
-    return known if known.choices or refused.shape is None else replace(known, shape=refused.shape)
+    return known if known.choices or known.shape is not None else replace(known, shape=refused.shape)
 
 
 def refused_blank(path: str, details: Mapping[str, JsonScalar] | None) -> Blank:
