@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 from tests.support.definitions import BLOCK
+from tests.support.flows import WORK
 
 from interlock.cli.workflow.places import WorkflowLocations
+from interlock.define.operations.builders import FlowBuilder
+from interlock.define.operations.files import to_file_json
 from interlock.service.workflows.authoring import NewFile, NotWritten, WorkflowAuthor
 from interlock.testing.harness import linear_workflow
 
@@ -88,6 +91,24 @@ def test_the_file_of_a_workflow_is_opened_and_replaced_although_another_director
     assert opened.data == SHIP
     assert author.save("team.ship", OTHER, opened.digest) is None
     assert (other.read_bytes(), own.read_bytes()) == (block, OTHER)
+
+
+@pytest.mark.inv("CON-13")
+def test_a_workflow_is_not_saved_over_a_flow_and_a_flow_not_over_a_workflow(author: WorkflowAuthor) -> None:
+    named = FlowBuilder("Ship").metadata({"workflow_id": "team.ship"}).add_block(WORK, "do").entry("do").build()
+    flow = json.dumps(to_file_json(named)).encode()
+    path, work = (author.workspace / ".interlock" / "operations" / one for one in ("ship.json", "work.json"))
+    path.parent.mkdir(parents=True)
+    work.write_text(json.dumps(to_file_json(WORK)))
+    for old, new, words in ((flow, SHIP, "holds a flow"), (SHIP, flow, "holds a workflow")):
+        path.write_bytes(old)
+        opened = author.open("team.ship")
+        assert opened is not None
+        refused = author.save("team.ship", new, opened.digest)
+        assert isinstance(refused, NotWritten)
+        assert words in refused.message
+        assert path.read_bytes() == old
+        assert author.save("team.ship", old + b"\n", opened.digest) is None
 
 
 @pytest.mark.inv("CON-13")

@@ -20,7 +20,7 @@ from interlock.kernel.uuids import derived_uuid
 from interlock.plan.check.plan_file import HASH_KEY
 from interlock.plan.outline import step_lines
 from interlock.service.workflows.catalog import Catalog, Entry, RefusedFile, Source
-from interlock.service.workflows.reading import FLOW_ID_PATH
+from interlock.service.workflows.reading import FLOW_ID_PATH, read_definition
 from interlock.store.workflow_files import (
     PROJECT_DIR,
     WorkflowFile,
@@ -131,9 +131,9 @@ class WorkflowAuthor:
             errors = sum(one.severity == "error" for one in found)
             message = f"The source has {errors} faults, so it cannot run."
             return NotWritten(message=message, fix="Correct each of them, then save.")
-        wrong_id = self._id_fault(workflow_id, now, data)
-        if wrong_id is not None:
-            return wrong_id
+        unfit = self._kind_fault(now, data) or self._id_fault(workflow_id, now, data)
+        if unfit is not None:
+            return unfit
         try:
             replace_workflow_file(file.path, data)
         except OSError as error:
@@ -201,6 +201,16 @@ class WorkflowAuthor:
             return None
         message = f"{taken.source.ref} of the {taken.source.kind} source has the id {workflow_id!r} already."
         return NotWritten(message=message, fix="Nothing was written. Edit that file, or choose another id.")
+
+    @staticmethod
+    def _kind_fault(opened: OpenedSource, data: bytes) -> NotWritten | None:
+        """Refuse to save a workflow over a flow, which other files may use, and a flow over a workflow."""
+        was_flow, is_flow = (read_definition(_source_of(opened, one)) is not None for one in (opened.data, data))
+        if was_flow is is_flow:
+            return None
+        was, now = ("flow", "workflow") if was_flow else ("workflow", "flow")
+        fix = f"Write the {now} to a file of its own under another id, or keep the {was}."
+        return NotWritten(message=f"{opened.ref} holds a {was}, and this is a {now}.", fix=fix)
 
     def _id_fault(self, workflow_id: str, opened: OpenedSource, data: bytes) -> NotWritten | None:
         """Refuse to save a source under an id of the old form, or under another id than that of its page."""
