@@ -25,6 +25,8 @@ PROJECT_DIR = Path(".interlock", "workflows")
 """Below the workspace."""
 OPERATIONS_DIR = Path(".interlock", "operations")
 """Below the workspace: blocks, flows and contracts."""
+PROJECT_DIRS = (PROJECT_DIR, OPERATIONS_DIR)
+"""The directories of a project from which a server reads workflows."""
 BINDINGS_FILE = Path(".interlock", "bindings.json")
 """Below the workspace; optional."""
 
@@ -109,7 +111,7 @@ class LocalWorkflowFiles:
 
 
 def _directories_of(workspace: Path) -> "tuple[_Directory, ...]":
-    return _Directory("project", workspace / PROJECT_DIR), _Directory("project", workspace / OPERATIONS_DIR)
+    return tuple(_Directory("project", workspace / one) for one in PROJECT_DIRS)
 
 
 class _Directory:

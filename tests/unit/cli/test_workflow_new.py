@@ -118,7 +118,18 @@ def test_a_file_outside_of_every_source_is_said_to_be_read_by_no_server(
     project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
     new(project, "team.abc", directory="elsewhere")
-    assert "A server reads only .interlock/workflows and user: move the file there." in capsys.readouterr().out
+    said = "A server reads only .interlock/workflows, .interlock/operations and user: move the file to one of them."
+    assert said in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("directory", [".interlock/operations", ".interlock/workflows/sub", "user/sub"])
+def test_a_file_in_or_below_a_directory_of_a_source_is_said_to_be_read(
+    project: Project, capsys: pytest.CaptureFixture[str], directory: str
+) -> None:
+    assert new(project, "team.abc", directory=directory) == 0
+    assert "Start it: ask your agent to start `team.abc`" in capsys.readouterr().out
+    assert new(project, "team.abc", directory=f"{directory}/other") == 1
+    assert "has the id 'team.abc' already" in capsys.readouterr().err
 
 
 def test_the_schema_is_the_published_one(capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,7 +18,7 @@ from interlock.kernel.budgets.workflow import (
 from interlock.kernel.canonical import Json
 from interlock.service.workflows.authoring import NewFile, NotWritten, copied_value
 from interlock.store.regular_file import read_regular
-from interlock.store.workflow_files import PROJECT_DIR
+from interlock.store.workflow_files import PROJECT_DIR, PROJECT_DIRS
 
 _EXAMPLE = Path(__file__).with_name("example.yaml")
 """An example with the features that most workflows use; the JSON example is converted from it."""
@@ -45,19 +45,21 @@ def run(options: argparse.Namespace) -> int:
     places, workflow_id, given = chosen_places(options), str(options.workflow_id), options.directory
     form: TextFormat = "yaml" if options.is_yaml else "json"
     _check(places.author.id_fault(workflow_id))
-    own = places.workspace / PROJECT_DIR
-    directory = Path(given) if given is not None else own
-    if given is None:
+    directory = Path(given) if given is not None else places.workspace / PROJECT_DIR
+    roots = [*(places.workspace / one for one in PROJECT_DIRS), places.user_dir]
+    is_read = any(directory.resolve().is_relative_to(root.resolve()) for root in roots)
+    if is_read:
         _check(places.author.taken_fault(workflow_id))
     path = directory / f"{workflow_id.rpartition('.')[2]}.{form}"
     data = _text(places, workflow_id, options.origin, form).encode("utf-8")
     _check(places.author.create(NewFile(path=path, ref=shown(path), form=form, data=data)))
     say(f"Wrote {shown(path)}.")
     say(f"Edit it, then check it: interlock workflow validate {shown(path)}")
-    if directory.resolve() in (own.resolve(), places.user_dir.resolve()):
+    if is_read:
         say(f"Start it: ask your agent to start `{workflow_id}`; a running server finds it immediately.")
     else:
-        say(f"A server reads only {shown(own)} and {shown(places.user_dir)}: move the file there.")
+        *others, last = map(shown, roots)
+        say(f"A server reads only {', '.join(others)} and {last}: move the file to one of them.")
     return 0
 
 
