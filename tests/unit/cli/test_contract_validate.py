@@ -226,3 +226,46 @@ def test_the_copy_of_a_flow_is_another_definition_with_its_own_id(capsys: pytest
     listed = json.loads(capsys.readouterr().out.partition("\n")[2])
     assert {one["workflowId"] for one in listed["workflows"]} >= {"team.ship", "team.mine"}
     assert listed["refused"] == []
+
+
+def both(capsys: pytest.CaptureFixture[str], *paths: str) -> list[set[tuple[str, str]]]:
+    """Return the file and code of each fault that the two commands name, first the one about workflows."""
+    named = list[set[tuple[str, str]]]()
+    for group in ("workflow", "contract"):
+        main([group, "validate", *paths, "--json"])
+        files = json.loads(capsys.readouterr().out)["files"]
+        named.append({(one["file"], found["code"]) for one in files for found in one["diagnostics"]})
+    return named
+
+
+STARTED = {**FLOW, "metadata": {"workflow_id": "team.ship"}}
+
+
+@pytest.mark.usefixtures("project")
+@pytest.mark.inv("OPS-12", "OPS-16")
+def test_both_commands_let_named_files_refer_to_each_other(capsys: pytest.CaptureFixture[str]) -> None:
+    flow, block = write("new/flow.json", STARTED), f"{HOME}/build.json"
+    moved = write("new/build.json", json.loads(Path(block).read_text()))
+    Path(block).unlink()
+    assert both(capsys, flow) == [{(flow, "unknown_definition")}] * 2
+    of_workflows, of_contracts = both(capsys, flow, moved)
+    assert (of_workflows, of_contracts) == ({(moved, "wrong_value")}, set())
+    other = write("new/other.json", {**STARTED, "description": "changed"})
+    assert [(flow, "version_taken") in found for found in both(capsys, other, flow)] == [True, True]
+
+
+@pytest.mark.usefixtures("project")
+@pytest.mark.inv("OPS-3", "OPS-16")
+def test_both_commands_refuse_the_file_of_a_project_whose_version_the_server_refuses(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    own = write(f"{HOME}/flow.json", STARTED)
+    changed = {**STARTED, "description": "changed", "metadata": {"workflow_id": "team.other"}}
+    assert both(capsys, write("elsewhere/flow.json", changed)) == [set(), set()], "a file that is named counts"
+    earlier = write(".interlock/workflows/flow.json", changed)
+    assert both(capsys, own) == [{(own, "version_taken")}] * 2
+    assert both(capsys, earlier) == [set(), set()]
+    assert main(["workflow", "list", "--query", "flow", "--json"]) == 0
+    listed = json.loads(capsys.readouterr().out)
+    assert [one["workflowId"] for one in listed["workflows"] if one["workflowId"].startswith("team.")] == ["team.other"]
+    assert len(listed["refused"]) == 1

@@ -3,12 +3,12 @@
 import argparse
 import os
 from collections.abc import Iterable
-from contextlib import suppress
 from pathlib import Path
 
 from interlock.cli.options import add_json
 from interlock.cli.screen import StopError, fault_lines, say, say_json
 from interlock.cli.workflow.places import (
+    WorkflowLocations,
     add_place_options,
     checked_file,
     chosen_places,
@@ -17,20 +17,16 @@ from interlock.cli.workflow.places import (
     shown,
 )
 from interlock.cli.workflow.validate import Totals
-from interlock.define.diagnostics import Diagnostics, fault
-from interlock.define.operations.definitions import Definition, Definitions, VersionTakenError, kind_of
+from interlock.define.diagnostics import Diagnostics
+from interlock.define.operations.definitions import Definition, Definitions, kind_of
 from interlock.define.operations.files import parse_definition_file, validate_definition
 from interlock.define.operations.flows import Flow
-from interlock.kernel.budgets.workflow import (
-    DOCUMENT_BYTES_MAX,
-)
 from interlock.kernel.canonical import Json
 from interlock.kernel.frozen import frozen
 from interlock.plan.compile.compiler import Compiled
 from interlock.plan.flows.lowering import compile_agent_flow
-from interlock.service.workflows.catalog import CatalogView, Source
-from interlock.store.regular_file import read_regular
-from interlock.store.workflow_files import FORMS, OPERATIONS_DIR
+from interlock.service.workflows.reading import ReadDefinition, RefusedFile, Source, add_definition, read_definition
+from interlock.store.workflow_files import OPERATIONS_DIR
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -50,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
     paths: list[str] = options.paths
     places = chosen_places(options)
     roots = [given_path(path) for path in paths] or [places.workspace / OPERATIONS_DIR]
-    totals, checked = Totals(), _check(_find_files(roots), places.catalog.view(places.workspace))
+    totals, checked = Totals(), _check(places, _find_files(roots))
     for one in checked:
         totals.count(one.diagnostics)
     if options.as_json:
@@ -98,23 +94,29 @@ def _find_files(roots: Iterable[Path]) -> list[Path]:
     return list(found.values())
 
 
-def _check(files: Iterable[Path], project: CatalogView) -> list[_Checked]:
+def _check(places: WorkflowLocations, files: Iterable[Path]) -> list[_Checked]:
     """Check each file: it may refer to all of them in any order, and to the definitions of the project.
 
-    If a file and the project define the same version, the file counts. A file of the project also has the fault that
-    another one has its workflow id.
+    A file of the project also has the fault that another one has its workflow id.
     """
-    definitions = Definitions()
-    read = [(source, _add(parsed, definitions)) for source, parsed in map(_read, files)]
-    for one in project.definitions:
-        with suppress(VersionTakenError):
-            definitions.add(one)
-    taken = {os.path.realpath(one.source.location): _of_id(one.diagnostics) for one in project.refused}
+    read = [_read(path, places) for path in files]
+    named = [one for _, one in read if isinstance(one, ReadDefinition)]
+    definitions, taken = Definitions(), dict[str, Diagnostics]()
+    for one in places.catalog.definitions_with(places.workspace, named):
+        added = add_definition(one, definitions)
+        if isinstance(added, RefusedFile):
+            taken[one.source.location] = added.diagnostics
+    ids = places.catalog.view(places.workspace).refused
+    taken_ids = {os.path.realpath(one.source.location): _of_id(one.diagnostics) for one in ids}
     checked: list[_Checked] = []
-    for source, parsed in read:
-        faults = parsed if isinstance(parsed, tuple) else _judge(parsed, definitions)
-        faults = (*faults, *taken.get(os.path.realpath(source.location), ()))
-        definition = None if isinstance(parsed, tuple) else parsed
+    for source, found in read:
+        definition = found.definition if isinstance(found, ReadDefinition) else None
+        faults = found if isinstance(found, tuple) else taken.get(source.location)
+        if faults is not None:
+            definition = None
+        elif definition is not None:
+            faults = _judge(definition, definitions)
+        faults = (*(faults or ()), *taken_ids.get(os.path.realpath(source.location), ()))
         checked.append(_Checked(file=source.ref, definition=definition, diagnostics=source.placed(faults)))
     return checked
 
@@ -123,27 +125,17 @@ def _of_id(diagnostics: Diagnostics) -> Diagnostics:
     return tuple(one for one in diagnostics if one.code == "id_taken")
 
 
-def _read(path: Path) -> tuple[Source, Definition | Diagnostics]:
-    form = FORMS[path.suffix]
-    try:
-        data = read_regular(path, DOCUMENT_BYTES_MAX)
-    except OSError as error:
-        unreadable = fault("", "not_utf8", f"The file cannot be read: {error.strerror}.", "Check its permissions.")
-        return Source(kind="project", ref=shown(path), form=form, data=b"", location=str(path)), (unreadable,)
-    source = Source(kind="project", ref=shown(path), form=form, data=data, location=str(path))
-    return source, parse_definition_file(data, form)
-
-
-def _add(parsed: Definition | Diagnostics, definitions: Definitions) -> Definition | Diagnostics:
-    if isinstance(parsed, tuple):
-        return parsed
-    try:
-        definitions.add(parsed)
-    except VersionTakenError:
-        message = f"Version {parsed.version} of {parsed.id} is defined in another file, with other content."
-        fix = f"Give the changed definition version {parsed.version + 1}."
-        return (fault("version", "version_taken", message, fix),)
-    return parsed
+def _read(path: Path, places: WorkflowLocations) -> tuple[Source, ReadDefinition | Diagnostics]:
+    """Return the definition in a file, or its faults."""
+    source = places.source_of(path)
+    if isinstance(source, RefusedFile):
+        return source.source, source.diagnostics
+    found = read_definition(source)
+    if isinstance(found, ReadDefinition):
+        return source, found
+    parsed = parse_definition_file(source.data, source.form)
+    assert isinstance(parsed, tuple), "a file without faults is read"
+    return source, parsed
 
 
 def _judge(definition: Definition, definitions: Definitions) -> Diagnostics:

@@ -3,7 +3,7 @@
 import argparse
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -45,11 +45,15 @@ ROUTINE_MARK = b"routine-"
 
 @dataclass(frozen=True, kw_only=True)
 class WorkflowLocations:
-    """The directories from which a server with the same arguments and environment reads workflows; absolute paths."""
+    """The directories from which a server with the same arguments and environment reads workflows; absolute paths.
+
+    `named` are the definitions in files that a command names: they may refer to each other.
+    """
 
     workspace: Path
     user_dir: Path
     core_source: Path | None
+    named: tuple[ReadDefinition, ...] = ()
 
     @property
     def core_dirs(self) -> tuple[Path, ...]:
@@ -101,8 +105,13 @@ class WorkflowLocations:
             return "bundled"
         return "user" if real.is_relative_to(self.user_dir.resolve()) else "project"
 
-    def entry_of(self, path: Path) -> Entry | RefusedFile:
-        """Read and check one file, with the library that a server would use for it."""
+    def naming(self, paths: Iterable[Path]) -> "WorkflowLocations":
+        """Return the same locations for a command that names files, which may refer to each other."""
+        read = (read_definition(one) for one in map(self.source_of, paths) if isinstance(one, Source))
+        return replace(self, named=tuple(one for one in read if isinstance(one, ReadDefinition)))
+
+    def source_of(self, path: Path) -> Source | RefusedFile:
+        """Read one file."""
         kind, ref = self.kind_of(path), shown(path)
         try:
             data = read_regular(path, DOCUMENT_BYTES_MAX)
@@ -112,7 +121,12 @@ class WorkflowLocations:
                 "", "not_utf8", f"The file cannot be read: {error.strerror}.", "Check the permissions of the file."
             )
             return RefusedFile(source=source, workflow_id=None, diagnostics=(unreadable,))
-        return self.entry_in(Source(kind=kind, ref=ref, form=FORMS[path.suffix], data=data, location=str(path)))
+        return Source(kind=kind, ref=ref, form=FORMS[path.suffix], data=data, location=str(path))
+
+    def entry_of(self, path: Path) -> Entry | RefusedFile:
+        """Read and check one file, with the library that a server would use for it."""
+        source = self.source_of(path)
+        return source if isinstance(source, RefusedFile) else self.entry_in(source)
 
     def entry_in(self, source: Source) -> Entry | RefusedFile:
         """Read and check bytes as if they were a file of a source.
@@ -137,7 +151,7 @@ class WorkflowLocations:
         read = read_definition(source)
         if not isinstance(read, ReadDefinition):
             return read or read_source(source)
-        found = self.catalog.lower(self.workspace, read)
+        found = self.catalog.lower(self.workspace, read, self.named)
         if found is not None:
             return found
         message = f"No agent starts this {kind_of(read.definition)}: only a flow with `{FLOW_ID_PATH}` is a workflow."

@@ -125,7 +125,7 @@ def run(options: argparse.Namespace) -> int:
     has_directory = not paths or any(Path(path).is_dir() for path in paths)
     progress = _Progress(total=len(files), is_shown=has_directory and len(files) > 1 and sys.stderr.isatty())
     totals, results = Totals(), list[dict[str, Json]]()
-    for checked in _checked(places, files, progress):
+    for checked in _checked(places.naming(files), files, progress):
         totals.count(checked.diagnostics)
         if as_json:
             results.append(checked.to_json())

@@ -37,7 +37,7 @@ from interlock.service.workflows.reading import (
     ReadFile,
     RefusedFile,
     Source,
-    lower_alone,
+    lower_among,
     lower_flows,
     read_definition,
     read_source,
@@ -296,14 +296,37 @@ class Catalog:
             self._last = _LastView(files=files, bindings=bindings, view=view) if is_whole else None
         return view
 
-    def lower(self, workspace: Path | None, read: ReadDefinition) -> ReadFile | RefusedFile | None:
+    def lower(
+        self, workspace: Path | None, read: ReadDefinition, named: Iterable[ReadDefinition] = ()
+    ) -> ReadFile | RefusedFile | None:
         """Return the workflow of a flow as if its file were one of a workspace; None if no agent starts it.
 
-        The file that has its location now does not count.
+        `named` are the files of which it is one, see `definitions_with`.
         """
-        budget, own = _PatternBudget(), read.source.location
-        others = (self._read_file(one, budget) for one in self._sources.files(workspace) if not _is_at(one, own))
-        return lower_alone(read, (one for one in others if isinstance(one, ReadDefinition)))
+        own = read.source.location
+        replaced = {one.source.location: one for one in named} | {own: read}
+        return lower_among(read, self.definitions_with(workspace, replaced.values()))
+
+    def definitions_with(self, workspace: Path | None, named: Iterable[ReadDefinition]) -> list[ReadDefinition]:
+        """Return the definitions of named files and of a workspace, in the order in which they count.
+
+        A named file that is one of the workspace has its place there. Any other one counts before those of the
+        workspace, and one without a location, which does not exist yet, after them.
+        """
+        files, budget = self._sources.files(workspace), _PatternBudget()
+        by_name: dict[str, list[WorkflowFile]] = {}
+        for file in files:
+            by_name.setdefault(PurePath(file.location).name, []).append(file)
+        first, within, last = list[ReadDefinition](), dict[str, ReadDefinition](), list[ReadDefinition]()
+        for one in named:
+            at = one.source.location
+            own = next((file for file in by_name.get(PurePath(at).name, ()) if _is_at(file, at)), None)
+            if own is not None:
+                within[own.location] = one
+            else:
+                (first if at else last).append(one)
+        found = (within.get(file.location) or self._read_file(file, budget) for file in files)
+        return [*first, *(one for one in found if isinstance(one, ReadDefinition)), *last]
 
     def _lower_flows(self, found: "Sequence[ReadFile | ReadDefinition | RefusedFile]") -> "Flows":
         """Return the files with each flow that has a workflow id compiled; the cached ones if no file has changed."""

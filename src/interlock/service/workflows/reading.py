@@ -153,7 +153,7 @@ class Flows:
 def lower_flows(found: "Sequence[ReadFile | ReadDefinition | RefusedFile]") -> Flows:
     """Return the files of a view with each flow that has a workflow id compiled."""
     definitions = Definitions()
-    files = [_add_definition(one, definitions) if isinstance(one, ReadDefinition) else one for one in found]
+    files = [add_definition(one, definitions) if isinstance(one, ReadDefinition) else one for one in found]
     lowered = (
         refuse_failure(one.source, partial(_lower_flow, one, definitions)) if isinstance(one, ReadDefinition) else one
         for one in files
@@ -161,18 +161,16 @@ def lower_flows(found: "Sequence[ReadFile | ReadDefinition | RefusedFile]") -> F
     return Flows(read=found, files=tuple(lowered), definitions=definitions)
 
 
-def lower_alone(read: ReadDefinition, others: Iterable[ReadDefinition]) -> ReadFile | RefusedFile | None:
-    """Return the workflow of one flow, with the definitions of the other files; None if no agent starts it."""
+def lower_among(read: ReadDefinition, all_files: Iterable[ReadDefinition]) -> ReadFile | RefusedFile | None:
+    """Return the workflow of one flow of these files, with the definitions of them all; None if no agent starts it."""
     definitions = Definitions()
-    for one in others:
-        _add_definition(one, definitions)
-    added = _add_definition(read, definitions)
+    added = {one.source.location: add_definition(one, definitions) for one in all_files}[read.source.location]
     if isinstance(added, RefusedFile):
         return added
     return refuse_failure(read.source, partial(_lower_flow, read, definitions))
 
 
-def _add_definition(read: ReadDefinition, definitions: Definitions) -> ReadDefinition | RefusedFile:
+def add_definition(read: ReadDefinition, definitions: Definitions) -> ReadDefinition | RefusedFile:
     """Add a definition; refuse the file if its version has other content already."""
     try:
         definitions.add(read.definition)
