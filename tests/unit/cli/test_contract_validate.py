@@ -269,3 +269,19 @@ def test_both_commands_refuse_the_file_of_a_project_whose_version_the_server_ref
     listed = json.loads(capsys.readouterr().out)
     assert [one["workflowId"] for one in listed["workflows"] if one["workflowId"].startswith("team.")] == ["team.other"]
     assert len(listed["refused"]) == 1
+
+
+@pytest.mark.usefixtures("project")
+@pytest.mark.inv("SRC-3", "OPS-16")
+def test_both_commands_refuse_a_file_of_a_project_whose_id_a_server_starts_from_another_file(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    refused = write(f"{HOME}/ship.json", {**STARTED, "version": 2})
+    started = write(".interlock/workflows/a.json", linear_workflow("team.ship", "a"))
+    assert both(capsys, refused) == [{(refused, "id_taken")}] * 2
+    assert both(capsys, started)[0] == set()
+    for paths in ((refused, started), (started, refused)):
+        assert both(capsys, *paths)[0] == {(refused, "id_taken")}
+    copy = write("new/ship.json", linear_workflow("team.ship", "b"))
+    assert both(capsys, copy)[0] == set()
+    assert both(capsys, started, copy)[0] == {(copy, "id_taken")}

@@ -106,8 +106,6 @@ def _check(places: WorkflowLocations, files: Iterable[Path]) -> list[_Checked]:
         added = add_definition(one, definitions)
         if isinstance(added, RefusedFile):
             taken[one.source.location] = added.diagnostics
-    ids = places.catalog.view(places.workspace).refused
-    taken_ids = {os.path.realpath(one.source.location): _of_id(one.diagnostics) for one in ids}
     checked: list[_Checked] = []
     for source, found in read:
         definition = found.definition if isinstance(found, ReadDefinition) else None
@@ -116,13 +114,11 @@ def _check(places: WorkflowLocations, files: Iterable[Path]) -> list[_Checked]:
             definition = None
         elif definition is not None:
             faults = _judge(definition, definitions)
-        faults = (*(faults or ()), *taken_ids.get(os.path.realpath(source.location), ()))
+        stated = definition.metadata.get("workflow_id") if isinstance(definition, Flow) else None
+        of_id = places.id_faults(Path(source.location), stated if isinstance(stated, str) else None)
+        faults = (*(faults or ()), *of_id)
         checked.append(_Checked(file=source.ref, definition=definition, diagnostics=source.placed(faults)))
     return checked
-
-
-def _of_id(diagnostics: Diagnostics) -> Diagnostics:
-    return tuple(one for one in diagnostics if one.code == "id_taken")
 
 
 def _read(path: Path, places: WorkflowLocations) -> tuple[Source, ReadDefinition | Diagnostics]:

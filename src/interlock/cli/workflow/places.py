@@ -13,7 +13,7 @@ from interlock.cli.screen import FaultyFileError, StopError, printable_line
 from interlock.config.data_dir import PlaceArguments
 from interlock.config.model import FaultyConfig
 from interlock.config.settings import BUNDLED, read_settings
-from interlock.define.diagnostics import fault
+from interlock.define.diagnostics import Diagnostics, fault
 from interlock.define.document import WorkflowDocument
 from interlock.define.operations.definitions import kind_of
 from interlock.kernel.budgets.workflow import (
@@ -97,6 +97,16 @@ class WorkflowLocations:
             if routine is not None:
                 found[routine.template_id] = routine
         return {**builtin_routines(), **found}
+
+    def id_faults(self, path: Path, workflow_id: str | None) -> Diagnostics:
+        """Return why a server does not start the workflow of a file of its sources: another file has its id."""
+        view = self.catalog.view(self.workspace)
+        is_shared = workflow_id is not None and len(view.candidates.get(workflow_id, ())) > 1
+        if not is_shared:
+            return ()
+        real = os.path.realpath(path)
+        own = (one.diagnostics for one in view.refused if os.path.realpath(one.source.location) == real)
+        return tuple(one for diagnostics in own for one in diagnostics if one.code == "id_taken")
 
     def kind_of(self, path: Path) -> SourceKind:
         """Return the source of a file by its directory; a file outside of all sources counts as one of the project."""

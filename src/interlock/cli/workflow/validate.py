@@ -168,7 +168,10 @@ def _own_directory(places: WorkflowLocations) -> Path:
 
 
 def _checked(places: WorkflowLocations, files: Sequence[Path], progress: _Progress) -> Iterator[Checked]:
-    """Check each file and yield its result. If two files have the same id, the later one gets a fault."""
+    """Check each file and yield its result.
+
+    If two files have the same id, the one gets a fault that a server does not start, or else the later one.
+    """
     owners: dict[str, str] = {}
     for path in files:
         progress.draw()
@@ -177,7 +180,9 @@ def _checked(places: WorkflowLocations, files: Sequence[Path], progress: _Progre
         pinned = compiled if isinstance(compiled, Pinnable) else None
         diagnostics = compiled.warnings if isinstance(compiled, Pinnable) else compiled.diagnostics
         workflow_id, file = found.workflow_id, shown(path)
-        if workflow_id is not None and owners.setdefault(workflow_id, file) != file:
+        of_id = places.id_faults(path, workflow_id)
+        diagnostics = (*diagnostics, *found.source.placed(of_id))
+        if not of_id and workflow_id is not None and owners.setdefault(workflow_id, file) != file:
             message = f"{workflow_id!r} is the id of {owners[workflow_id]} already."
             at = found.file.id_path if isinstance(found, Entry) else "id"
             taken = fault(at, "id_taken", message, "Give one of the two another id.")
