@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from interlock.cli.screen import StopError, printable_line
+from interlock.store.regular_file import WRITE_FLAGS, open_regular
 
 PRIVATE = 0o600
 SHARED = 0o644
@@ -68,7 +69,7 @@ def unwritable(path: Path, error: OSError | ValueError) -> StopError:
 def _replace(path: Path, data: bytes, mode: int, *, is_forced: bool) -> None:
     # A short name of its own: the name of the file may be as long as a name can be.
     temp = path.with_name(f".interlock-{secrets.token_hex(8)}.tmp")
-    handle = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    handle = open_regular(temp, WRITE_FLAGS | os.O_CREAT | os.O_EXCL, mode)
     try:
         with os.fdopen(handle, "wb") as stream:
             stream.write(data)

@@ -131,9 +131,9 @@ class WorkflowAuthor:
             errors = sum(one.severity == "error" for one in found)
             message = f"The source has {errors} faults, so it cannot run."
             return NotWritten(message=message, fix="Correct each of them, then save.")
-        unfit = self._kind_fault(now, data) or self._id_fault(workflow_id, now, data)
-        if unfit is not None:
-            return unfit
+        refused = self._kind_fault(now, data) or self._id_fault(workflow_id, now, data)
+        if refused is not None:
+            return refused
         try:
             replace_workflow_file(file.path, data)
         except OSError as error:
