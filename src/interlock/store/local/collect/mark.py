@@ -235,6 +235,9 @@ class _Marking:
     def _session(self, session: SessionId) -> None:
         try:
             found = self._read(session)
+            if not found.segments and not is_beginning(self.files, session):
+                # It may have begun after it was read.
+                found = self._read(session)
             below = list(tree(self.files, layout.session_dir(session)))
             last_s = found.last_activity_s(self.files)
         except DamageError as damage:
