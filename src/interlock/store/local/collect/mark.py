@@ -235,7 +235,9 @@ class _Marking:
     def _session(self, session: SessionId) -> None:
         try:
             found = self._read(session)
-            if not found.segments and not is_beginning(self.files, session):
+            # Asked once: a start that is under way is one now, and may be a whole session a moment later.
+            is_start = not found.segments and is_beginning(self.files, session)
+            if not found.segments and not is_start:
                 # It may have begun after it was read.
                 found = self._read(session)
             below = list(tree(self.files, layout.session_dir(session)))
@@ -253,7 +255,7 @@ class _Marking:
             return
         if found.segments:
             self._sound(found, below, last_s)
-        elif is_beginning(self.files, session):
+        elif is_start:
             self._add(Kind.LEFTOVER, layout.session_dir(session), session=session)
         elif (linked := link_to_log(self.files, session)) is not None:
             self._refuse(session, Health.UNREADABLE, linked, "a link to an empty directory")
