@@ -5,6 +5,7 @@ constructor checks no types, because the type checker does. What is read is chec
 authors and agents send, `interlock.kernel.shape.mirror` checks with pydantic, which says what is wrong and where.
 """
 
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import (
     TYPE_CHECKING,
@@ -228,7 +229,21 @@ def _choose(kind: type, value: object) -> object:
     """Return the value of a `Choice`: the hook of the decoders."""
     if not issubclass(kind, Choice) or not isinstance(value, dict):
         raise ValueError("not an object")  # noqa: TRY004 — msgspec's contract
-    return msgspec.convert(value, kind.pick(cast("dict[str, object]", value)), dec_hook=_choose)
+    chosen = kind.pick(cast("dict[str, object]", value))
+    _prepare(chosen)
+    return msgspec.convert(value, chosen, dec_hook=_choose)
+
+
+_BUILDING = threading.RLock()
+_PREPARED = set[type]()
+
+
+def _prepare(kind: type) -> None:
+    """Let msgspec collect what it needs of a class, once. Two threads that let it do so at once crash the process."""
+    if kind not in _PREPARED:
+        with _BUILDING:
+            msgspec.json.Decoder(kind, dec_hook=_choose)
+            _PREPARED.add(kind)
 
 
 class Reader(Generic[_T]):
@@ -245,8 +260,9 @@ class Reader(Generic[_T]):
             RefusedError: They hold no such value.
         """
         if self._decode is None:
-            decoder = cast("msgspec.json.Decoder[_T]", msgspec.json.Decoder(cast("Any", self.kind), dec_hook=_choose))
-            self._decode = decoder.decode
+            with _BUILDING:  # see `_prepare`
+                built = msgspec.json.Decoder(cast("Any", self.kind), dec_hook=_choose)
+            self._decode = cast("msgspec.json.Decoder[_T]", built).decode
         try:
             value = self._decode(data)
             cast("Shape", value).check_read()
