@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.support.history import Place
+from tests.support.history import Place, redone
 from tests.support.modes import NEVER_STOPS
 from tests.support.server import tree
 
@@ -277,6 +277,29 @@ def test_each_view_says_what_is_lost_and_no_less_than_verify(
         assert ("Nothing of it can be continued." in said) == (not is_log_sound), view
         assert all(one["code"] in said for one in mismatches), view
     assert tree(place.root) == before
+
+
+@pytest.mark.inv("HIS-8")
+@pytest.mark.parametrize("view", [*VIEWS, "show --all", "report --format html"])
+def test_a_lost_snapshot_of_an_inner_node_of_another_branch_is_reported_by_what_draws_it(
+    place: Place, view: str
+) -> None:
+    harness = place.serving(SHIP)
+    first = harness.start("team.ship", goal="Ship")
+    third = harness.advance(harness.advance(first, "Built it."), "Tried it.")
+    inner = newest_snapshot(place.root)
+    harness.advance(third, "Shipped it.")
+    redone(harness, first)
+    session = str(harness.session_of(first))
+    inner.unlink()
+    action, *options = view.split()
+    outcome = place.run(action, session, *options)
+    said = outcome.out + outcome.err
+    assert (outcome.code, "PARTIAL_DATA: damaged." in said, "Built it." in said) == (
+        1,
+        True,
+        action in {"show", "report", "timeline"},
+    )
 
 
 LOG = {"the manifest", "the first segment", "a later segment"}

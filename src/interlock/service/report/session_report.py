@@ -25,7 +25,7 @@ from interlock.views.node_position import PathStep, chain_head, path_to, refusal
 from interlock.views.outside import SigningKeys
 from interlock.views.picture.chart import Chart
 from interlock.views.picture.run_picture import NodeText, run_chart
-from interlock.views.run_graph import GraphNode, leaves, run_graph
+from interlock.views.run_graph import GraphNode, leaves, run_graph, walk
 from interlock.views.session import Node, RunEnd
 from interlock.views.status import open_gaps, remedy
 from interlock.views.summary import RunSummary
@@ -212,6 +212,9 @@ class SessionReporter:
         run_context = replace(load_run_context(self._session, run, self._plans), signing_keys=self._keys)
         tip, graph = self._session.nodes[summary.tip], run_graph(self._session, run.run)
         path = path_to(self._session, tip)
+        for here in walk(graph):
+            # The graph is drawn from the report, with the title of every node: what is lost is found here.
+            run_context.pending(here.node)
         done = path[:-1] if summary.is_complete else path
         pending = [run_context.pending(one.at) for one in path]
         shown = done if steps_max is None else done[-steps_max:]
