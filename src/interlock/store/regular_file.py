@@ -2,7 +2,10 @@
 
 import errno
 import os
+import secrets
 import stat
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -100,14 +103,32 @@ def replace_whole(path: Path, data: bytes) -> None:
     Raises:
         OSError: It cannot be written, and is unchanged.
     """
-    written = path.with_name(f".{path.name}.saving")
-    try:
-        with written.open("wb") as stream:
-            _write_durably(stream, data)
+    with written_beside(path, data) as written:
         written.replace(path)
-    except OSError:
-        written.unlink(missing_ok=True)
-        raise
+
+
+@contextmanager
+def written_beside(path: Path, data: bytes, mode: int = 0o666) -> Generator[Path]:
+    """Write a new file in the directory of another one, for the caller to rename; otherwise it is removed.
+
+    It has the permissions of the file at `path` that `mode` has too; if there is none, `mode` less the umask.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    # A short name of its own: the name of the file may be as long as a name can be.
+    written = path.with_name(f".{secrets.token_hex(8)}.tmp")
+    handle = open_regular(written, WRITE_FLAGS | os.O_CREAT | os.O_EXCL, mode)
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            _write_durably(stream, data)
+        with suppress(FileNotFoundError):
+            written.chmod(stat.S_IMODE(path.stat().st_mode) & mode)
+        yield written
+    finally:
+        # A file that remains does not change the result.
+        with suppress(OSError):
+            written.unlink(missing_ok=True)
 
 
 def _write_durably(stream: BinaryIO, data: bytes) -> None:

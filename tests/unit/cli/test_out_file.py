@@ -2,6 +2,7 @@
 
 import errno
 import os
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -102,6 +103,20 @@ def test_an_open_file_of_the_process_is_written_to_without_force(tmp_path: Path)
     with (tmp_path / "report").open("wb") as stream:
         write_out(Path(f"/dev/fd/{stream.fileno()}"), b"report", is_forced=False)
     assert [(one.name, one.read_bytes()) for one in tmp_path.iterdir()] == [("report", b"report")]
+
+
+MEMORY = Path("/dev/shm")  # noqa: S108 — a test makes a directory of its own there
+
+
+@pytest.mark.skipif(not MEMORY.is_dir(), reason="there is no directory of files below /dev")
+def test_a_file_below_dev_is_a_file_as_any_other() -> None:
+    with tempfile.TemporaryDirectory(dir=MEMORY) as directory:
+        path = Path(directory) / "report"
+        write_out(path, b"report", is_forced=False)
+        assert path.stat().st_mode & 0o777 == 0o600
+        with pytest.raises(StopError, match="exists already"):
+            write_out(path, b"another", is_forced=False)
+        assert path.read_bytes() == b"report"
 
 
 def test_a_name_may_be_as_long_as_names_can_be_and_a_longer_one_is_not_a_matter_of_permissions(tmp_path: Path) -> None:

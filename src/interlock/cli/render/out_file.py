@@ -2,17 +2,16 @@
 
 import errno
 import os
-import secrets
-import stat
-from contextlib import suppress
 from pathlib import Path
 
 from interlock.cli.screen import StopError, printable_line
-from interlock.store.regular_file import WRITE_FLAGS, open_regular
+from interlock.store.regular_file import written_beside
 
 PRIVATE = 0o600
 SHARED = 0o644
 """For a file that others may read, such as a report."""
+_DESCRIPTORS = frozenset({Path("/dev/fd"), Path("/proc/self/fd")})
+_STANDARD = frozenset({Path("/dev/stdout"), Path("/dev/stderr")})
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _REFUSED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 
@@ -49,7 +48,10 @@ def write_out(path: Path, data: bytes, *, is_forced: bool, mode: int = PRIVATE) 
             path.write_bytes(data)
             return
         check_free(path, is_forced=is_forced)
-        _replace(Path(os.path.realpath(path)), data, mode, is_forced=is_forced)
+        target = Path(os.path.realpath(path))
+        with written_beside(target, data, mode) as written:
+            check_free(target, is_forced=is_forced)
+            written.replace(target)
     except (OSError, ValueError) as error:
         raise unwritable(path, error) from None
 
@@ -66,25 +68,7 @@ def unwritable(path: Path, error: OSError | ValueError) -> StopError:
     return StopError(f"{printable_line(str(path))} cannot be written: {why}.", fix, exit_code=1)
 
 
-def _replace(path: Path, data: bytes, mode: int, *, is_forced: bool) -> None:
-    # A short name of its own: the name of the file may be as long as a name can be.
-    temp = path.with_name(f".interlock-{secrets.token_hex(8)}.tmp")
-    handle = open_regular(temp, WRITE_FLAGS | os.O_CREAT | os.O_EXCL, mode)
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
-        with suppress(FileNotFoundError):
-            temp.chmod(stat.S_IMODE(path.stat().st_mode) & mode)
-        check_free(path, is_forced=is_forced)
-        temp.replace(path)
-    finally:
-        # A temporary file that remains does not change the result.
-        with suppress(OSError):
-            temp.unlink(missing_ok=True)
-
-
 def _is_stream(path: Path) -> bool:
-    """Return whether a path names a device, a pipe or an open file of this process: there, nothing is overwritten."""
-    return path.is_relative_to("/dev") or (path.exists() and not path.is_file() and not path.is_dir())
+    """Return whether a path names a device, a pipe or an open file of this process: writing there replaces no file."""
+    is_open = path in _STANDARD or path.parent in _DESCRIPTORS
+    return is_open or (path.exists() and not path.is_file() and not path.is_dir())
