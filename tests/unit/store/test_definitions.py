@@ -123,9 +123,14 @@ def test_two_contents_under_one_version_are_named_and_neither_is_used(tmp_path: 
     store.publish({KEY: DATA})
     other = DATA.replace(b"{", b"{ ", 1)
     digest = digest_of_bytes(other).removeprefix("sha256:")
-    (tmp_path / layout.DEFINITIONS / f"{KEY[0]}.1.{digest}.json").write_bytes(other)
+    directory = tmp_path / layout.DEFINITIONS
+    (directory / f"{KEY[0]}.1.{digest}.json").write_bytes(other)
+    whole = {f"{layout.DEFINITIONS}/{one.name}" for one in directory.iterdir()}
+    # A damaged file is no content of this version, wherever its name is in the order.
+    (directory / f"{KEY[0]}.1.{'0' * 64}.json").write_bytes(b"{}")
     assert store.published() == {}
     (damaged,) = store.damaged_definitions().values()
     assert "under one id and version" in damaged.found
+    assert {one for one in whole if one in f"{damaged.name} {damaged.found}"} == whole
     with pytest.raises(DefinitionTakenError):
         store.publish({KEY: DATA + b"  "})

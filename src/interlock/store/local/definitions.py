@@ -75,15 +75,18 @@ def damaged_definitions(files: FileOps) -> dict[DefinitionKey, DamagedDefinition
     Raises:
         OSError: The directory cannot be read, or the disk failed.
     """
-    read = _read(files).items()
-    damaged = ((key, found) for key, found in read if _sound(key, found) is None)
-    return {key: DamagedDefinition(name=found[0].path, found=_problem(key, found)) for key, found in damaged}
-
-
-def _problem(key: DefinitionKey, found: list["_File"]) -> str:
-    if len(_contents(key, found)) > 1:
-        return f"another content than {found[1].path}, under one id and version"
-    return found[0].problem or "other bytes than were published"
+    damaged = dict[DefinitionKey, DamagedDefinition]()
+    for key, found in _read(files).items():
+        match _contents(key, found):
+            case [_]:
+                continue
+            case [one, other, *_]:
+                problem = f"another content than {other.path}, under one id and version"
+            case _:
+                one = found[0]
+                problem = one.problem or "other bytes than were published"
+        damaged[key] = DamagedDefinition(name=one.path, found=problem)
+    return damaged
 
 
 @frozen
