@@ -196,7 +196,7 @@ class _ChoiceMeta(type):
 class Choice(metaclass=_ChoiceMeta):
     """A closed union that has no tag of its own: the class of a value follows from its members.
 
-    It stands for the union at run time. `members` are its classes; `pick` returns the one that some members belong to;
+    It stands for the union at run time. `members` are its classes; `pick` returns the class of some members;
     `union` is the union in pydantic's terms.
     """
 
@@ -234,16 +234,24 @@ def _choose(kind: type, value: object) -> object:
     return msgspec.convert(value, chosen, dec_hook=_choose)
 
 
-_BUILDING = threading.RLock()
+_BUILDING = threading.Lock()
 _PREPARED = set[type]()
 
 
 def _prepare(kind: type) -> None:
-    """Let msgspec collect what it needs of a class, once. Two threads that let it do so at once crash the process."""
+    """Let msgspec collect, once, what `convert` needs of a class."""
     if kind not in _PREPARED:
-        with _BUILDING:
-            msgspec.json.Decoder(kind, dec_hook=_choose)
-            _PREPARED.add(kind)
+        _build_decoder(kind)
+        _PREPARED.add(kind)
+
+
+def _build_decoder(kind: object) -> "msgspec.json.Decoder[Any]":
+    """Return a decoder. What msgspec collects of classes meanwhile must not be seen by another thread that builds one.
+
+    It would use what is not complete, and crash the process.
+    """
+    with _BUILDING:
+        return msgspec.json.Decoder(cast("Any", kind), dec_hook=_choose)
 
 
 class Reader(Generic[_T]):
@@ -260,9 +268,7 @@ class Reader(Generic[_T]):
             RefusedError: They hold no such value.
         """
         if self._decode is None:
-            with _BUILDING:  # see `_prepare`
-                built = msgspec.json.Decoder(cast("Any", self.kind), dec_hook=_choose)
-            self._decode = cast("msgspec.json.Decoder[_T]", built).decode
+            self._decode = cast("msgspec.json.Decoder[_T]", _build_decoder(self.kind)).decode
         try:
             value = self._decode(data)
             cast("Shape", value).check_read()
