@@ -26,7 +26,7 @@ from interlock.kernel.frozen import replace
 from interlock.kernel.ids import SourceKind
 from interlock.plan.compile.routines import Routine, RoutineLibrary, builtin_routines, routine_of
 from interlock.service.workflows.authoring import WorkflowAuthor
-from interlock.service.workflows.catalog import Catalog, Entry, Pinnable, bindings_of
+from interlock.service.workflows.catalog import Catalog, CatalogView, Entry, Pinnable, bindings_of
 from interlock.service.workflows.reading import (
     FLOW_ID_PATH,
     ReadDefinition,
@@ -100,13 +100,22 @@ class WorkflowLocations:
 
     def id_faults(self, path: Path, workflow_id: str | None) -> Diagnostics:
         """Return why a server does not start the workflow of a file of its sources: another file has its id."""
-        view = self.catalog.view(self.workspace)
-        is_shared = workflow_id is not None and len(view.candidates.get(workflow_id, ())) > 1
-        if not is_shared:
-            return ()
-        real = os.path.realpath(path)
-        own = (one.diagnostics for one in view.refused if os.path.realpath(one.source.location) == real)
-        return tuple(one for diagnostics in own for one in diagnostics if one.code == "id_taken")
+        taken = self._taken_ids.get(os.path.realpath(path), ())
+        is_shared = workflow_id is not None and len(self._view.candidates.get(workflow_id, ())) > 1
+        return taken if is_shared else ()
+
+    @cached_property
+    def _view(self) -> CatalogView:
+        """The workflows as a server finds them: a command that checks files looks once."""
+        return self.catalog.view(self.workspace)
+
+    @cached_property
+    def _taken_ids(self) -> Mapping[str, Diagnostics]:
+        """The refused files by their real paths, each with the fault that another file has its id, if it has it."""
+        return {
+            os.path.realpath(one.source.location): tuple(each for each in one.diagnostics if each.code == "id_taken")
+            for one in self._view.refused
+        }
 
     def kind_of(self, path: Path) -> SourceKind:
         """Return the source of a file by its directory; a file outside of all sources counts as one of the project."""
