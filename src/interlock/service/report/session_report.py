@@ -212,11 +212,10 @@ class SessionReporter:
         run_context = replace(load_run_context(self._session, run, self._plans), signing_keys=self._keys)
         tip, graph = self._session.nodes[summary.tip], run_graph(self._session, run.run)
         path = path_to(self._session, tip)
-        for here in walk(graph):
-            # The graph is drawn from the report, with the title of every node: what is lost is found here.
-            run_context.pending(here.node)
         done = path[:-1] if summary.is_complete else path
-        pending = [run_context.pending(one.at) for one in path]
+        # The graph is drawn with the title of every node: a lost snapshot of any branch is found here.
+        pending_at = {here.node.node: run_context.pending(here.node) for here in walk(graph)}
+        pending = [pending_at[one.at.node] for one in path]
         shown = done if steps_max is None else done[-steps_max:]
         refusal = refusal_of(self._session, tip)
         return RunReport(
