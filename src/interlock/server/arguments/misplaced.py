@@ -46,7 +46,7 @@ def wrapped_arguments(tool: Tool, sent: Mapping[str, Json], loc: Location) -> di
     """Return what is at a place if it wraps arguments of the tool, as a shown call does; an empty value otherwise.
 
     A wrapper inside it is one of the values that it holds. Under a name of wrappers, one argument of the tool is
-    enough, also a misspelled one; under any other name, or beside the kind of an artifact, it may be an ordinary value.
+    enough, also a misspelled one; under any other name, or in an artifact with a kind, it may be an ordinary value.
     """
     value = find_value(sent, loc)
     held = _wrapped(tool, value)
@@ -182,12 +182,12 @@ def _unwrapped(
     """Return the arguments without wrappers, and the places of those that do not exist. Add the contested tokens."""
     arguments, waiting = with_listed_artifact(sent), list(unknown)
     for _ in range(MOVED_ARGUMENTS_MAX):
-        wrappers = (loc for loc in waiting if wrapped_arguments(tool, arguments, loc))
-        loc = next(wrappers, None)
-        if loc is None:
+        wrappers = ((loc, inner) for loc in waiting if (inner := wrapped_arguments(tool, arguments, loc)))
+        wrapper = next(wrappers, None)
+        if wrapper is None:
             break
-        held, _ = clean(tool, wrapped_arguments(tool, arguments, loc))
-        held = with_listed_artifact(held)
+        loc, inner = wrapper
+        held = with_listed_artifact(clean(tool, inner)[0])
         arguments, _ = _take(arguments, loc)
         waiting.remove(loc)
         contested |= _contested_tokens(arguments, held)
