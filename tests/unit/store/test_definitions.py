@@ -126,7 +126,7 @@ def test_two_contents_under_one_version_are_named_and_neither_is_used(tmp_path: 
     directory = tmp_path / layout.DEFINITIONS
     (directory / f"{KEY[0]}.1.{digest}.json").write_bytes(other)
     whole = {f"{layout.DEFINITIONS}/{one.name}" for one in directory.iterdir()}
-    # A damaged file is no content of this version, wherever its name is in the order.
+    # A damaged file is no content of this version, also if its name comes first.
     (directory / f"{KEY[0]}.1.{'0' * 64}.json").write_bytes(b"{}")
     assert store.published() == {}
     (damaged,) = store.damaged_definitions().values()
