@@ -10,14 +10,14 @@ their payloads are nearly equal. The kind in its first bits makes their first ch
 """
 
 import base64
+import hmac
 import re
 from collections.abc import Sequence
 from enum import IntEnum
 from functools import lru_cache
 from typing import TypeAlias
 
-from cryptography.hazmat.primitives import hashes, hmac
-from cryptography.hazmat.primitives.constant_time import bytes_eq
+from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.kdf.hkdf import HKDFExpand
 
 from interlock.kernel.budgets import SIGNING_KEYS_KEPT_MAX
@@ -153,15 +153,13 @@ def _describe_shape_fault(text: str) -> str:
 
 
 def _compute_mac(label: str, payload: bytes, key: SigningKey) -> bytes:
-    mac = hmac.HMAC(_derive_key(key), hashes.SHA256())
-    mac.update(label.encode("ascii") + b"\0" + payload)
-    first, *others = mac.finalize()[:_MAC_BYTES]
+    mac = hmac.digest(_derive_key(key), label.encode("ascii") + b"\0" + payload, "sha256")
     kind = payload[0] & 0b11
-    return bytes([kind << 6 | first & 0b0011_1111, *others])
+    return bytes([kind << 6 | mac[0] & 0b0011_1111]) + mac[1:_MAC_BYTES]
 
 
 def _is_signed(label: str, payload: bytes, mac: bytes, key: SigningKey) -> bool:
-    return bytes_eq(_compute_mac(label, payload, key), mac)
+    return hmac.compare_digest(_compute_mac(label, payload, key), mac)
 
 
 @lru_cache(maxsize=SIGNING_KEYS_KEPT_MAX)

@@ -5,11 +5,9 @@ payload bytes; both are in base64url without padding. Only the exact text that `
 """
 
 import base64
+import hmac
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-
-from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives import hashes, hmac
 
 from interlock.kernel.budgets import TOKEN_CHARS_MAX
 from interlock.kernel.canonical import Json, NotCanonicalError, canonical_bytes, parse_object
@@ -162,19 +160,11 @@ def _is_payload_of(ref: TokenRef, payload: bytes) -> bool:
 
 
 def _sign(data: bytes, key: SigningKey) -> bytes:
-    mac = hmac.HMAC(key, hashes.SHA256())
-    mac.update(data)
-    return mac.finalize()
+    return hmac.digest(key, data, "sha256")
 
 
 def _is_signed(data: bytes, signature: bytes, key: SigningKey) -> bool:
-    mac = hmac.HMAC(key, hashes.SHA256())
-    mac.update(data)
-    try:
-        mac.verify(signature)
-    except InvalidSignature:
-        return False
-    return True
+    return hmac.compare_digest(_sign(data, key), signature)
 
 
 def _encode_base64url(data: bytes) -> str:
