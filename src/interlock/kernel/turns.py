@@ -5,8 +5,8 @@ that compute at the same time wake each other dozens of times in one call of a t
 """
 
 import threading
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 from interlock.kernel.budgets.threads import TURN_S_MAX, TURNS_WAITED_MAX
 
@@ -49,25 +49,29 @@ class Turns:
         self._lock.release()
         return True
 
-    @contextmanager
-    def computing(self) -> Generator[None, None, None]:
+    def computing(self) -> AbstractContextManager[None]:
         """Compute in the turn of this thread for as long as the block runs."""
-        has_taken = self.take()
-        try:
-            yield
-        finally:
-            if has_taken:
-                self.give()
+        return _Changed(self.take, self.give)
 
-    @contextmanager
-    def waiting(self) -> Generator[None, None, None]:
+    def waiting(self) -> AbstractContextManager[None]:
         """Let others compute while the block waits, for a disk or a lock for example, if this thread has the turn."""
-        has_given = self.give()
-        try:
-            yield
-        finally:
-            if has_given:
-                self.take()
+        return _Changed(self.give, self.take)
+
+
+class _Changed:
+    """Takes or gives the turn for as long as a block runs. It is entered several times in each call of a tool."""
+
+    __slots__ = ("_begin", "_end", "_is_changed")
+
+    def __init__(self, begin: Callable[[], bool], end: Callable[[], bool]) -> None:
+        self._begin, self._end, self._is_changed = begin, end, False
+
+    def __enter__(self) -> None:
+        self._is_changed = self._begin()
+
+    def __exit__(self, *_: object) -> None:
+        if self._is_changed:
+            self._end()
 
 
 TURNS = Turns()
