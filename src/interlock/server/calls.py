@@ -41,7 +41,7 @@ from interlock.server.elicitation.ask import Elicitation, apps_of, can_ask, clai
 from interlock.server.progress import STILL_WORKING, Activity, report_progress_while
 from interlock.server.threads import Workers
 from interlock.server.tools import tool_named
-from interlock.server.tools.contract import Call, Caller, Outcome, Tool
+from interlock.server.tools.contract import Arguments, Call, Caller, Outcome, Tool
 from interlock.service.failures import EXPECTED_ERRORS, refusal_of
 from interlock.service.ports import IdleChecks, Ports
 from interlock.service.tools.rehydrate import look_up_report
@@ -104,7 +104,7 @@ class Calls:
         if isinstance(arguments, Refusal):
             return arguments
         outcome = await self._run(context, arguments.call(caller), activity)
-        if waits_for_check(outcome, arguments.sent().get("ackToken")):
+        if waits_for_check(outcome, arguments):
             return await self._follow_check(context, arguments.call(caller), activity, outcome)
         if not isinstance(outcome, HumanInputRequired) or not caller.asking.client_can:
             return outcome.answer if isinstance(outcome, HumanInputRequired) else outcome
@@ -178,12 +178,12 @@ class Calls:
         return outcome
 
 
-def waits_for_check(outcome: Outcome, ack_token: Json) -> bool:
-    """Say whether a call with a token was on a step that waits for a check: its answer has the same token."""
+def waits_for_check(outcome: Outcome, arguments: Arguments) -> bool:
+    """Say whether a call was on a step that waits for a check: its answer has the token that was sent."""
     data = outcome.data if isinstance(outcome, Answer) else None
     if not isinstance(data, ExecutionAnswer) or data.waiting is None:
         return False
-    return data.waiting.for_ == "check" and data.ack_token == ack_token
+    return data.waiting.for_ == "check" and data.ack_token == arguments.sent().get("ackToken")
 
 
 def run_call(ports: Ports, call: Call) -> Outcome:

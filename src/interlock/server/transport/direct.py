@@ -130,15 +130,15 @@ class DirectCalls:
         return result
 
     async def _answer(self, running: "_Running") -> None:
-        closed = ErrorData(code=CONNECTION_CLOSED, message="Connection closed")
-        response: JSONRPCResponse | JSONRPCError = JSONRPCError(jsonrpc="2.0", id=running.request.id, error=closed)
+        response: JSONRPCResponse | JSONRPCError | None = None
         try:
             with running.cancellable():
                 response = await self._response(running)
         finally:
             self._end(running, response)
 
-    def _end(self, running: "_Running", response: JSONRPCResponse | JSONRPCError) -> None:
+    def _end(self, running: "_Running", response: JSONRPCResponse | JSONRPCError | None) -> None:
+        """Send the response of a call; without one, it was cancelled because the connection ends."""
         request = running.request
         running.is_done = True
         del self._running[running]
@@ -147,8 +147,11 @@ class DirectCalls:
             del self._cancellable[key]
         if running.cancel_requested.is_set():
             self._settle(request.id)
-        else:
+        elif response is not None:
             self._send(response)
+        else:
+            closed = ErrorData(code=CONNECTION_CLOSED, message="Connection closed")
+            self._send(JSONRPCError(jsonrpc="2.0", id=request.id, error=closed))
 
     async def _response(self, running: "_Running") -> JSONRPCResponse | JSONRPCError:
         """Return the response of a call, as the SDK would write it."""

@@ -87,6 +87,7 @@ class _Call:
     sent: tuple[SentEvent, ...] = ()
     tree: WorkTree | None = None
     seen: tuple[ObservationRecorded, ...] = ()
+    is_recorded: bool = False
 
 
 def advance(
@@ -125,7 +126,7 @@ def advance(
     with ports.hold(target.run_context.session.session, label=view.label) as lock:
         session = lock.session
         if session is None or target.node.node not in session.nodes:
-            return lost_history("ackToken", run=target.run_context.view())
+            return lost_history("ackToken", run=view)
         recorded = session.advance(target.node.node, attempt)
         is_ours = recorded is None
         if is_ours:
@@ -139,7 +140,7 @@ def advance(
     if is_ours:
         # Who recorded an intent sends it, and nobody else by itself (WORLD-6).
         ports.outbox.offer(session.session, session.outside.of_node(node_of_attempt(attempt)))
-    return _render_outcome(ports, call, session, recorded)
+    return _render_outcome(ports, replace(call, is_recorded=is_ours), session, recorded)
 
 
 def _record(
@@ -323,9 +324,7 @@ def _wait(ports: Ports, call: _Call, run_context: RunContext, node: Node) -> Ans
     missing = missing_note(approval, call.request.asking.reply) if approval is not None and is_open else None
     answer = _render_waiting(ports, call, replace(run_context, now_ms=now_ms), node, missing)
     question = question_of(approval, call.request.asking, now_ms) if approval is not None else None
-    if question is None:
-        return answer
-    return HumanInputRequired(question=question, subject=call.attempt, answer=answer)
+    return answer if question is None else HumanInputRequired(question=question, subject=call.attempt, answer=answer)
 
 
 def _render_waiting(ports: Ports, call: _Call, run_context: RunContext, node: Node, missing: str | None) -> Answer:
@@ -387,7 +386,7 @@ def _render_outcome(ports: Ports, call: _Call, session: Session, recorded: fold_
         step = with_kept_evidence(ports.read.reader, run_context, child, step, blockers)
         step = _without_repetition(run_context, session.nodes[recorded.node], step, is_refused=blockers is not None)
     was_changed = child.preferences != session.nodes[recorded.node].preferences
-    is_same = _is_same_request(recorded, request)
+    is_same = call.is_recorded or _is_same_request(recorded, request)
     # A caller that repeats the same content gets the same answer as before.
     later_tip = None if is_same else _find_later_tip(run_context, child)
     if step is not None and later_tip is not None:
