@@ -17,7 +17,7 @@ from interlock.server.tools import tool_named
 from interlock.server.tools.contract import Caller
 from interlock.service.ports import Ports, ReadPorts
 from interlock.service.workflows.catalog import Catalog
-from interlock.store.local.files import Created, OsFiles
+from interlock.store.local.files import OpenedFile, OsFiles
 from interlock.store.local.store import LocalStore
 from interlock.store.workflow_files import LocalWorkflowFiles
 
@@ -68,25 +68,25 @@ class CountingFiles(OsFiles):
         self._note_snapshot(path, data)
         return data
 
-    def create(self, path: str, data: bytes) -> Created:
+    def create(self, path: str, data: bytes) -> OpenedFile:
         """See `FileOps.create`."""
         self._writes += 1
         self._written[path] = len(data)
         self._note_snapshot(path, data)
         return super().create(path, data)
 
-    def append(self, path: str, data: bytes) -> None:
+    def append(self, path: str, data: bytes) -> OpenedFile:
         """See `FileOps.append`."""
         self._writes += 1
         self._written[path] = len(data)
-        super().append(path, data)
+        return super().append(path, data)
 
     def rename(self, source: str, target: str) -> None:
         """See `FileOps.rename`."""
         self._writes += 1
         super().rename(source, target)
 
-    def sync(self, path: str, *, full: bool = False, created: Created | None = None) -> None:  # noqa: ARG002
+    def sync(self, path: str, *, full: bool = False, opened: OpenedFile | None = None) -> None:  # noqa: ARG002
         """See `FileOps.sync`."""
         self._note_sync("file")
 

@@ -20,7 +20,7 @@ from interlock.service.tokens.resolve import SentTokens
 from interlock.service.tools.continue_workflow import ContinueCommand, continue_workflow
 from interlock.service.tools.start_workflow import StartCommand, start_workflow
 from interlock.service.workflows.catalog import Catalog
-from interlock.store.local.files import Created, OsFiles
+from interlock.store.local.files import OpenedFile, OsFiles
 from interlock.store.local.store import LocalStore
 from interlock.testing.harness import InlineWorkflows
 
@@ -47,7 +47,7 @@ Workflow: TypeAlias = Callable[[str, int], dict[str, Json]]
 class UnsyncedFiles(OsFiles):
     """The real disk, of which nothing is made durable: only for directories that a crash may take."""
 
-    def sync(self, path: str, *, full: bool = False, created: Created | None = None) -> None:
+    def sync(self, path: str, *, full: bool = False, opened: OpenedFile | None = None) -> None:
         """Make nothing durable."""
 
     def sync_dir(self, path: str, *, full: bool = False) -> None:

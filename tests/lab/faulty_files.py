@@ -170,4 +170,4 @@ class FaultyFiles:
             operation(*(one[:SHORT_BYTES] if isinstance(one, bytes) else one for one in arguments))
         is_sync = step.name == "sync" or (step.name == "sync_dir" and fault.drops_names)
         if is_sync and isinstance(self.inner, CrashDisk):
-            self.inner.drop_unsynced(*arguments, created=options.get("created"))
+            self.inner.drop_unsynced(*arguments, opened=options.get("opened"))

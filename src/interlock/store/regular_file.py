@@ -25,8 +25,8 @@ class NotRegularFileError(OSError):
     """A name refers to a directory, a pipe, a socket or a device."""
 
 
-def open_regular(path: str | Path, flags: int = READ_FLAGS, mode: int = 0o600) -> int:
-    """Return a descriptor of a regular file, for reading. Links are followed; their target must be a regular file.
+def open_regular(path: str | Path, flags: int = READ_FLAGS, mode: int = 0o600) -> tuple[int, os.stat_result]:
+    """Open a regular file for reading; return its descriptor and its status. A link must lead to a regular file.
 
     With `WRITE_FLAGS`, it is for writing, and with `os.O_CREAT` too, a missing file is made with the mode.
 
@@ -40,11 +40,11 @@ def open_regular(path: str | Path, flags: int = READ_FLAGS, mode: int = 0o600) -
         if error.errno in _UNOPENED:
             raise NotRegularFileError(error.errno, _FOUND) from None
         raise
-    found = os.fstat(handle).st_mode
-    if stat.S_ISREG(found):
-        return handle
+    found = os.fstat(handle)
+    if stat.S_ISREG(found.st_mode):
+        return handle, found
     os.close(handle)
-    if stat.S_ISDIR(found):
+    if stat.S_ISDIR(found.st_mode):
         raise NotRegularFileError(errno.EISDIR, os.strerror(errno.EISDIR))
     raise NotRegularFileError(errno.EINVAL, _FOUND)
 
@@ -55,7 +55,7 @@ def read_regular(path: str | Path, bytes_max: int) -> bytes:
     Raises:
         OSError: See `open_regular`, or it cannot be read.
     """
-    with os.fdopen(open_regular(path), "rb") as stream:
+    with os.fdopen(open_regular(path)[0], "rb") as stream:
         return stream.read(bytes_max + 1)
 
 
@@ -65,20 +65,21 @@ def find_blocked(root: str, path: str, error: OSError) -> str | None:
     This is a link that leads nowhere, as to a disk that is not mounted, or something else in place of a directory. None
     if a name is only missing from the directory that it would be in.
     """
-    at = root
-    for part in path.split("/") if path else ():
-        at = f"{at}/{part}"
+    at, cause = f"{root}/{path}" if path else root, error
+    while len(at) > len(root):
+        above = at.rpartition("/")[0]
         try:
-            mode = os.stat(at).st_mode  # noqa: PTH116 — a path of a store is a string
-        except NotADirectoryError:
-            return None  # the root itself is no directory
-        except FileNotFoundError:
-            return at[len(root) + 1 :] if os.path.islink(at) else None  # noqa: PTH114 — as above
-        except OSError:
-            return at[len(root) + 1 :]
-        is_inner = len(at) - len(root) - 1 < len(path)
-        if not stat.S_ISDIR(mode) and (is_inner or isinstance(error, NotADirectoryError)):
-            return at[len(root) + 1 :]
+            mode = os.stat(above).st_mode  # noqa: PTH116 — a path of a store is a string
+        except OSError as found:
+            at, cause = above, found
+            continue
+        if not stat.S_ISDIR(mode):
+            return above[len(root) + 1 :] or None
+        if isinstance(cause, FileNotFoundError):
+            is_there = os.path.islink(at)  # noqa: PTH114 — as above
+        else:
+            is_there = not isinstance(cause, NotADirectoryError) or os.path.lexists(at)
+        return at[len(root) + 1 :] if is_there else None
     return None
 
 
@@ -118,7 +119,7 @@ def written_beside(path: Path, data: bytes, mode: int = 0o666) -> Generator[Path
     """
     # A short name of its own: the name of the file may be as long as a name can be.
     written = path.with_name(f".{secrets.token_hex(8)}.tmp")
-    handle = open_regular(written, WRITE_FLAGS | os.O_CREAT | os.O_EXCL, mode)
+    handle, _ = open_regular(written, WRITE_FLAGS | os.O_CREAT | os.O_EXCL, mode)
     try:
         with os.fdopen(handle, "wb") as stream:
             _write_durably(stream, data)

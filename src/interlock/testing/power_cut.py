@@ -19,7 +19,7 @@ from typing import TypeAlias, TypeVar
 
 from interlock.kernel.frozen import frozen, replace
 from interlock.kernel.ids import SessionId
-from interlock.store.local.files import Created, FileStat, UnreadableError
+from interlock.store.local.files import FileStat, OpenedFile, UnreadableError
 
 T = TypeVar("T")
 
@@ -72,13 +72,13 @@ class _Renaming:
 
 
 @frozen
-class CreatedFile:
-    """A file that was created on this disk, by its number."""
+class WrittenFile:
+    """A file that was written on this disk, by its number."""
 
     number: int
 
     def close(self) -> None:
-        """See `Created.close`. This disk counts no open files."""
+        """See `OpenedFile.close`. This disk counts no open files."""
 
 
 @frozen
@@ -187,10 +187,10 @@ class CrashDisk:
         """See `FileOps.write`."""
         self._write("write", path, data)
 
-    def create(self, path: str, data: bytes) -> CreatedFile:
+    def create(self, path: str, data: bytes) -> WrittenFile:
         """See `FileOps.create`."""
         self._write("create", path, data)
-        return CreatedFile(number=self.names_now[path])
+        return WrittenFile(number=self.names_now[path])
 
     def _write(self, name: str, path: str, data: bytes) -> None:
         exists = FileExistsError(errno.EEXIST, "exists")
@@ -206,17 +206,18 @@ class CrashDisk:
 
         self._step(name, path, data, write)
 
-    def append(self, path: str, data: bytes) -> None:
+    def append(self, path: str, data: bytes) -> OpenedFile:
         """See `FileOps.append`."""
         old = self._file(path)
         self._step("append", path, data, lambda kept: self._put(path, self._written(old, len(old.data), kept)))
+        return WrittenFile(number=self._number_of(path))
 
-    def write_at(self, path: str, offset: int, data: bytes) -> None:
+    def write_at(self, path: str, offset: int, data: bytes) -> int:
         """See `FileOps.write_at`."""
         if path not in self.names_now:
             self._step("write_at", path)
             self._create(path, self._file_of(b"\0" * offset + data))
-            return
+            return 0
         old = self._file(path)
 
         def write(kept: bytes) -> None:
@@ -226,6 +227,7 @@ class CrashDisk:
                 self._put(path, self._file_of(whole, old))
 
         self._step("write_at", path, data, write)
+        return len(old.data)
 
     def truncate(self, path: str, size: int) -> None:
         """See `FileOps.truncate`."""
@@ -233,20 +235,20 @@ class CrashDisk:
         old = self._file(path)
         self._put(path, self._file_of(old.data[:size], old, None if old.dropped is None else old.dropped[:size]))
 
-    def sync(self, path: str, *, full: bool = False, created: Created | None = None) -> None:  # noqa: ARG002 — no cache
+    def sync(self, path: str, *, full: bool = False, opened: OpenedFile | None = None) -> None:  # noqa: ARG002 — no cache
         """See `FileOps.sync`."""
         try:
             self._step("sync", path)
         except OSError:
             with suppress(FileNotFoundError):
-                self.drop_unsynced(path, created)
+                self.drop_unsynced(path, opened)
             raise
-        number = self._number_of(path, created)
+        number = self._number_of(path, opened)
         self.files[number] = replace(self.files[number], durable=self.files[number].synced)
 
-    def drop_unsynced(self, path: str, created: Created | None = None) -> None:
+    def drop_unsynced(self, path: str, opened: OpenedFile | None = None) -> None:
         """Have the effect of a failed sync of a file or a directory: what is not on the disk yet will not reach it."""
-        number = self._number_of(path, created)
+        number = self._number_of(path, opened)
         self.files[number] = replace(self.files[number], dropped=self.files[number].durable)
         self.pending = [change for change in self.pending if change.directory != number]
 
@@ -325,9 +327,9 @@ class CrashDisk:
     def _file(self, path: str) -> File:
         return self.files[self._number_of(path)]
 
-    def _number_of(self, path: str, created: Created | None = None) -> int:
-        if isinstance(created, CreatedFile):
-            return created.number
+    def _number_of(self, path: str, opened: OpenedFile | None = None) -> int:
+        if isinstance(opened, WrittenFile):
+            return opened.number
         if path not in self.names_now:
             raise FileNotFoundError(errno.ENOENT, "no such file")
         return self.names_now[path]

@@ -17,7 +17,7 @@ from interlock.server.calls import refusal_text
 from interlock.service.failures import EXPECTED_ERRORS, refusal_of
 from interlock.service.unanswered import UnansweredError
 from interlock.store.local import layout
-from interlock.store.local.files import Created, OsFiles, UnreadableError, store_failure
+from interlock.store.local.files import OpenedFile, OsFiles, UnreadableError, store_failure
 from interlock.store.local.store import LocalStore
 from interlock.store.ports.errors import (
     ContentDamagedError,
@@ -133,17 +133,17 @@ class FailingFiles(OsFiles):
         if effect in self.failing:
             raise OSError(self.failing[effect], "as requested")
 
-    def create(self, path: str, data: bytes) -> Created:
+    def create(self, path: str, data: bytes) -> OpenedFile:
         self._meet("write")
         return super().create(path, data)
 
-    def append(self, path: str, data: bytes) -> None:
+    def append(self, path: str, data: bytes) -> OpenedFile:
         self._meet("append")
-        super().append(path, data)
+        return super().append(path, data)
 
-    def sync(self, path: str, *, full: bool = False, created: Created | None = None) -> None:
+    def sync(self, path: str, *, full: bool = False, opened: OpenedFile | None = None) -> None:
         self._meet("sync")
-        super().sync(path, full=full, created=created)
+        super().sync(path, full=full, opened=opened)
 
     def read(self, path: str, offset: int = 0, bytes_max: int | None = None) -> bytes:
         self._meet("read")

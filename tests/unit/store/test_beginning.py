@@ -10,7 +10,7 @@ from tests.support.crash import apply, assert_readable, opened, prepared, sessio
 
 from interlock.kernel.ids import SessionId
 from interlock.store.local import layout
-from interlock.store.local.files import Created, OsFiles
+from interlock.store.local.files import OpenedFile, OsFiles
 from interlock.store.local.locks import OsLocks
 from interlock.store.local.store import LocalStore
 from interlock.store.ports.errors import SessionBusyError, StoreFailureError
@@ -22,7 +22,7 @@ A, B = session_id("a"), session_id("b")
 class FullDisk(OsFiles):
     """A disk with room for names, and for no byte in any file."""
 
-    def create(self, path: str, data: bytes) -> Created:
+    def create(self, path: str, data: bytes) -> OpenedFile:
         created = super().create(path, b"")
         if data:
             created.close()

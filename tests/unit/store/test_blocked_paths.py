@@ -39,7 +39,12 @@ def by_pipe(path: Path) -> None:
     os.mkfifo(path)
 
 
-HARMS = pytest.mark.parametrize("harm", [by_dangling_link, by_file, by_pipe])
+def by_link_through_a_file(path: Path) -> None:
+    (path.parent / "in-between").write_bytes(b"x")
+    path.symlink_to("in-between/nowhere")
+
+
+HARMS = pytest.mark.parametrize("harm", [by_dangling_link, by_link_through_a_file, by_file, by_pipe])
 Harm = Callable[[Path], None]
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from interlock.kernel.budgets import CREATED_OPEN_MAX
 from interlock.store.local.content import write_synced
-from interlock.store.local.files import Created, OsFiles
+from interlock.store.local.files import OpenedFile, OsFiles
 from interlock.store.local.rounds import in_order
 from interlock.store.regular_file import NotRegularFileError
 
@@ -37,18 +37,24 @@ def open_files() -> int:
 
 
 @pytest.mark.inv("APP-2")
-def test_a_created_file_is_synced_also_when_another_has_its_name(tmp_path: Path, synced: list[int]) -> None:
+@pytest.mark.parametrize("is_appended", [False, True])
+def test_a_written_file_is_synced_also_when_another_has_its_name(
+    tmp_path: Path, synced: list[int], *, is_appended: bool
+) -> None:
     files = OsFiles(tmp_path)
-    created = files.create("content", b"one")
+    opened = files.create("content", b"one")
+    if is_appended:
+        opened.close()
+        opened = files.append("content", b"two")
     inode = (tmp_path / "content").stat().st_ino
     files.write("other", b"two")
     files.rename("other", "content")
-    files.sync("content", created=created)
+    files.sync("content", opened=opened)
     assert synced == [inode]
     files.sync("content")
     assert synced == [inode, (tmp_path / "content").stat().st_ino]
-    created.close()
-    created.close()
+    opened.close()
+    opened.close()
 
 
 class FailingAt(OsFiles):
@@ -58,15 +64,15 @@ class FailingAt(OsFiles):
         super().__init__(root)
         self._create, self._sync = create, sync
 
-    def create(self, path: str, data: bytes) -> Created:
+    def create(self, path: str, data: bytes) -> OpenedFile:
         if path == self._create:
             raise OSError("made to fail")
         return super().create(path, data)
 
-    def sync(self, path: str, *, full: bool = False, created: Created | None = None) -> None:
+    def sync(self, path: str, *, full: bool = False, opened: OpenedFile | None = None) -> None:
         if path == self._sync:
             raise OSError("made to fail")
-        super().sync(path, full=full, created=created)
+        super().sync(path, full=full, opened=opened)
 
 
 @pytest.mark.inv("APP-2")

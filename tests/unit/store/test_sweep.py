@@ -380,7 +380,7 @@ def replace_manifest(disk: CrashDisk, change: bytes) -> None:
     disk.write(layout.manifest(A), change)
 
 
-Damage = tuple[Callable[[CrashDisk], None], Health]
+Damage = tuple[Callable[[CrashDisk], object], Health]
 DAMAGE: dict[str, Damage] = {
     "a segment with other bytes": (damage_segment, Health.CORRUPT_HEAD),
     "a segment that is gone": (lambda disk: disk.unlink(max(paths(disk, layout.events_dir(A)))), Health.CORRUPT_TAIL),

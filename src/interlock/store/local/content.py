@@ -16,7 +16,7 @@ from interlock.kernel.canonical import digest_of_bytes
 from interlock.kernel.ids import Digest
 from interlock.kernel.turns import TURNS
 from interlock.store.local import layout
-from interlock.store.local.files import Created, FileOps, UnreadableError, error_name, store_failure
+from interlock.store.local.files import FileOps, UnreadableError, error_name, store_failure
 from interlock.store.local.rounds import Round, in_order
 from interlock.store.ports.errors import ContentDamagedError, ContentUnreadableError
 from interlock.store.regular_file import NotRegularFileError
@@ -129,32 +129,30 @@ def _write_batch(
 
     To create a file takes as long as a quarter of what else an advance does, so other threads compute meanwhile.
     """
-    existing = list[tuple[str, bytes]]()
-    with TURNS.waiting(), ExitStack() as opened:
+    existing, new = list[tuple[str, bytes]](), list[tuple[str, bytes]]()
+    for path, data in wanted:
+        (existing if _may_be_trashed(files, path) else new).append((path, data))
+    with ExitStack() as opened, TURNS.waiting():
         syncs = list[Callable[[], None]]()
-        for path, data in wanted:
-            created = _create_new(files, path, data)
-            if created is None:
+        for path, data in new:
+            try:
+                file = files.create(path, data)
+            except FileExistsError:
                 existing.append((path, data))
                 continue
-            opened.callback(created.close)
-            syncs.append(partial(files.sync, path, full=True, created=created))
+            opened.callback(file.close)
+            syncs.append(partial(files.sync, path, full=True, opened=file))
         if existing:
             write_together(files, existing, sync_round)
         sync_round([*syncs, *others])
 
 
-def _create_new(files: FileOps, path: str, data: bytes) -> Created | None:
-    """Create a file whose name no group can refer to; None if it exists, or may have a copy in the trash."""
+def _may_be_trashed(files: FileOps, path: str) -> bool:
+    """Say whether a file may have a copy in the trash, so that a group may refer to its name."""
     try:
-        if files.stat(layout.trashed(path)) is not None:
-            return None
+        return files.stat(layout.trashed(path)) is not None
     except UnreadableError:
-        return None
-    try:
-        return files.create(path, data)
-    except FileExistsError:
-        return None
+        return True
 
 
 def write_together(files: FileOps, wanted: Sequence[tuple[str, bytes]], sync_round: Round) -> None:

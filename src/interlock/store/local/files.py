@@ -56,8 +56,8 @@ class UnreadableError(OSError):
     """
 
 
-class Created(Protocol):
-    """A file that was created and is still open: it is the same file even if another takes its name."""
+class OpenedFile(Protocol):
+    """A file that was written and is still open: it is the same file even if another takes its name."""
 
     def close(self) -> None:
         """Close it, if it is open."""
@@ -139,7 +139,7 @@ class FileOps(Protocol):
         """Create a file that did not exist, with these bytes. Not yet durable."""
         ...
 
-    def create(self, path: str, data: bytes) -> Created:
+    def create(self, path: str, data: bytes) -> OpenedFile:
         """Create a file as `write` does, and keep it open so that `sync` reaches it. The caller closes it.
 
         Raises:
@@ -148,16 +148,18 @@ class FileOps(Protocol):
         """
         ...
 
-    def append(self, path: str, data: bytes) -> None:
-        """Add bytes at the end of a file with one write. Not yet durable.
+    def append(self, path: str, data: bytes) -> OpenedFile:
+        """Add bytes at the end of a file with one write, and keep it open as `create` does. Not yet durable.
 
         Raises:
             NotRegularFileError: Writing to it could block.
         """
         ...
 
-    def write_at(self, path: str, offset: int, data: bytes) -> None:
+    def write_at(self, path: str, offset: int, data: bytes) -> int:
         """Overwrite bytes of a file in place, with one write; make the file if it is missing. Not yet durable.
+
+        Return the size that it had before.
 
         Raises:
             NotRegularFileError: Writing to it could block.
@@ -168,10 +170,10 @@ class FileOps(Protocol):
         """Cut a file to its first `size` bytes. Not yet durable."""
         ...
 
-    def sync(self, path: str, *, full: bool = False, created: Created | None = None) -> None:
+    def sync(self, path: str, *, full: bool = False, opened: OpenedFile | None = None) -> None:
         """Make a file's bytes durable; `full` also through the drive's own cache.
 
-        `created` is the file that was created under the path: it is synced even if another has its name by now.
+        `opened` is the file that was written under the path: it is synced even if another has its name by now.
         """
         ...
 
@@ -197,13 +199,13 @@ class FileOps(Protocol):
 
 
 class _OpenFile:
-    """A created file of the real disk, by its open descriptor."""
+    """A written file of the real disk, by its open descriptor."""
 
     def __init__(self, handle: int) -> None:
         self.handle = handle
 
     def close(self) -> None:
-        """See `Created.close`."""
+        """See `OpenedFile.close`."""
         if self.handle >= 0:
             os.close(self.handle)
             self.handle = -1
@@ -220,8 +222,8 @@ class OsFiles:
 
     def _failure(self, error: OSError, path: str) -> OSError:
         """Return the error of a read: `FileNotFoundError` if the path is only missing."""
-        if error.errno in _NO_ROOM:
-            # This process or the system cannot open another file, which says nothing about the path.
+        if isinstance(error, NotRegularFileError) or error.errno in _NO_ROOM:
+            # The latter: this process or the system cannot open another file, which says nothing about the path.
             return error
         if not isinstance(error, FileNotFoundError | NotADirectoryError):
             return UnreadableError(error.errno, error.strerror, path)
@@ -240,8 +242,6 @@ class OsFiles:
         """See `FileOps.read`."""
         try:
             return _read_from(self._at(path), offset, bytes_max)
-        except NotRegularFileError:
-            raise
         except OSError as error:
             raise self._failure(error, path) from None
 
@@ -313,52 +313,43 @@ class OsFiles:
 
     def make_dir(self, path: str) -> bool:
         """See `FileOps.make_dir`."""
-        try:
+        with suppress(FileExistsError):
             os.mkdir(self._at(path), _DIR_MODE)  # noqa: PTH102
-        except FileExistsError:
-            return False
-        return True
+            return True
+        return False
 
     def write(self, path: str, data: bytes) -> None:
         """See `FileOps.write`."""
         self.create(path, data).close()
 
-    def create(self, path: str, data: bytes) -> Created:
+    def create(self, path: str, data: bytes) -> OpenedFile:
         """See `FileOps.create`."""
-        created = _OpenFile(os.open(self._at(path), os.O_WRONLY | os.O_CREAT | os.O_EXCL, _FILE_MODE))
-        try:
-            _write_whole(created.handle, data)
-        except BaseException:
-            created.close()
-            raise
-        return created
+        return _written(os.open(self._at(path), os.O_WRONLY | os.O_CREAT | os.O_EXCL, _FILE_MODE), data)
 
-    def append(self, path: str, data: bytes) -> None:
+    def append(self, path: str, data: bytes) -> OpenedFile:
         """See `FileOps.append`."""
-        handle = open_regular(self._at(path), WRITE_FLAGS | os.O_APPEND)
-        try:
-            _write_whole(handle, data)
-        finally:
-            os.close(handle)
+        return _written(open_regular(self._at(path), WRITE_FLAGS | os.O_APPEND)[0], data)
 
-    def write_at(self, path: str, offset: int, data: bytes) -> None:
+    def write_at(self, path: str, offset: int, data: bytes) -> int:
         """See `FileOps.write_at`."""
-        handle = open_regular(self._at(path), WRITE_FLAGS | os.O_CREAT, _FILE_MODE)
+        handle, status = open_regular(self._at(path), WRITE_FLAGS | os.O_CREAT, _FILE_MODE)
         try:
-            os.lseek(handle, offset, os.SEEK_SET)
+            if offset:
+                os.lseek(handle, offset, os.SEEK_SET)
             _write_whole(handle, data)
         finally:
             os.close(handle)
+        return status.st_size
 
     def truncate(self, path: str, size: int) -> None:
         """See `FileOps.truncate`."""
         os.truncate(self._at(path), size)
 
-    def sync(self, path: str, *, full: bool = False, created: Created | None = None) -> None:
+    def sync(self, path: str, *, full: bool = False, opened: OpenedFile | None = None) -> None:
         """See `FileOps.sync`."""
-        if created is not None:
-            assert isinstance(created, _OpenFile), "a file that this disk created"
-            _sync(created.handle, full=full)
+        if opened is not None:
+            assert isinstance(opened, _OpenFile), "a file that this disk wrote"
+            _sync(opened.handle, full=full)
             return
         handle = os.open(self._at(path), READ_FLAGS)
         try:
@@ -406,14 +397,13 @@ def _darwin_boot_id() -> str:
 
 
 def _read_from(path: str, offset: int, bytes_max: int | None) -> bytes:
-    handle = open_regular(path)
+    handle, status = open_regular(path)
     try:
-        size = os.fstat(handle).st_size
-        if bytes_max is not None and offset + bytes_max <= size:
+        if bytes_max is not None and offset + bytes_max <= status.st_size:
             return os.pread(handle, bytes_max, offset)
         chunks: list[bytes] = []
         while True:
-            wanted = max(size - offset, 0) + 1
+            wanted = max(status.st_size - offset, 0) + 1
             chunk = os.pread(handle, wanted, offset)
             chunks.append(chunk)
             offset += len(chunk)
@@ -441,12 +431,22 @@ def _read_whole(path: str) -> bytes:
 def _make_private(path: Path) -> None:
     """Create a directory and its missing parents, private to the user regardless of the umask; sync their names.
 
-    The directory's own name is synced in any case: the process that made it may have been killed before it did so.
+    Its own name is synced in any case: the process that made it may have been killed before it did so.
     """
     if not path.parent.exists():
         _make_private(path.parent)
     path.mkdir(mode=_DIR_MODE, exist_ok=True)
     OsFiles(path.parent).sync_dir("")
+
+
+def _written(handle: int, data: bytes) -> _OpenFile:
+    """Write all bytes to an open file, and keep it open unless that fails."""
+    try:
+        _write_whole(handle, data)
+    except BaseException:
+        os.close(handle)
+        raise
+    return _OpenFile(handle)
 
 
 def _write_whole(handle: int, data: bytes) -> None:

@@ -71,7 +71,7 @@ class OsLocks:
     def hold(self, session: SessionId, *, since_s: float | None = None) -> Generator[None]:
         """See `Locks.hold`."""
         try:
-            handle = _acquire(self._root / layout.lock(session), self._wait_ms_max, since_s)
+            handle = _acquire(f"{self._root}/{layout.lock(session)}", self._wait_ms_max, since_s)
         except _WaitedError as error:
             raise SessionBusyError(session=session, waited_ms=error.waited_ms) from None
         with _released(handle):
@@ -81,7 +81,7 @@ class OsLocks:
     def hold_upkeep(self) -> Generator[None]:
         """See `Locks.hold_upkeep`."""
         try:
-            handle = _acquire(self._root / layout.UPKEEP_LOCK, self._wait_ms_max, None)
+            handle = _acquire(f"{self._root}/{layout.UPKEEP_LOCK}", self._wait_ms_max, None)
         except _WaitedError as error:
             raise UpkeepBusyError(waited_ms=error.waited_ms) from None
         with _released(handle):
@@ -119,7 +119,7 @@ class _WaitedError(Exception):
         self.waited_ms = waited_ms
 
 
-def _acquire(path: Path, wait_ms_max: int, since_s: float | None) -> int:
+def _acquire(path: str | Path, wait_ms_max: int, since_s: float | None) -> int:
     """Return a handle that holds the lock of the file that the path names; wait as `Locks.hold` says.
 
     A directory that was moved takes its lock file with it; a lock on that file does not count (LOCK-4).
@@ -156,10 +156,10 @@ def _lock(handle: int, until_s: float) -> bool:
     return True
 
 
-def _is_named(path: Path, handle: int) -> bool:
+def _is_named(path: str | Path, handle: int) -> bool:
     """Return whether a path names an open file."""
     try:
-        return os.path.samestat(path.stat(), os.fstat(handle))
+        return os.path.samestat(os.stat(path), os.fstat(handle))  # noqa: PTH116 — each hold of a session asks
     except FileNotFoundError:
         return False
 
@@ -197,7 +197,7 @@ def is_locked(path: Path) -> bool | None:
     except ImportError:
         return None
     try:
-        handle = open_regular(path)
+        handle, _ = open_regular(path)
     except OSError:
         return False
     try:

@@ -2,8 +2,8 @@
 
 import threading
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,6 @@ from interlock.store.local.files import FileOps, OsFiles
 from interlock.store.local.keyring import KeyRingFile
 from interlock.store.local.locks import Locks, OsLocks
 from interlock.store.local.rounds import BySpeed, in_order
-from interlock.store.local.session.beginning import removed_if_unused
 from interlock.store.local.session.stored_sessions import StoredSessions
 from interlock.store.local.session.summary_cache import SummaryCache
 from interlock.store.local.upkeep import make_root, make_trash, upkeep_lock
@@ -145,14 +144,11 @@ class LocalStore:
 
             self._announces = not announce(self._files)
 
-    @contextmanager
-    def hold(self, session: SessionId, *, since_s: float | None = None) -> Generator[SessionLock]:
+    def hold(self, session: SessionId, *, since_s: float | None = None) -> AbstractContextManager[SessionLock]:
         """See `SessionWriter.hold`."""
         self._ensure_root()
         self._announce()
-        log = self._log.hold(session, since_s=since_s)
-        with removed_if_unused(self._files, self._locks, session), log as lock:
-            yield lock
+        return self._log.hold(session, since_s=since_s)
 
     def append(self, lock: SessionLock, plan: "AppendPlan", stamps: "Stamps") -> "Session":
         """See `SessionWriter.append`."""

@@ -19,20 +19,34 @@ from interlock.store.ports.errors import SessionBusyError
 
 
 @contextmanager
-def removed_if_unused(files: FileOps, locks: Locks, session: SessionId) -> Generator[None]:
-    """Remove a session's directory that was created in this context and records nothing, if the disk permits it."""
-    if not _is_missing(files, session):
-        yield
-        return
+def beginning(files: FileOps, locks: Locks, session: SessionId) -> Generator[None]:
+    """Make the directories of a session without history; the first append syncs them.
+
+    A directory that was made in this context is removed again if nothing was recorded, if the disk permits it.
+    """
+    was_missing = _is_missing(files, session)
     try:
+        _make_dirs(files, session)
         yield
     except SessionBusyError:
         # The holder of the session is about to record something in it.
         raise
     except Exception:
-        _remove_if_unused(files, locks, session)
+        if was_missing:
+            _remove_if_unused(files, locks, session)
         raise
-    _remove_if_unused(files, locks, session)
+    if was_missing:
+        _remove_if_unused(files, locks, session)
+
+
+def _make_dirs(files: FileOps, session: SessionId) -> None:
+    """Make the directories and an empty manifest. One that exists proves nothing: a crash may have left it."""
+    for path in (layout.SESSIONS, layout.session_dir(session), layout.events_dir(session)):
+        files.make_dir(path)
+    for path in (layout.SNAPSHOTS, layout.WORKFLOWS, layout.PINNED, layout.ARTIFACTS):
+        files.make_dir(path)
+    with suppress(FileExistsError):
+        files.write(layout.manifest(session), b"")
 
 
 def _is_missing(files: FileOps, session: SessionId) -> bool:

@@ -28,7 +28,7 @@ import errno
 import threading
 from collections import OrderedDict
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from functools import partial
 from itertools import chain
 from typing import TypeAlias
@@ -45,6 +45,7 @@ from interlock.store.local.content import ContentFiles, discard, write_durably, 
 from interlock.store.local.files import FileOps, store_failure
 from interlock.store.local.locks import Locks, hold_if_made
 from interlock.store.local.rounds import Round, in_order
+from interlock.store.local.session.beginning import beginning
 from interlock.store.local.session.held import LocalSessionLock, own_lock, port_errors
 from interlock.store.local.session.reading import (
     DamageError,
@@ -143,11 +144,9 @@ class SessionLog:
         """See `SessionWriter.hold`. Creates the directory of a session that does not exist yet."""
         held: LocalSessionLock | None = None
         try:
-            with port_errors(session):
-                self._make_dirs(session)
-                with self._locks.hold(session, since_s=since_s):
-                    held = LocalSessionLock(self._settled(self._followed(session, under_lock=True)), self)
-                    yield held
+            with port_errors(session), self._begun(session), self._locks.hold(session, since_s=since_s):
+                held = LocalSessionLock(self._settled(self._followed(session, under_lock=True)), self)
+                yield held
         finally:
             if held is not None:
                 held.advance(None)
@@ -174,8 +173,8 @@ class SessionLog:
             self._mark_before(known)
         with self._perhaps_recorded(after):
             path = layout.manifest(known.session)
-            self._files.append(path, group.data)
-            self._files.sync(path, full=True)
+            with closing(self._files.append(path, group.data)) as opened:
+                self._files.sync(path, full=True, opened=opened)
             write_mark(self._files, known.session, after.manifest_bytes)
         return self._finish(lock, after, written)
 
@@ -297,22 +296,10 @@ class SessionLog:
         self._remember(after)
         return after
 
-    def _make_dirs(self, session: SessionId) -> None:
-        """Create the directories of a new session; the first append syncs them. For an existing one, this is one check.
-
-        An empty manifest proves nothing: a crash may have interrupted their creation.
-        """
+    def _begun(self, session: SessionId) -> AbstractContextManager[None]:
+        """Return the context of a session's beginning; for a session with history it does nothing, after one check."""
         stat = self._files.stat(layout.manifest(session))
-        if stat is not None and stat.size:
-            return
-        for path in (layout.SESSIONS, layout.session_dir(session), layout.events_dir(session)):
-            self._files.make_dir(path)
-        for path in (layout.SNAPSHOTS, layout.WORKFLOWS, layout.PINNED, layout.ARTIFACTS):
-            self._files.make_dir(path)
-        try:
-            self._files.write(layout.manifest(session), b"")
-        except FileExistsError:
-            return
+        return nullcontext() if stat is not None and stat.size else beginning(self._files, self._locks, session)
 
     def _followed(self, session: SessionId, *, under_lock: bool = False, since_s: float | None = None) -> Followed:
         """Return what the manifest holds now, and remember its settled part.

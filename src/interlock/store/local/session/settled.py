@@ -72,9 +72,8 @@ def write_mark(files: FileOps, session: SessionId, manifest_bytes: int) -> None:
         OSError: The disk failed; the mark may be unreadable.
     """
     path = layout.settled(session)
-    files.write_at(path, 0, _encoded(session, _short_digest(files.boot_id()), manifest_bytes))
-    stat = files.stat(path)
-    if stat is not None and stat.size > _BYTES:
+    size = files.write_at(path, 0, _encoded(session, _short_digest(files.boot_id()), manifest_bytes))
+    if size > _BYTES:
         files.truncate(path, _BYTES)
 
 
