@@ -1,13 +1,11 @@
-"""The command `interlock drive` with the real server over stdio: models by script, command and address; and kills."""
+"""The command `interlock drive` with the real server over stdio: models by script, command and address."""
 
 import json
 import os
 import select
 import shlex
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -472,28 +470,3 @@ def test_a_place_that_is_not_allowed_is_noted_and_barred(root: Path) -> None:
         )
         done = run(root, "drive", "test.abc", "--agent", stated, "--json", **guarded(root, "nowhere"))
     assert (json.loads(done.stdout)["status"], connections(root), server.requests) == ("failed", {place}, [])
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_drive_that_is_ended_ends_the_commands_that_it_started(root: Path, number: signal.Signals) -> None:
-    beats = root / "beats"
-    argv = ["sh", "-c", f"(while sleep 0.05; do echo beat >> {beats}; done) & wait"]
-    call = {"toolCalls": [{"name": "run_command", "arguments": {"argv": argv}}]}
-    stated = agent(root, tools=[{"name": "run_command", "permission": "allow"}])
-    model = script(root, {"steps": {**STEPS["steps"], "a": [call]}})
-    process = subprocess.Popen(
-        command(root, "drive", "test.abc", "--agent", stated, "--model", model),
-        env=surroundings(root),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    while not beats.exists() and process.poll() is None:
-        time.sleep(0.05)
-    process.send_signal(number)
-    _, said = process.communicate(timeout=PATIENCE_S)
-    assert process.returncode == 130
-    assert "Traceback" not in said
-    size = beats.stat().st_size
-    time.sleep(0.5)
-    assert beats.stat().st_size == size

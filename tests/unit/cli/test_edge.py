@@ -188,6 +188,23 @@ def test_a_signal_that_would_end_the_process_ends_a_command_as_ctrl_c_does(numbe
 
 
 @pytest.mark.parametrize("number", ENDING, ids=str)
+def test_a_signal_ends_a_command_that_ignores_ctrl_c_too(number: signal.Signals) -> None:
+    """A shell script lets the commands ignore it that it runs in the background."""
+
+    def command() -> int:
+        with ending_as_interrupted():
+            signal.raise_signal(number)
+        return 0
+
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        assert run_at_edge(command, Namespace()) == 130
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.parametrize("number", ENDING, ids=str)
 def test_a_signal_that_is_ignored_stays_so(number: signal.Signals) -> None:
     before = signal.signal(number, signal.SIG_IGN)
     try:

@@ -41,6 +41,9 @@ def run_at_edge(command: Callable[[], int], options: "_Options") -> int:
 
 
 def _interrupt(_number: int, _frame: object) -> None:
+    # A shell script lets its background commands ignore SIGINT, so raising it would have no effect in them.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        raise KeyboardInterrupt
     signal.raise_signal(signal.SIGINT)
 
 
@@ -48,7 +51,7 @@ def _interrupt(_number: int, _frame: object) -> None:
 def ending_as_interrupted() -> Generator[None, None, None]:
     """Let SIGTERM and SIGHUP end a command as Ctrl-C does, so that what it started ends with it.
 
-    A signal that is ignored, as below `nohup`, stays so.
+    A signal that is ignored, as below `nohup`, stays so. SIGTERM ends a command that ignores Ctrl-C, too.
     """
     numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
     is_main = threading.current_thread() is threading.main_thread()
