@@ -8,6 +8,7 @@ from interlock.drive.client import PendingStep, Position
 from interlock.drive.conversation.messages import Message, Origin
 from interlock.drive.models.protocol import ToolSpec
 from interlock.drive.record import REPORT_TOOL
+from interlock.kernel.budgets.drive import TURN_RECORD_BYTES_MAX
 from interlock.kernel.canonical import Json
 
 PROGRESS_TOOL = "note_progress"
@@ -49,6 +50,11 @@ _HOW = (
     " says `output.artifacts`, send `artifacts`. Never claim what a person did or approved: such evidence is dropped."
 )
 UNREPORTED = f"The step is still pending. Continue it, or call `{REPORT_TOOL}` with its evidence if it is done."
+TOO_LARGE_TO_WAIT = (
+    "Not accepted: the step waits for a person or an event, and the report is too large or nested too deep to be kept"
+    f" until then. Call `{REPORT_TOOL}` again with less than {TURN_RECORD_BYTES_MAX} bytes: put long texts into files"
+    " and name the files."
+)
 CUT_OFF = "Your answer was cut off at the limit of its length. Continue, in shorter answers."
 
 

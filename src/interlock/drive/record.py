@@ -144,6 +144,11 @@ class TurnRecord:
             artifact["aboutToCall"] = list(self.about_to_call)
         return _within_budget(artifact)
 
+    def holds(self, report: ToolCall) -> bool:
+        """Say whether the artifact of a turn holds its report whole: a waiting report is sent again from there."""
+        kept = parse_turn(self.to_artifact("waiting"), is_of_pending_step=True).report
+        return kept is not None and kept.arguments == report.arguments
+
 
 def _within_budget(artifact: dict[str, Json]) -> dict[str, Json]:
     fitting = {key: carried(value) for key, value in artifact.items()}

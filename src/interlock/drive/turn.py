@@ -20,6 +20,7 @@ from interlock.drive.instructions import (
     PROGRESS,
     PROGRESS_TOOL,
     REPORT,
+    TOO_LARGE_TO_WAIT,
     few_shots,
     refusal_message,
     system_prompt,
@@ -426,18 +427,25 @@ class Turn:
         except RefusedError as refused:
             if server_rule(refused.refusal.code).correction != "model":
                 raise
-            self._answer = f"{refused.refusal.code}: {refused.refusal.message} {refused.refusal.suggestion}"
-            self._record.errors.append(refused.fault)
-            await self._save("done")
+            answer = f"{refused.refusal.code}: {refused.refusal.message} {refused.refusal.suggestion}"
+            await self._refuse(answer, refused.fault)
             return
         self._position = replace(position, tokens=self._kept_tokens(position))
-        if position.unchanged:
+        if position.unchanged and self._record.holds(self._report):
             await self._save("waiting")
-            self._position = replace(self._position, unchanged=True)
+        elif position.unchanged:
+            self._position = replace(self._position, unchanged=False, waiting=None, blockers=())
+            await self._refuse(TOO_LARGE_TO_WAIT, Fault(code="VALIDATION_ERROR", message=TOO_LARGE_TO_WAIT))
         elif position.blockers:
             self._answer = refusal_message(position.blockers, position)
         else:
             self._answer = _ACCEPTED
+
+    async def _refuse(self, answer: str, fault: Fault) -> None:
+        """Keep the turn without its report. The model reads the answer."""
+        self._answer = answer
+        self._record.errors.append(fault)
+        await self._save("done")
 
     def _kept_tokens(self, position: Position) -> Tokens:
         """Return the tokens for the next call: an answer that recorded nothing names none for a checkpoint."""

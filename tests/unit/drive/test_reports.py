@@ -63,3 +63,24 @@ async def test_a_waiting_report_is_the_call_that_was_taken_and_no_refused_one_be
         await drive.resume(result.position.run)
         outputs: list[dict[str, Any]] = [sent["output"] for _, sent in drive.caller.called if "output" in sent]
     assert [one["notesMarkdown"].startswith("Turn 1:") for one in outputs] == [True]
+
+
+@pytest.mark.inv("DRIVE-14")
+async def test_a_report_that_is_too_large_to_wait_for_a_person_is_refused_whole() -> None:
+    """It is sent again from the record of its turn, whose long texts are cut."""
+
+    def long_then_short(request: InferenceRequest) -> InferenceResponse:
+        text = "x" * (600_000 if request.place.turn == 1 else 400_000)
+        return report(request, artifacts=[{"kind": "note", "text": text}])
+
+    confirmed = {"id": "a", "title": "A", "prompt": "Do a.", "requireConfirmation": True}
+    harness = Harness.in_memory(linear_workflow("test.abc", confirmed, "b"))
+    async with driving(harness, long_then_short) as drive:
+        result = await drive.start()
+        answer = drive.model.requests[1].messages[-1].text()
+    assert (result.status, result.turns) == ("person_needed", 2)
+    assert "too large or nested too deep to be kept" in answer
+    async with driving(harness, report) as drive:
+        await drive.resume(result.position.run)
+        outputs: list[dict[str, Any]] = [sent["output"] for _, sent in drive.caller.called if "output" in sent]
+    assert [len(one["artifacts"][0]["text"]) for one in outputs] == [400_000]
