@@ -13,6 +13,7 @@ from typing import IO
 import anyio
 from anyio.abc import ByteReceiveStream, Process
 
+from interlock.kernel.budgets.drive import OUTPUT_GRACE_S
 from interlock.kernel.descent import DESCENDANT
 from interlock.kernel.errors import InterlockError
 from interlock.kernel.frozen import frozen
@@ -33,6 +34,8 @@ class Command:
 
 async def run_command(command: Command, out: Sink, err: Sink | None = None) -> int:
     """Run a command without a shell and return its exit code. Its whole process group ends with it.
+
+    A process that left the group may keep the output open; what it writes later is not read.
 
     Without `err`, its stderr goes to `out`.
 
@@ -57,6 +60,7 @@ async def run_command(command: Command, out: Sink, err: Sink | None = None) -> i
             code = await process.wait()
             # A process that the command left behind would keep its output open.
             _end_group(process)
+            tasks.cancel_scope.deadline = anyio.current_time() + OUTPUT_GRACE_S
     finally:
         _end_group(process)
         with anyio.CancelScope(shield=True):

@@ -1,5 +1,7 @@
 """A model that is a command: what it does with its request is its own matter."""
 
+import os
+import signal
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +13,7 @@ from tests.unit.drive.test_vendor import REQUEST
 from interlock.drive.faults import TurnError
 from interlock.drive.models.answers import parse_answer
 from interlock.drive.models.command import CommandModel
+from interlock.drive.models.protocol import InferenceResponse
 
 LONG = replace(REQUEST, system_prompt="x" * 1_000_000)
 """Longer than what a pipe holds."""
@@ -73,3 +76,23 @@ def test_a_process_that_a_model_left_behind_holds_up_nobody_and_ends_with_it(tmp
 
     anyio.run(ask)
     assert not mark.exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has no sessions")
+def test_the_answer_of_a_command_counts_although_its_daemon_keeps_the_output_open(tmp_path: Path) -> None:
+    pid_file = tmp_path / "pid"
+    daemon = "subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(120)'], start_new_session=True)"
+    leaving = (
+        f"import subprocess, sys, pathlib; daemon = {daemon}\n"
+        f"pathlib.Path({str(pid_file)!r}).write_text(str(daemon.pid))\n"
+        "print('{\"content\": \"' + 'x' * 1_000_000 + '\"}')"
+    )
+
+    async def ask() -> InferenceResponse:
+        with anyio.fail_after(30):
+            return await CommandModel([sys.executable, "-c", leaving]).infer(REQUEST)
+
+    try:
+        assert len(anyio.run(ask).content or "") == 1_000_000
+    finally:
+        os.kill(int(pid_file.read_text()), signal.SIGKILL)

@@ -47,6 +47,8 @@ MODEL_TEXT_CHARS_MAX = 64 * KIB
 """The text of one answer of a model: more is a pasted file, and would fill every later request."""
 MODEL_ANSWER_BYTES_MAX = 4_000_000
 """The answer of a model that is a command."""
+OUTPUT_GRACE_S = 1.0
+"""How long the rest of a command's output is read after its end: it is in the pipe, unless another process writes."""
 TOKENS_PER_ANSWER_MAX = 1_000_000_000_000
 """Tokens that an answer may say it used: no request has a millionth of them, and the sum of all turns stays exact."""
 TOOL_ARGUMENTS_BYTES_MAX = 256 * KIB
