@@ -216,6 +216,28 @@ def test_a_wrong_command_line_is_refused_with_2_and_nothing_is_written(root: Pat
     assert not (root / "data").exists()
 
 
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("--model", ["test.abc", "--agent", "AGENT", "--model", ""]),
+        ("--goal", ["test.abc", "--agent", "AGENT", "--goal", " "]),
+        ("--goal", ["--resume", "x", "--agent", "AGENT", "--goal", ""]),
+        ("--resume", ["--agent", "AGENT", "--resume", ""]),
+        ("--agent", ["test.abc", "--agent", ""]),
+        ("WORKFLOW", ["--agent", "AGENT", ""]),
+    ],
+)
+def test_an_empty_argument_is_refused_by_its_name_and_does_not_count_as_left_out(
+    root: Path, name: str, arguments: list[str]
+) -> None:
+    """A script states an empty one if its variable is not set."""
+    stated = agent(root, llm={"model": "cmd:true"})
+    done = run(root, "drive", *[stated if one == "AGENT" else one for one in arguments])
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"{name} is empty." in done.stderr
+    assert not (root / "data").exists()
+
+
 def test_the_command_that_continues_a_drive_is_complete_as_it_is_printed(root: Path) -> None:
     done = run(root, "drive", "test.abc", "--agent", agent(root), "--model", script(root, STEPS), "--max-turns", "1")
     assert done.returncode == 5, done.stderr

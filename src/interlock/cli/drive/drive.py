@@ -104,6 +104,16 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _order(options: argparse.Namespace) -> _Order:
+    texts = {
+        "WORKFLOW": options.workflow,
+        "--resume": options.resume,
+        "--agent": options.agent,
+        "--goal": options.goal,
+        "--model": options.model,
+    }
+    empty = [name for name, text in texts.items() if text is not None and not text.strip()]
+    if empty:
+        raise StopError(f"{empty[0]} is empty.", "State a value, or leave an optional argument out.", exit_code=2)
     if (options.workflow is None) == (options.resume is None):
         raise StopError(
             "Name a workflow or a run.", "Use WORKFLOW to begin a run or --resume RUN, not both.", exit_code=2
