@@ -244,6 +244,8 @@ def test_the_command_that_continues_a_drive_is_complete_as_it_is_printed(root: P
     (line,) = [line for line in done.stdout.splitlines() if line.startswith("To continue: ")]
     program, *arguments = shlex.split(line.removeprefix("To continue: "))
     assert program == "interlock"
+    for name, place in (("--data-dir", "data"), ("--workspace", "space"), ("--workflows-dir", "none")):
+        assert arguments[arguments.index(name) + 1] == str(root / place)
     again = subprocess.run(
         [sys.executable, "-m", "interlock", *arguments],
         env=surroundings(root),

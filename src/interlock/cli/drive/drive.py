@@ -18,6 +18,7 @@ from interlock.cli.drive.picture import shown_drive
 from interlock.cli.options import add_json, checked_settings, chosen_data_dir, place_arguments, printed_command
 from interlock.cli.screen import StopError, say, say_json
 from interlock.cli.workflow.places import chosen_places
+from interlock.config.data_dir import absolute
 from interlock.config.model import Config
 from interlock.config.settings import settings_from
 from interlock.define.parts import ValueType
@@ -96,11 +97,21 @@ def run(options: argparse.Namespace) -> int:
         _say(result)
         place = result.position
         if not place.is_complete and place.ended is None:
-            command = f"interlock drive --resume {place.run} --agent {shlex.quote(options.agent)}"
-            if options.model is not None:
-                command += f" --model {shlex.quote(options.model)}"
-            say(f"To continue: {printed_command(options, command)}")
+            say(f"To continue: {_continuing(options, place.run)}")
     return result.exit_code
+
+
+def _continuing(options: argparse.Namespace, run: str) -> str:
+    """Return the command that continues a run with the same agent, model and directories."""
+    places = place_arguments(options)
+    stated = {
+        "--agent": options.agent,
+        "--model": options.model,
+        "--workspace": absolute(places.workspace) if places.workspace else None,
+        "--workflows-dir": absolute(places.workflows_dir) if places.workflows_dir else None,
+    }
+    named = [f"{name} {shlex.quote(str(value))}" for name, value in stated.items() if value is not None]
+    return printed_command(options, " ".join([f"interlock drive --resume {run}", *named]))
 
 
 def _order(options: argparse.Namespace) -> _Order:
