@@ -134,6 +134,22 @@ async def test_a_supervised_agent_works_a_run_of_its_own_in_the_session_and_its_
     assert len(list(harness.ports.read.reader.sessions())) == 1
 
 
+@pytest.mark.inv("DELEG-1")
+async def test_a_drive_whose_supervised_agent_stops_is_continued_by_the_run_of_the_lead() -> None:
+    harness = Harness.in_memory(ABC, linear_workflow("test.child", "one", "two"))
+    led = lead(type="supervisor", steps=["b"], workflow="test.child")
+    async with team(harness, (led, report), {"other": (other(constraints={"max_turns": 2}), report)}) as (crew, _, _):
+        result = await crew.start(BEGIN)
+    assert (result.status, result.position.workflow_id, result.turns) == ("budget_used_up", "test.abc", 1)
+    assert result.fault is not None
+    assert result.fault.message.startswith("The agent 'other' stopped in run ")
+    assert "of test.child: The run has had 2 turns; 2 are allowed." in result.fault.message
+    async with team(harness, (led, report), {"other": (other(), report)}) as (crew, _, models):
+        again = await crew.resume(result.position.run)
+        assert (again.status, again.position.workflow_id) == ("complete", "test.abc")
+        assert (steps_of(models["lead"]), steps_of(models["other"])) == (["b", "c"], ["two"])
+
+
 @pytest.mark.inv("DELEG-1", "FAULT-3")
 @pytest.mark.parametrize(
     ("on_failure", "status", "requests"),

@@ -235,7 +235,20 @@ class Team:
             )
             child = await driver.start(options)
         if child.fault is not None:
-            return child
+            return await self._stopped(rule, position, child, child.fault)
         self._done.add(step.step_id)
         brief = f"The agent {rule.target_agent!r} ended run {child.position.label} of {workflow}: {child.status}."
         return await self._driver(Scope(may_work=self._is_own, brief=brief)).resume(position.run)
+
+    async def _stopped(self, rule: Delegation, position: Position, child: DriveResult, fault: Fault) -> DriveResult:
+        """Return the lead's run, which is the one to continue, with the reason why the other agent's stopped."""
+        history = await self.client.history(position)
+        run = f"run {child.position.label} of {rule.workflow}"
+        message = f"The agent {rule.target_agent!r} stopped in {run}: {fault.message}"
+        return replace(
+            child,
+            position=replace(position, waiting=child.position.waiting),
+            turns=history.number,
+            usage=history.usage,
+            fault=replace(fault, message=message),
+        )
