@@ -72,7 +72,6 @@ def notes(step: str) -> dict[str, Any]:
     return {"toolCalls": [{"name": "report_step", "arguments": {"notes": text}}]}
 
 
-TYPES = {"ticket": "string", "tries": "number", "tags": "list"}
 STEPS = {"steps": {step: [notes(step)] for step in "abc"}}
 
 
@@ -91,21 +90,6 @@ def test_a_script_drives_a_run_to_its_end_and_its_turns_are_listed(root: Path) -
     listed = run(root, "session", "turns", result["session"])
     assert f"run {result['label']}: 3 turns" in listed.stdout
     assert run(root, "session", "verify").returncode == 0
-
-
-def test_a_context_key_has_the_type_that_the_workflow_declares(root: Path) -> None:
-    declared = [{"key": key, "type": kind, "description": key, "required": True} for key, kind in TYPES.items()]
-    typed = root / "space" / ".interlock" / "workflows" / "typed.json"
-    typed.write_text(json.dumps(linear_workflow("test.typed", "a", inputs=declared)))
-    given = [f"--context={key}={text}" for key, text in (("ticket", "12"), ("tries", "12"), ("tags", '["api"]'))]
-    options = ["--agent", agent(root), "--model", script(root, STEPS), "--json"]
-    done = run(root, "drive", "test.typed", *given, *options)
-    result = json.loads(done.stdout)
-    assert (done.returncode, result["status"]) == (0, "complete"), done.stderr
-    shown = run(root, "session", "context", result["session"], "--json").stdout
-    assert '"value": "12"' in shown
-    wrong = run(root, "drive", "test.typed", *given[:1], "--context=tries=many", *given[2:], *options)
-    assert (wrong.returncode, "tries" in wrong.stdout) == (1, True)
 
 
 @pytest.mark.inv("DRIVE-12")

@@ -4,7 +4,7 @@ import argparse
 import os
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack
 from functools import partial
 from pathlib import Path
@@ -21,7 +21,9 @@ from interlock.cli.workflow.places import chosen_places
 from interlock.config.data_dir import absolute
 from interlock.config.model import Config
 from interlock.config.settings import settings_from
-from interlock.define.parts import ValueType
+from interlock.define.diagnostics import suggest_name
+from interlock.define.document import WorkflowDocument
+from interlock.define.parts import ProducedKey
 from interlock.drive.agent.profile import Profile
 from interlock.drive.client import StartOptions, WorkflowClient
 from interlock.drive.faults import TurnError
@@ -193,21 +195,37 @@ def _server(options: argparse.Namespace, data_dir: Path, workspace: Path) -> Ser
 
 def _start(options: argparse.Namespace, profile: Profile) -> StartOptions:
     context: dict[str, Json] = {}
-    types: Mapping[str, ValueType] = _types(options) if options.context else {}
+    declared = _declared(options) if options.context else None
     for pair in options.context:
         key, sign, value = str(pair).partition("=")
         if not sign or not key:
             raise StopError(f"--context {pair!r} is not KEY=VALUE.", "Write --context ticket=ABC-1.", exit_code=2)
-        context[key] = value if types.get(key, "string") == "string" else _value(value)
+        if key in context:
+            raise StopError(f"--context states {key!r} more than once.", "State each key once.", exit_code=2)
+        if declared is not None and key not in {*declared, "goal"}:
+            raise _undeclared(options.workflow, key, list(declared))
+        is_text = declared is None or key not in declared or declared[key].type == "string"
+        context[key] = value if is_text else _value(value)
     return StartOptions(workflow_id=options.workflow, goal=options.goal, context=context, autonomy=profile.autonomy)
 
 
-def _types(options: argparse.Namespace) -> Mapping[str, ValueType]:
-    """Return the declared type of each input of the workflow; empty if there is none with this id."""
+def _declared(options: argparse.Namespace) -> Mapping[str, ProducedKey] | None:
+    """Return the context keys that the workflow declares; None if it takes every key or does not exist."""
     places = chosen_places(options)
     found = places.catalog.view(places.workspace).startable(options.workflow)
-    compiled = found.compiled if found is not None else None
-    return {one.key: one.type for one in compiled.workflow.inputs} if isinstance(compiled, Pinnable) else {}
+    if found is None or not isinstance(found.compiled, Pinnable):
+        return None
+    content = found.document.content
+    if isinstance(content, WorkflowDocument) and not content.requires_declared_keys:
+        return None
+    return found.compiled.workflow.declared
+
+
+def _undeclared(workflow: str, key: str, declared: Sequence[str]) -> StopError:
+    near = suggest_name(key, declared)
+    guess = f"Did you mean {near!r}? " if near is not None else ""
+    fix = f"{guess}It declares: {', '.join(declared)}." if declared else "It declares none: leave --context out."
+    return StopError(f"The workflow {workflow!r} declares no context key {key!r}.", fix, exit_code=2)
 
 
 def _value(text: str) -> Json:
