@@ -294,8 +294,8 @@ class Turn:
                 response = await self._with.model.infer(request)
             # Every answer counts, whatever becomes of it.
             self._record.usage += self._priced(response.usage)
-            if response.finish_reason == "error":
-                raise TurnError(Fault(code="LLM_ERROR", message="The model ended with an error.", recoverable=True))
+            if (fault := response.fault()) is not None:
+                raise TurnError(fault)
             outcome = "succeeded"
         except TimeoutError as error:
             message = f"The model took longer than {seconds} s and was cancelled."

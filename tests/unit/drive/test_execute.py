@@ -18,6 +18,7 @@ from tests.support.drive import EFFECTFUL, FakeEffects, calls, driving, each, pr
 from interlock.drive.faults import Fault, TurnError
 from interlock.drive.recovery.breaker import Breaker, BreakerRule, Breakers, begin_call, end_call
 from interlock.drive.tools.tool import ToolHints
+from interlock.kernel.budgets.drive import TOOL_CALLS_PER_ANSWER_MAX
 from interlock.testing.harness import Harness, linear_workflow
 
 ONE = linear_workflow("test.abc", "a")
@@ -74,6 +75,29 @@ async def test_a_tool_that_does_not_exist_is_never_called_and_the_model_reads_wh
     (execution,) = await made(calls(("continue_workflow", {"ackToken": "x"})), {"echo": tool(failing(0))})
     assert execution["result"]["error"]["code"] == "turn.VALIDATION_ERROR"
     assert "echo" in execution["result"]["error"]["message"]
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("name", ["echo", "note_progress"])
+async def test_of_an_answer_with_too_many_calls_none_is_made_and_the_model_is_asked_again(name: str) -> None:
+    made, arguments = list[object](), {"notes": "Half."}
+
+    async def echo(_arguments: Any, _context: Any) -> object:
+        made.append(name)
+        return "made"
+
+    functions = {"echo": tool(echo)}
+    flood = calls(*[(name, arguments)] * (TOOL_CALLS_PER_ANSWER_MAX + 1))
+    async with driving(Harness.in_memory(ONE), each(flood), functions=functions) as drive:
+        assert ((await drive.start()).status, len(drive.model.requests), made) == ("complete", 2, [])
+    async with driving(Harness.in_memory(ONE), flood, functions=functions) as drive:
+        result = await drive.start()
+        assert (result.status, len(drive.model.requests), made) == ("failed", 4, [])
+    assert result.fault is not None
+    assert result.fault.message.startswith("The model called 101 tools in one answer; at most 100 are allowed.")
+    enough = calls(*[(name, arguments)] * TOOL_CALLS_PER_ANSWER_MAX)
+    async with driving(Harness.in_memory(ONE), each(enough), functions=functions) as drive:
+        assert ((await drive.start()).status, len(drive.model.requests)) == ("complete", 2)
 
 
 @pytest.mark.asyncio

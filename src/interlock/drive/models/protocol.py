@@ -5,6 +5,8 @@ from dataclasses import field
 from typing import Literal, Protocol
 
 from interlock.drive.conversation.messages import Message, ToolCall
+from interlock.drive.faults import Fault
+from interlock.kernel.budgets.drive import TOOL_CALLS_PER_ANSWER_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.frozen import frozen
 
@@ -96,6 +98,16 @@ class InferenceResponse:
     finish_reason: FinishReason
     usage: Usage = field(default=Usage())
     model: str = ""
+
+    def fault(self) -> Fault | None:
+        """Return why the answer cannot be used; None if it can."""
+        if self.finish_reason == "error":
+            return Fault(code="LLM_ERROR", message="The model ended with an error.", recoverable=True)
+        if len(self.calls) > TOOL_CALLS_PER_ANSWER_MAX:
+            allowed = f"at most {TOOL_CALLS_PER_ANSWER_MAX} are allowed. None of them was called."
+            message = f"The model called {len(self.calls)} tools in one answer; {allowed}"
+            return Fault(code="LLM_ERROR", message=message, recoverable=True)
+        return None
 
 
 class Model(Protocol):

@@ -51,6 +51,8 @@ OUTPUT_GRACE_S = 1.0
 """How long the rest of a command's output is read after its end: it is in the pipe, unless another process writes."""
 TOKENS_PER_ANSWER_MAX = 1_000_000_000_000
 """Tokens that an answer may say it used: no request has a millionth of them, and the sum of all turns stays exact."""
+TOOL_CALLS_PER_ANSWER_MAX = 100
+"""Calls of tools in one answer: a model that reads a project asks for some dozens of files at once."""
 TOOL_ARGUMENTS_BYTES_MAX = 256 * KIB
 """The arguments of one call: a whole file is written with them."""
 TOOL_OUTPUT_CHARS_MAX = 16 * KIB
