@@ -42,6 +42,15 @@ def test_more_tokens_than_any_request_has_are_a_malformed_answer(count: int) -> 
     assert raised.value.fault.code == "LLM_ERROR"
 
 
+@pytest.mark.parametrize("count", [True, -1, "5", 1.5, None])
+def test_what_is_no_count_does_not_count(count: object) -> None:
+    answer = parse_answer({"content": "x", "usage": {"inputTokens": count, "outputTokens": 2}}, "m")
+    assert answer.usage.to_json() == {"inputTokens": 0, "outputTokens": 2, "cost": 0.0}
+    with pytest.raises(TurnError) as raised:
+        parse_answer({"error": {"code": "RATE_LIMITED", "message": "x", "retryAfterMs": count}}, "m")
+    assert raised.value.fault.retry_after_ms is None
+
+
 def test_a_pause_of_any_length_is_a_number_of_the_error() -> None:
     with pytest.raises(TurnError) as raised:
         parse_answer({"error": {"code": "RATE_LIMITED", "message": "x", "retryAfterMs": 10**400}}, "m")

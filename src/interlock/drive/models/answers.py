@@ -54,8 +54,7 @@ def _parse_call(call: object) -> ToolCall:
 
 def _parse_usage(usage: object) -> Usage:
     members = members_of(usage)
-    counts = (members.get("inputTokens", 0), members.get("outputTokens", 0))
-    sent, received = (one if isinstance(one, int) and one >= 0 else 0 for one in counts)
+    sent, received = (_count(members.get(name)) or 0 for name in ("inputTokens", "outputTokens"))
     if max(sent, received) > TOKENS_PER_ANSWER_MAX:
         raise _malformed(f"`usage` has more than {TOKENS_PER_ANSWER_MAX} tokens")
     return Usage(input_tokens=sent, output_tokens=received)
@@ -64,15 +63,20 @@ def _parse_usage(usage: object) -> Usage:
 def _parse_error(error: object) -> Fault:
     members = members_of(error)
     code = str(members.get("code", "LLM_ERROR")).removeprefix("turn.")
-    after = members.get("retryAfterMs")
+    after = _count(members.get("retryAfterMs"))
     if code not in get_args(TurnCode):
         code = "LLM_ERROR"
     return Fault(
         code=cast("TurnCode", code),
         message=carried_text(str(members.get("message", "The model reported an error."))),
         recoverable=members.get("recoverable") is not False,
-        retry_after_ms=min(after, SAFE_INTEGER_MAX) if isinstance(after, int) and after >= 0 else None,
+        retry_after_ms=None if after is None else min(after, SAFE_INTEGER_MAX),
     )
+
+
+def _count(value: object) -> int | None:
+    """Return a whole number from 0 on; None for anything else, such as `true`, which Python takes for 1."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
 def _malformed(found: str) -> TurnError:
