@@ -29,6 +29,11 @@ TurnCode = Literal[
 ]
 """Every error of a turn (FAULT-1). They are printed as `turn.CODE`, unlike the codes of the server."""
 
+MODEL_CODES: frozenset[TurnCode] = frozenset(
+    {"LLM_ERROR", "LLM_TIMEOUT", "RATE_LIMITED", "QUOTA_EXCEEDED", "CONTENT_FILTERED"}
+)
+"""Codes of errors that a model reports. The others are about the driver, of which a model knows nothing."""
+
 RecoveryStrategy = Literal["retry", "fallback", "skip", "escalate", "abort"]
 
 

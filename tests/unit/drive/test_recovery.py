@@ -7,6 +7,7 @@ from tests.support.drive import driving, each, profile
 
 from interlock.drive.agent.profile import ErrorHandler, Reliability, Retry
 from interlock.drive.faults import DEFAULTS, Fault, RecoveryStrategy, TurnCode, TurnError, server_rule
+from interlock.drive.models.answers import parse_answer
 from interlock.drive.models.protocol import InferenceRequest, InferenceResponse
 from interlock.drive.recovery.retry import Recovery
 from interlock.drive.run.result import EXIT_CODES
@@ -144,3 +145,16 @@ async def test_an_error_that_asks_for_a_longer_pause_than_the_agent_waits_ends_t
         result = await drive.start()
         assert drive.effects.slept == ([after / 1000] if waits else [])
     assert result.status == ("complete" if waits else "failed")
+
+
+@pytest.mark.parametrize("code", [*CODES_OF_TURNS, "turn.LLM_TIMEOUT", "context_length_exceeded"])
+def test_a_model_reports_errors_of_its_own_and_none_of_the_driver(code: str) -> None:
+    """A model's own limit of turns is no limit of the run: a higher budget would not continue it."""
+    with pytest.raises(TurnError) as raised:
+        parse_answer({"error": {"code": code, "message": "Stopped."}}, "m")
+    own = code.removeprefix("turn.")
+    if own in ("LLM_ERROR", "LLM_TIMEOUT", "RATE_LIMITED", "QUOTA_EXCEEDED", "CONTENT_FILTERED"):
+        assert (raised.value.fault.code, raised.value.fault.message) == (own, "Stopped.")
+    else:
+        assert raised.value.fault.code == "LLM_ERROR"
+        assert raised.value.fault.message == f"The model reported {own}: Stopped."

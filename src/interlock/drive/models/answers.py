@@ -4,10 +4,12 @@ from collections.abc import Mapping
 from typing import cast, get_args
 
 from interlock.drive.conversation.messages import ToolCall, carried, carried_text, members_of
-from interlock.drive.faults import Fault, TurnCode, TurnError
+from interlock.drive.faults import MODEL_CODES, Fault, TurnError
 from interlock.drive.models.protocol import FinishReason, InferenceResponse, Usage
+from interlock.kernel.budgets import ECHO_BYTES_MAX
 from interlock.kernel.budgets.drive import TOKENS_PER_ANSWER_MAX
 from interlock.kernel.canonical import SAFE_INTEGER_MAX
+from interlock.kernel.text import one_line
 
 _FORM = (
     'Answer with a JSON object: {"content": text or null, "toolCalls": [{"name", "arguments"}], "usage":'
@@ -63,12 +65,13 @@ def _parse_usage(usage: object) -> Usage:
 def _parse_error(error: object) -> Fault:
     members = members_of(error)
     code = str(members.get("code", "LLM_ERROR")).removeprefix("turn.")
+    message = str(members.get("message", "The model reported an error."))
     after = _count(members.get("retryAfterMs"))
-    if code not in get_args(TurnCode):
-        code = "LLM_ERROR"
+    if code not in MODEL_CODES:
+        code, message = "LLM_ERROR", f"The model reported {one_line(code, ECHO_BYTES_MAX)}: {message}"
     return Fault(
-        code=cast("TurnCode", code),
-        message=carried_text(str(members.get("message", "The model reported an error."))),
+        code=code,
+        message=carried_text(message),
         recoverable=members.get("recoverable") is not False,
         retry_after_ms=None if after is None else min(after, SAFE_INTEGER_MAX),
     )
