@@ -242,3 +242,18 @@ def test_what_a_manifest_states_in_another_way_takes_effect() -> None:
     assert profile.reliability.circuit_breaker.failure_threshold == 2
     reasoning = load_profile({"kind": "Agent", "spec": SHAPES["reasoning"]}).profile
     assert (reasoning.prompts.system, reasoning.constraints.max_turns) == ("Edit with care.", 12)
+
+
+@pytest.mark.parametrize(
+    ("member", "place"),
+    [
+        ({"llm": {"model": "cmd:a\0b"}}, "llm.model"),
+        ({"delegation": [{"type": "handoff", "target_agent": "a\0b"}]}, "delegation.0.target_agent"),
+        ({"observability": {"activity_stream": {"file": "a\0b"}}}, "observability.activity_stream.file"),
+    ],
+    ids=["model", "agent", "events"],
+)
+def test_a_name_with_a_nul_character_is_refused_at_its_place(member: dict[str, Json], place: str) -> None:
+    with pytest.raises(TurnError) as raised:
+        load_profile({"role": "You test.", **member})
+    assert raised.value.fault.message.startswith(f"`{place}`: It has a NUL character")

@@ -5,8 +5,9 @@ The names are those of the turn runtime. Both spellings of a name are read, `max
 
 from typing import Annotated, Literal
 
-from pydantic import AliasChoices, AliasGenerator, BaseModel, ConfigDict, Field, JsonValue
+from pydantic import AfterValidator, AliasChoices, AliasGenerator, BaseModel, ConfigDict, Field, JsonValue
 from pydantic.alias_generators import to_camel
+from pydantic_core import PydanticCustomError
 
 from interlock.drive.faults import RecoveryStrategy, TurnCode
 from interlock.kernel.budgets.drive import (
@@ -31,6 +32,16 @@ StateMode = Literal["none", "session", "persistent"]
 IsolationLevel = Literal["read_uncommitted", "read_committed", "repeatable_read", "serializable"]
 Summarization = Literal["truncate", "summarize", "sliding"]
 Autonomy = Literal["guided", "full_auto_stop_on_user_deps", "full_auto_never_stop"]
+
+
+def _check_name(text: str) -> str:
+    if "\0" in text:
+        raise PydanticCustomError("nul", "It has a NUL character, which no name of a file or a command has")
+    return text
+
+
+Name = Annotated[str, AfterValidator(_check_name)]
+"""What names a file or a command."""
 
 
 class Part(BaseModel):
@@ -70,7 +81,7 @@ class Prompts(Part):
 class Llm(Part):
     """The model: its name, where it is served, and the parameters of each request."""
 
-    model: str = ""
+    model: Name = ""
     provider: str | None = None
     base_url: str | None = None
     parameters: dict[str, JsonValue] = Field(default_factory=dict[str, JsonValue])
@@ -212,7 +223,7 @@ class Delegation(Part):
     """Another agent that takes over steps: by handoff, in parallel, or in a run of its own that is watched."""
 
     type: Literal["handoff", "parallel", "supervisor"]
-    target_agent: str
+    target_agent: Name
     steps: Annotated[tuple[str, ...], Field(strict=False)] = ()
     workflow: str | None = None
     context_propagation: ContextPropagation = ContextPropagation()
@@ -224,7 +235,7 @@ class ActivityStream(Part):
     """Where CloudEvents go: a file, one event in a line."""
 
     enabled: bool = False
-    file: str | None = None
+    file: Name | None = None
 
 
 class Observability(Part):
