@@ -241,6 +241,15 @@ def test_the_command_that_continues_a_drive_is_complete_as_it_is_printed(root: P
     assert again.returncode == 0, again.stderr
 
 
+def test_a_run_is_continued_by_the_names_that_other_commands_take(root: Path) -> None:
+    options = ["--agent", agent(root), "--model", script(root, STEPS), "--json"]
+    first = run(root, "drive", "test.abc", *options, "--max-turns", "1")
+    assert run(root, "drive", "--resume", "@latest", *options).returncode == 2
+    done = run(root, "drive", "--resume", "@last", *options)
+    result = json.loads(done.stdout)
+    assert (done.returncode, result["run"]) == (0, json.loads(first.stdout)["run"]), done.stderr
+
+
 def test_a_workflow_or_run_that_does_not_exist_is_refused_with_1(root: Path) -> None:
     model = script(root, STEPS)
     for arguments in (["drive", "test.nothing"], ["drive", "--resume", "zzzz"]):

@@ -17,6 +17,8 @@ from interlock.cli.drive.files import read_agent, read_object
 from interlock.cli.drive.picture import shown_drive
 from interlock.cli.options import add_json, checked_settings, chosen_data_dir, place_arguments, printed_command
 from interlock.cli.screen import StopError, say, say_json
+from interlock.cli.session.chosen import chosen_run
+from interlock.cli.store import answered_by_store, open_chosen_reader
 from interlock.cli.workflow.places import chosen_places
 from interlock.config.data_dir import absolute
 from interlock.config.model import Config
@@ -37,6 +39,7 @@ from interlock.drive.turn import Equipment
 from interlock.kernel.canonical import Json
 from interlock.kernel.frozen import frozen
 from interlock.server.arguments.json_text import read_json
+from interlock.service.run.plans import Plans
 from interlock.service.workflows.catalog import Pinnable
 
 _WRITING = {"write_file", "patch_file", "run_command"}
@@ -62,7 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     add_places(parser)
     parser.add_argument("workflow", metavar="WORKFLOW", nargs="?", help="the id of a workflow, to begin a run of it")
-    parser.add_argument("--resume", metavar="RUN", help="continue this run, by its id or label")
+    parser.add_argument("--resume", metavar="RUN", help="continue this run: its label or id, or @last")
     parser.add_argument("--agent", metavar="FILE", required=True, help="the profile of the agent (YAML or JSON)")
     parser.add_argument("--goal", help="what the run is for, in a sentence")
     of_context = "a context key; its value is JSON if it is declared with a type other than string; can be repeated"
@@ -164,11 +167,23 @@ def _order(options: argparse.Namespace) -> _Order:
         server=_server(options, data_dir, workspace),
         workspace=workspace,
         start=None if options.workflow is None else _start(options, profile),
-        resume=options.resume,
+        resume=None if options.resume is None else _named_run(options),
         settled=None if options.lost_calls is None else options.lost_calls.replace("-", "_"),
         is_asking=options.ask,
         members={target: opened(read_agent(str(beside / target)).profile) for target in targets},
     )
+
+
+def _named_run(options: argparse.Namespace) -> str:
+    """Return the id of the run that `--resume` names, as every command names one.
+
+    Raises:
+        StopError: No run has this name, several have, or the store cannot be read.
+    """
+    store = open_chosen_reader(options)
+    with answered_by_store():
+        _, run = chosen_run(store, Plans(store), options.resume)
+    return run.run
 
 
 def _check_apart(profile: Profile, data_dir: Path, workspace: Path) -> None:
