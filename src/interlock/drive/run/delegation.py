@@ -37,6 +37,8 @@ class Team:
     on_progress: Callable[[Progress], None] | None = None
     _done: set[str] = field(default_factory=set[str])
     _began: float = field(init=False)
+    _settled: Settled | None = field(default=None, init=False)
+    """What a person says of lost calls; it is for one run, which may be that of a supervised agent."""
 
     def __post_init__(self) -> None:
         self._began = self.lead.effects.monotonic()
@@ -56,6 +58,7 @@ class Team:
             TurnError: The run cannot be found or read.
         """
         position = await self.client.find(run)
+        self._settled = settled
         rule = self._rule(position)
         if rule is not None and settled is not None and rule.type == "handoff":
             return await self._go_on(await self._hand_over(rule, position, await self._member(rule), settled))
@@ -116,7 +119,7 @@ class Team:
         if rule.on_failure == "fallback":
             self._done.update(rule.steps)
             return await self._driver(Scope(may_work=self._is_own)).resume(position.run)
-        message = f"The agent {rule.target_agent!r} failed: {reason}"
+        message = f"The delegation to {rule.target_agent!r} failed: {reason}"
         raise TurnError(Fault(code="DELEGATION_FAILED", message=message, details={"run": position.run}))
 
     async def _by_type(self, rule: Delegation, position: Position, member: Equipment) -> DriveResult:
@@ -228,7 +231,8 @@ class Team:
         # A drive that was killed finds the run that it began.
         known = await self.client.run_named(position.session, workflow, goal)
         if known is not None:
-            child = await driver.resume(known)
+            settled, self._settled = self._settled, None
+            child = await driver.resume(known, settled)
         else:
             options = StartOptions(
                 workflow_id=workflow, goal=goal, session=position.session, autonomy=member.profile.autonomy
