@@ -305,16 +305,17 @@ class Terminal:
 
     def answer(self, prompt: str, words: str) -> None:
         """Wait until something is asked, and type an answer."""
-        self._read_until(prompt)
-        os.write(self._master, f"{words}\n".encode())
+        self.read_until(prompt)
+        os.write(self._master, f"{words}\n".encode(errors="surrogateescape"))
 
     def end(self) -> int:
         """Wait for the end of the drive, and return its exit code."""
-        self._read_until(None)
+        self.read_until(None)
         os.close(self._master)
         return self.process.wait(PATIENCE_S)
 
-    def _read_until(self, prompt: str | None) -> None:
+    def read_until(self, prompt: str | None) -> None:
+        """Wait until something is asked, or until the end of the drive."""
         start = len(self.shown)
         while prompt is None or prompt not in self.shown[start:]:
             is_ready, _, _ = select.select([self._master], [], [], TERMINAL_SECONDS)
@@ -343,7 +344,7 @@ def test_a_person_at_a_terminal_allows_a_call_and_confirms_a_step(root: Path) ->
     assert "May this run work with the autonomy" in terminal.shown
     terminal.answer("[y/N] ", "y")
     terminal.answer("Decision (confirm | decline): ", "confirm")
-    terminal.answer("Comment: ", "Seen by Ada.")
+    terminal.answer("Comment: ", "Seen by Ada.\udcff")  # a byte of another encoding
     assert terminal.end() == 0, terminal.shown
     assert (root / "space" / "seen.txt").read_text() == "x"
     (session,) = (path.name for path in (root / "data" / "sessions").iterdir())

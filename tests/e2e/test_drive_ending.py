@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.e2e.test_drive import ABC, PATIENCE_S, STEPS, agent, command, script, surroundings
+from tests.e2e.test_drive import ABC, PATIENCE_S, STEPS, Terminal, agent, command, script, surroundings
 from tests.support.server import workspace_in
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="sends signals")
@@ -51,3 +51,14 @@ def test_a_drive_that_is_ended_ends_the_commands_that_it_started(
     size = beats.stat().st_size
     time.sleep(0.5)
     assert beats.stat().st_size == size
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_drive_that_asks_in_a_terminal_ends_although_nothing_is_typed(root: Path, number: signal.Signals) -> None:
+    stated = agent(root, turn_chain={"confirm_between_turns": True}, autonomy="guided")
+    terminal = Terminal(root, "test.abc", "--agent", stated, "--model", script(root, STEPS))
+    terminal.read_until("Continue with turn 2? [y/N] ")
+    time.sleep(0.5)  # until it waits for the answer
+    terminal.process.send_signal(number)
+    assert terminal.end() == 130, terminal.shown
+    assert "Traceback" not in terminal.shown

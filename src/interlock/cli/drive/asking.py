@@ -4,7 +4,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any, cast
 
-import anyio.to_thread
+import anyio
 from mcp import types
 
 from interlock.cli.screen import printable_line
@@ -56,6 +56,11 @@ def _value(field: Mapping[str, Any], answer: str) -> str | int | float | bool:
 
 
 async def _read(prompt: str) -> str:
+    """Return the line that is typed, without a thread: one that reads cannot be ended, and would hold up Ctrl-C.
+
+    A terminal is readable as soon as a whole line is there. What is typed may be text of no encoding.
+    """
     sys.stderr.write(prompt)
     sys.stderr.flush()
-    return await anyio.to_thread.run_sync(sys.stdin.readline, abandon_on_cancel=True)
+    await anyio.wait_readable(sys.stdin)
+    return sys.stdin.buffer.readline().decode(sys.stdin.encoding, "replace")
