@@ -124,7 +124,6 @@ class Preferences(Record):
         return self.autonomy == "full_auto_never_stop"
 
 
-_FAULTS_OF_NEWER_RECORDS = frozenset({"extra_forbidden", "union_tag_invalid"})
 _VERSIONS = frozenset({"v", "schemaVersion", "bundleSchemaVersion"})
 
 
@@ -167,15 +166,18 @@ def _is_version_field(fault: ReadFault) -> bool:
 
 
 def _is_newer(fault: ReadFault) -> bool:
-    """Return whether a newer record can have this fault: a version is a number, a member of a closed set is text."""
+    """Return whether a newer record can have this fault: versions are numbers, kinds and members of sets are text."""
     match fault["type"]:
         case "literal_error":
             return _is_version(fault) if _is_version_field(fault) else isinstance(fault["input"], str)
         case "too_short":
             # pydantic does not count items with faults, so it can report a long list as too short.
             return len(fault["input"]) >= fault.get("ctx", {})["min_length"]
+        case "union_tag_invalid":
+            # pydantic puts the name of the discriminator key in quotes.
+            return isinstance(fault["input"].get(fault["ctx"]["discriminator"].strip("'")), str)
         case kind:
-            return kind in _FAULTS_OF_NEWER_RECORDS
+            return kind == "extra_forbidden"
 
 
 def _render_location(fault: ReadFault) -> str:

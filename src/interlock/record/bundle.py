@@ -221,7 +221,10 @@ def _check_integrity(value: dict[str, Json]) -> None:
     integrity = value.get("integrity")
     if not isinstance(integrity, dict) or not isinstance(integrity.get("entries"), list):
         raise BundleError(ErrorCode.BUNDLE_INVALID_FORMAT, "integrity", "no list of entries")
-    if integrity.get("kind") != INTEGRITY_KIND:
+    kind = integrity.get("kind")
+    if not isinstance(kind, str):
+        raise BundleError(ErrorCode.BUNDLE_INVALID_FORMAT, "integrity.kind", "not text")
+    if kind != INTEGRITY_KIND:
         raise BundleError(ErrorCode.BUNDLE_UNSUPPORTED_VERSION, "integrity.kind", "an unknown kind")
     entries, expected = cast("list[Json]", integrity["entries"]), _build_entries(value)
     if entries != expected:

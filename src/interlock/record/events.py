@@ -443,6 +443,6 @@ def _classify_refusal(line: bytes, refusal: RefusedError) -> UnknownVersionError
     except (ValueError, RecursionError):
         return MalformedRecordError("event", "not JSON")
     version = cast("dict[str, object]", value).get("v") if isinstance(value, dict) else None
-    if isinstance(version, int) and version != 1:
+    if type(version) is int and version != 1:
         return UnknownVersionError("event", f"version {version}")
     return classify_faults("event", EVENT.faults(line), refusal)

@@ -167,7 +167,7 @@ def _classify_refusal(line: bytes, refusal: RefusedError) -> UnknownVersionError
         return MalformedRecordError("manifest", "not JSON")
     fields = cast("dict[str, object]", value) if isinstance(value, dict) else {}
     version, kind = fields.get("v"), fields.get("kind")
-    if isinstance(version, int) and version != 1:
+    if type(version) is int and version != 1:
         return UnknownVersionError("manifest", f"version {version}")
     if not isinstance(kind, str) or (kind not in _KINDS and version is None):
         return MalformedRecordError("manifest", "no kind")

@@ -11,7 +11,7 @@ from tests.support.bundles import a_bundle, changed, exported, resealed, value_o
 from tests.support.shares import share_of
 
 from interlock.kernel.budgets import BUNDLE_BYTES_MAX
-from interlock.kernel.canonical import canonical_bytes, digest_of_bytes
+from interlock.kernel.canonical import Json, canonical_bytes, digest_of_bytes
 from interlock.kernel.errors import ErrorCode
 from interlock.record.bundle import ArtifactText, Bundle, BundleError, parse_bundle
 from interlock.service.transfer.bundle_check import checked_bundle
@@ -208,6 +208,20 @@ def test_a_record_of_a_newer_interlock_is_not_reported_as_malformed() -> None:
         changed(lambda value: value["session"]["artifacts"].update({"sha256:x": {"encoding": "utf-8", "data": ""}})),
     ]
     for data in broken:
+        assert code_of(data) is ErrorCode.BUNDLE_INVALID_FORMAT
+
+
+@pytest.mark.inv("BND-3")
+@pytest.mark.parametrize("kind", [[], {}, 1, 1.5, True, None])
+def test_a_kind_that_is_no_text_is_malformed_and_not_newer(kind: Json) -> None:
+    damaged = [
+        changed(lambda value: value["session"]["events"][3].update(kind=kind)),
+        changed(lambda value: value["session"]["manifest"][1].update(kind=kind)),
+        changed(lambda value: next(iter(value["session"]["snapshots"].values())).update(kind=kind)),
+    ]
+    value = value_of(a_bundle())
+    value["integrity"]["kind"] = kind
+    for data in (*damaged, canonical_bytes(value)):
         assert code_of(data) is ErrorCode.BUNDLE_INVALID_FORMAT
 
 

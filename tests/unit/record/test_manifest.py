@@ -222,6 +222,7 @@ def test_a_manifest_record_without_a_field_is_malformed(name: str) -> None:
         ("bytes", "1"),
         ("v", None),
         ("v", "1"),
+        ("v", False),
     ],
 )
 def test_a_manifest_record_with_a_wrong_value_is_malformed(name: str, value: Json) -> None:
