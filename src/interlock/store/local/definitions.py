@@ -21,6 +21,7 @@ from interlock.store.ports.errors import DefinitionDamagedError, DefinitionTaken
 from interlock.store.regular_file import NotRegularFileError
 
 _NAME = re.compile(r"([0-9a-f-]{36})\.([1-9][0-9]*)(?:\.([0-9a-f]{64}))?\.json")
+_NOT_A_FILE = "not a regular file"
 
 
 class DefinitionFiles:
@@ -55,18 +56,19 @@ class DefinitionFiles:
             new = {key: data for key, data in definitions.items() if not _is_published(key, known.get(key, []), data)}
             try:
                 self._files.make_dir(layout.DEFINITIONS)
-                for (definition_id, version), data in new.items():
-                    digest = digest_of_bytes(data).removeprefix("sha256:")
-                    write_durably(self._files, f"{layout.DEFINITIONS}/{definition_id}.{version}.{digest}.json", data)
+                for key, data in new.items():
+                    self._write(key, data)
                 self._files.sync_dir(layout.DEFINITIONS)
                 self._files.sync_dir("")
-            except IsADirectoryError as error:
-                one = next(iter(damaged_definitions(self._files).values()), None)
-                if one is None:
-                    raise store_failure(error) from error
-                raise DefinitionDamagedError(name=one.name, found=one.found) from error
             except OSError as error:
                 raise store_failure(error) from error
+
+    def _write(self, key: DefinitionKey, data: bytes) -> None:
+        path = f"{layout.DEFINITIONS}/{key[0]}.{key[1]}.{digest_of_bytes(data).removeprefix('sha256:')}.json"
+        try:
+            write_durably(self._files, path, data)
+        except IsADirectoryError as error:
+            raise DefinitionDamagedError(name=path, found=_NOT_A_FILE) from error
 
 
 def damaged_definitions(files: FileOps) -> dict[DefinitionKey, DamagedDefinition]:
@@ -118,7 +120,7 @@ def _files(files: FileOps) -> Iterator[tuple[DefinitionKey, _File]]:
         except FileNotFoundError:
             continue
         except NotRegularFileError:
-            yield key, _File(path=path, digest=digest, problem="not a regular file")
+            yield key, _File(path=path, digest=digest, problem=_NOT_A_FILE)
         except UnreadableError as error:
             yield key, _File(path=path, digest=digest, problem=f"cannot be read ({error_name(error)})")
 
