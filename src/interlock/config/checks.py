@@ -52,7 +52,7 @@ class LocalChecks:
         pinned = waiting.pinned
         placed = None if pinned is None else self._pinned(pinned)
         if pinned is None or placed is None:
-            return CheckFault(
+            return list_fault(self.data_dir) or CheckFault(
                 why=f"the definition of the check `{waiting.name}` has changed since the run began, or is gone",
                 fix="Tell the user: they restore its definition, or allow the project's checks again with `interlock"
                 " checks allow`. With a changed definition, a new run is needed.",
@@ -106,12 +106,23 @@ class LocalChecks:
         allowed = open_check_files(self.data_dir).allowed().get(str(project.directory))
         if allowed == project.digest:
             return PlacedCheck(config=config, directory=project.directory)
+        if (fault := list_fault(self.data_dir)) is not None:
+            return fault
         state = "has changed since it was allowed" if allowed is not None else "is not allowed yet"
         return CheckFault(
             why=f"the check `{name}` is one of the project, and its file `{PROJECT_CHECKS}` {state}",
             fix="Ask the user to review the file and to run `interlock checks allow` in a terminal of their own, in"
             " the directory of the project.",
         )
+
+
+def list_fault(data_dir: Path) -> CheckFault | None:
+    """Return why it is unknown which projects' checks a person has allowed; None if it is known."""
+    found = open_check_files(data_dir).obstacle()
+    if found is None:
+        return None
+    why = f"`{found.name}` of the data directory, the list of allowed projects, cannot be used: {found.found}"
+    return CheckFault(why=why, fix=f"Tell the user: {found.fix}")
 
 
 def project_above(workspace: Path) -> Path | None:

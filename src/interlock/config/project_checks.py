@@ -16,9 +16,12 @@ def chosen_project(settings: Settings) -> ProjectChecks | None:
 
 def project_state(settings: Settings, project: ProjectChecks) -> str:
     """Return whether the checks of a project are allowed as they are and, if not, what allows them."""
-    allowed = open_check_files(settings.data_dir).allowed().get(str(project.directory))
+    files = open_check_files(settings.data_dir)
+    allowed = files.allowed().get(str(project.directory))
     if project.fault is not None:
         return f"faulty: {project.fault}"
+    if (damage := files.obstacle()) is not None:
+        return f"not allowed, because `{settings.data_dir / damage.name}` cannot be used: {damage.found}. {damage.fix}"
     if allowed is None:
         return "not allowed; `interlock checks allow` allows it"
     return ALLOWED if allowed == project.digest else "changed since it was allowed; `interlock checks allow` allows it"

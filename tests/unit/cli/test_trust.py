@@ -139,6 +139,14 @@ def test_only_a_person_allows_the_checks_of_a_project_and_each_change_must_be_al
         assert json.loads(capsys.readouterr().out)["project"]["state"].startswith(state)
     assert main([*place, "checks", "forget"]) == 0
     assert "not allowed" in capsys.readouterr().out
+    (data / "config" / "checks.json").write_bytes(b"{")
+    assert main([*place, "checks", "list"]) == 0
+    listed = capsys.readouterr().out
+    assert f"not allowed, because `{data / 'config' / 'checks.json'}` cannot be used" in listed
+    assert "Restore it from a backup" in listed
+    assert main([*place, "checks", "allow"]) == 1
+    assert "config/checks.json" in capsys.readouterr().err
+    (data / "config" / "checks.json").unlink()
     file.write_text("[checks]\ntests = 1\n")
     assert main([*place, "checks", "allow"]) == 1
     assert "Correct the file" in capsys.readouterr().err

@@ -265,6 +265,13 @@ def test_the_checks_of_a_project_run_only_as_a_person_allowed_them(tmp_path: Pat
     assert harness.advance(waiting, None).code is ErrorCode.EFFECT_UNCOVERED
     assert "has changed since it was allowed" in harness.start("test.flow", goal="Ship")["message"]
     (project / PROJECT_CHECKS).write_text(CHECKS_FILE)
+    listed = tmp_path / "data" / "config" / "checks.json"
+    kept = listed.read_bytes()
+    listed.write_bytes(kept[:-1])
+    for answer in (harness.advance(waiting, None), harness.start("test.flow", goal="Ship")):
+        assert "`config/checks.json` of the data directory" in answer["message"]
+        assert "Restore it from a backup" in answer["suggestion"]
+    listed.write_bytes(kept)
     assert isinstance(run_now(harness, first), CheckReport)
     files.allow(str(project), None)
     assert "is not allowed yet" in harness.start("test.flow", goal="Ship")["message"]

@@ -10,11 +10,12 @@ from interlock.kernel.ids import Digest, NodeId
 from interlock.record.errors import MalformedRecordError
 from interlock.store.local import layout
 from interlock.store.local.content import write_durably
-from interlock.store.local.files import FileOps, OsFiles, store_failure
+from interlock.store.local.files import FileOps, OsFiles, error_name, store_failure
 from interlock.store.local.locks import OsLocks, is_locked, lock_now, released
 from interlock.store.local.small_files import read_small
 from interlock.store.local.upkeep import replacing, upkeep_lock
 from interlock.store.ports.errors import FailureKind, StoreFailureError
+from interlock.store.ports.maintenance import Obstacle
 
 
 class LocalCheckFiles:
@@ -61,6 +62,10 @@ class LocalCheckFiles:
         except (OSError, MalformedRecordError):
             return {}
 
+    def obstacle(self) -> Obstacle | None:
+        """Return why it is unknown which files a person has allowed; None if it is known."""
+        return allowed_obstacle(OsFiles(self._root))
+
     def allow(self, directory: str, digest: Digest | None) -> None:
         """Record that the file with own checks of a directory is allowed as it is now; None forgets it.
 
@@ -85,6 +90,23 @@ class LocalCheckFiles:
             with replacing(files, layout.ALLOWED_CHECKS):
                 write_durably(files, layout.ALLOWED_CHECKS, data)
                 files.sync_dir(layout.CONFIG)
+
+
+def allowed_obstacle(files: FileOps) -> Obstacle | None:
+    """Return why the list of allowed files cannot be used; None if it can.
+
+    As long as it cannot, no check of a project is run, and no other one can be allowed.
+    """
+    try:
+        read_allowed(files)
+    except MalformedRecordError as error:
+        found = error.found
+    except OSError as error:
+        found = f"it cannot be read ({error_name(error)})"
+    else:
+        return None
+    fix = "Restore it from a backup, or move it elsewhere and allow each project again (`interlock checks allow`)."
+    return Obstacle(name=layout.ALLOWED_CHECKS, found=found, fix=fix)
 
 
 def read_allowed(files: FileOps) -> dict[str, Digest]:

@@ -5,9 +5,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from interlock.kernel.ids import SessionId
-from interlock.record.errors import MalformedRecordError
 from interlock.store.local import layout
-from interlock.store.local.checks import read_allowed
+from interlock.store.local.checks import allowed_obstacle
 from interlock.store.local.collect.mark import apart_from_trash
 from interlock.store.local.definitions import damaged_definitions
 from interlock.store.local.files import FileOps, UnreadableError, error_name
@@ -62,27 +61,15 @@ def find_obstacles(files: FileOps) -> Iterator[Obstacle]:
     with suppress(UnreadableError):
         for damaged in damaged_definitions(files).values():
             yield Obstacle(name=damaged.name, found=damaged.found, fix=_PUBLISH)
-    yield from _at_allowed_checks(files)
+    allowed = allowed_obstacle(files)
+    if allowed is not None:
+        yield allowed
     try:
         names = files.names(layout.SESSIONS)
     except UnreadableError:
         return  # it is among the directories above, or the check of the sessions names it
     for name in sorted(filter(layout.is_session, names)):
         yield from _of_session(files, SessionId(name), is_writable=is_writable)
-
-
-def _at_allowed_checks(files: FileOps) -> Iterator[Obstacle]:
-    """Yield why it is unknown which checks of projects are allowed: none is run then, and no other one can be."""
-    try:
-        read_allowed(files)
-    except MalformedRecordError as error:
-        found = error.found
-    except OSError as error:
-        found = f"it cannot be read ({error_name(error)})"
-    else:
-        return
-    fix = "Restore it from a backup, or move it elsewhere and allow each project again (`interlock checks allow`)."
-    yield Obstacle(name=layout.ALLOWED_CHECKS, found=found, fix=fix)
 
 
 def _of_session(files: FileOps, session: SessionId, *, is_writable: bool) -> Iterator[Obstacle]:
