@@ -53,7 +53,7 @@ def check_sessions_deeply(data_dir: Path, command: CollectCommand) -> Iterator[F
     # First, because what cannot be entered may end the check of the sessions.
     yield from _report_obstacles(collector)
     with shown_progress("Reading sessions") as progress:
-        kept, snapshot = read_kept(collector.retention_pins), collector.mark(progress)
+        kept, snapshot = read_kept(collector.retention_pins), collector.mark(progress, folds_all=True)
     blockers = find_gc_blockers(kept, snapshot.names(), snapshot.unsound)
     yield from _report_blockers(blockers)
     found = len(snapshot.sessions)

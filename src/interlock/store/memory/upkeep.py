@@ -72,7 +72,7 @@ class MemoryUpkeep:
         self._state = state
         self.retention_pins = MemoryPins(state)
 
-    def mark(self, report: Progress = report_nothing) -> GcSnapshot:
+    def mark(self, report: Progress = report_nothing, *, folds_all: bool = False) -> GcSnapshot:  # noqa: ARG002 — memory holds no damage
         """See `Collector.mark`."""
         with self._state.mutex:
             return self._marked(report)

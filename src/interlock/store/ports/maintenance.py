@@ -229,8 +229,11 @@ class RetentionPins(Protocol):
 class Collector(Protocol):
     """Mark-and-sweep over everything that a store holds."""
 
-    def mark(self, report: Progress = report_nothing) -> GcSnapshot:
+    def mark(self, report: Progress = report_nothing, *, folds_all: bool = False) -> GcSnapshot:
         """Return everything that is stored. Writes nothing.
+
+        With `folds_all`, a log is folded also if a cached summary says that its writer has folded it: another release,
+        or somebody who changed the files, may have written both.
 
         Raises:
             StoreFailureError: The disk failed.

@@ -1,5 +1,6 @@
 """`interlock doctor`: what it says is so, what needs attention is said with what to do, and nothing is written."""
 
+import json
 import os
 import re
 from collections.abc import Callable
@@ -8,10 +9,13 @@ from typing import Any
 
 import pytest
 from tests.support.server import tree
+from tests.support.tampering import Tampering
 from tests.unit.cli.upkeep.conftest import Site
 
 from interlock.cli.screen import in_units
 from interlock.cli.upkeep import checks, place
+from interlock.kernel.canonical import canonical_bytes, digest_of_bytes
+from interlock.store.local import layout
 from interlock.store.local.store import LocalStore
 from interlock.version import VERSION
 
@@ -38,6 +42,24 @@ def test_a_sound_data_directory_is_fine_and_stays_as_it_was(site: Site) -> None:
     assert "healthy" not in said
     assert "3 are healthy: every record was read." in site.said("doctor", "--deep")
     assert said.splitlines()[-1].startswith("No problem found.")
+
+
+@pytest.mark.inv("DOC-2")
+def test_a_log_that_cannot_be_history_is_named_as_verify_does_whatever_a_cached_summary_says(site: Site) -> None:
+    site.session()
+    log = Tampering(site.data_dir)
+    log.drop("node_created", number=1)
+    (site.data_dir / layout.settled(log.session)).unlink()
+    manifest = (site.data_dir / layout.manifest(log.session)).read_bytes()
+    summary = site.data_dir / layout.cached_summary(log.session)
+    head, _, body = summary.read_bytes().partition(b"\n")
+    says = {**json.loads(head), "manifestBytes": len(manifest), "manifest": digest_of_bytes(manifest)}
+    summary.write_bytes(canonical_bytes(says) + b"\n" + body)
+    (mismatch,) = site.json("session", "verify", code=1)["mismatches"]
+    (found,) = findings(site.json("doctor", "--deep", code=1), "attention")
+    assert (mismatch["code"], found["check"]) == ("chain_broken", "sessions")
+    assert "which is not in the log" in mismatch["found"]
+    assert "which is not in the log" in found["message"]
 
 
 def test_a_data_directory_that_is_not_there_yet_is_no_fault_and_is_not_made(site: Site) -> None:

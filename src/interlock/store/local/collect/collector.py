@@ -30,9 +30,9 @@ class LocalCollector:
         self._session_locks = locks or OsLocks(root, wait_ms_max=SWEEP_LOCK_WAIT_MS_MAX)
         self.retention_pins = PinFile(self._files, self._locks)
 
-    def mark(self, report: Progress = report_nothing) -> GcSnapshot:
+    def mark(self, report: Progress = report_nothing, *, folds_all: bool = False) -> GcSnapshot:
         """See `Collector.mark`."""
-        return mark(self._files, self._session_locks, report)
+        return mark(self._files, self._session_locks, report, folds_all=folds_all)
 
     def overview(self, report: Progress = report_nothing) -> StoreOverview:
         """See `StoreInspector.overview`."""

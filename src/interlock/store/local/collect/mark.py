@@ -1,9 +1,9 @@
 """The mark phase of mark-and-sweep: read every session one by one, and list everything else (GC-4, GC-7).
 
-A session is healthy if a server would find it healthy: each group is verified, and it is folded unless a current
-summary shows that its writer folded it. Its pins and its events say what it refers to. An `overview` is for people who
-only want to know the state of a store: it compares each session's bytes with its manifest, and reads a session in full
-only if they differ.
+A session is healthy if a server would find it healthy: each group is verified, and it is folded. A collection does not
+fold again what a current summary says that its writer has folded. The pins and the events of a session say what it
+refers to. An `overview` is for people who only want to know the state of a store: it compares each session's bytes with
+its manifest, and reads a session in full only if they differ.
 """
 
 from collections.abc import Callable, Iterator
@@ -37,9 +37,9 @@ _TEMP_DIRS = ("", layout.KEYS, layout.CONFIG, layout.WORKFLOWS, layout.DEFINITIO
 """The directories outside of sessions that can hold temporary files."""
 
 
-def mark(files: FileOps, locks: Locks, report: Progress = report_nothing) -> GcSnapshot:
+def mark(files: FileOps, locks: Locks, report: Progress = report_nothing, *, folds_all: bool = False) -> GcSnapshot:
     """See `Collector.mark`."""
-    marking = _Marking(files=files, locks=locks)
+    marking = _Marking(files=files, locks=locks, read=_read_folded if folds_all else read_session)
     try:
         marking.run(report)
     except OSError as error:
@@ -97,6 +97,11 @@ def read_session(files: FileOps, session: SessionId) -> ReadSession:
         found = _read(files, session, folds=False)
         if found.manifest_bytes <= folded:
             return found
+    return _read_folded(files, session)
+
+
+def _read_folded(files: FileOps, session: SessionId) -> ReadSession:
+    """Read a session as `read_session` does, and fold all of its events."""
     return _read(files, session, folds=True)
 
 
