@@ -1,5 +1,6 @@
 """The payloads of what comes in from outside and of what goes out: events and intents (WORLD-2, WORLD-5)."""
 
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from interlock.kernel.budgets import EVENT_FIELDS_BYTES_MAX, EVENT_TEXT_CHARS_MAX
@@ -36,6 +37,39 @@ UNANSWERED_CHOICE = "expired"
 
 RECORDED_KINDS = frozenset({APPROVAL, CHECK, EXPIRED, NEEDS_PERSON, RECEIPT, TREE})
 """The kinds of events and intents that Interlock alone records: no artifact of a report has one of them."""
+
+RECORDED_FIELDS: Mapping[str, Mapping[str, str]] = {
+    APPROVAL: {"approved": "boolean", "choice": "string", "note": "string", "shown": "string"},
+    CHECK: {
+        "check": "string",
+        "command": "string",
+        "digest": "string",
+        "ended": "string",
+        "exit": "number",
+        "output": "string",
+        "passed": "boolean",
+        "run": "number",
+        "seconds": "number",
+    },
+    RECEIPT: {
+        "argv": "string",
+        "command": "string",
+        "digest": "string",
+        "exit": "integer",
+        "output": "string",
+        "seconds": "number",
+        "tree": "string",
+    },
+    TREE: {"tree": "string"},
+}
+"""The fields that an event of Interlock's own always has, each with its type. `shown` of an answer is the digest of the
+question and of what the person saw."""
+_TYPES: Mapping[str, frozenset[type]] = {
+    "string": frozenset({str}),
+    "boolean": frozenset({bool}),
+    "integer": frozenset({int}),
+    "number": frozenset({int, float}),
+}
 
 
 def check_size(fields: dict[str, str | int | float | bool]) -> dict[str, str | int | float | bool]:
@@ -98,6 +132,12 @@ class EventReceived(Record):
         check_size(self.fields)
         if (self.assurance == "signed") != (self.signed is not None):
             raise ValueError("a signed event has a signature, and no other event has one")
+
+
+def lacking_field(event: EventReceived) -> str | None:
+    """Return the first field that Interlock records with an event of its own and that this one lacks; else None."""
+    needed = RECORDED_FIELDS.get(event.event, {})
+    return next((name for name, kind in needed.items() if type(event.fields.get(name)) not in _TYPES[kind]), None)
 
 
 class IntentRecorded(Record):

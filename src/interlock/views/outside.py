@@ -22,6 +22,7 @@ from interlock.record.world import (
     EventReceived,
     IntentSettled,
     IntentState,
+    lacking_field,
 )
 
 OWN_KINDS = frozenset({APPROVAL, CHECK})
@@ -245,7 +246,14 @@ NOTHING_OUTSIDE = Outside(
 
 
 def event_received(outside: Outside, event: ev.EventReceivedEvent) -> Outside:
-    """Add an event."""
+    """Add an event.
+
+    Raises:
+        BrokenOutsideError: It is of a kind of Interlock, and lacks what Interlock records with it.
+    """
+    lacking = lacking_field(event.data)
+    if lacking is not None:
+        raise BrokenOutsideError(f"{event.data.event} has no field `{lacking}` as Interlock records it")
     received, run = received_of(event), event.scope.run_id
     key = (run, event.data.event)
     added = replace(

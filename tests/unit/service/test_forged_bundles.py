@@ -8,20 +8,23 @@ from typing import Any
 import pytest
 from tests.support.approvals import ASK, asking, given
 from tests.support.bundles import exported, imported, reattested, refused, value_of
-from tests.support.checks import CHECK, GREEN, checking, run_now
+from tests.support.checks import CHECK, GREEN, NEEDED, checking, run_now
 from tests.support.flow import document, step
 from tests.support.outside import a_source, with_sources
+from tests.support.proofs import HeldTree, begun, proof, provable, witnessed
 from tests.support.verify import unsound
 
 from interlock.engine.request import Request
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import NodeId, checkpoint_attempt, node_of_attempt
 from interlock.record.content import REDACTED
+from interlock.record.world import APPROVAL, RECEIPT, RECORDED_FIELDS, TREE
+from interlock.record.world import CHECK as CHECK_KIND
 from interlock.service.audit.verify import not_compared, redacted_note
 from interlock.service.outside.signatures import SigningKey
 from interlock.service.transfer import bundle_check
 from interlock.service.trust import approve
-from interlock.testing.harness import Harness, linear_workflow
+from interlock.testing.harness import Harness, ToolResult, linear_workflow
 
 SHOWN, FORGED = "Delete only the temporary table.", "Delete all tables."
 
@@ -267,3 +270,52 @@ def test_only_its_own_mark_makes_a_session_a_redacted_copy(monkeypatch: pytest.M
     assert redacted_note(reader, session) is None
     assert not_compared(reader, session, reader.history(session)) == frozenset()
     assert {one.code for one in unsound(harness.store)} == {"hash_mismatch", "chain_broken"}
+
+
+def with_an_answer(_: Path) -> tuple[Harness, ToolResult]:
+    harness = Harness.in_memory(asking())
+    first = harness.start("test.flow", goal="Ship")
+    harness.advance(first, SHOWN)
+    given(harness, first, is_approved=False, note="No.")
+    return harness, first
+
+
+def with_a_result(root: Path) -> tuple[Harness, ToolResult]:
+    harness = checking(root, NEEDED)
+    first = harness.start("test.flow", goal="Ship")
+    harness.advance(first)
+    run_now(harness, first)
+    return harness, first
+
+
+def with_a_receipt(_: Path) -> tuple[Harness, ToolResult]:
+    tree = HeldTree()
+    harness = provable(proof(tree="unchanged"), tree=tree)
+    first = begun(harness)
+    fix = harness.advance(first, "The plan.")
+    witnessed(harness, first)
+    tree.content = "two"
+    harness.advance(fix, "All tests pass.")
+    return harness, first
+
+
+@pytest.mark.inv("WORLD-2", "WORLD-11")
+@pytest.mark.parametrize(
+    ("recorded", "kind"),
+    [(with_an_answer, APPROVAL), (with_a_result, CHECK_KIND), (with_a_receipt, RECEIPT), (with_a_receipt, TREE)],
+)
+def test_an_event_of_interlock_without_what_it_records_is_no_part_of_a_history(
+    tmp_path: Path, recorded: Callable[[Path], tuple[Harness, ToolResult]], kind: str
+) -> None:
+    harness, first = recorded(tmp_path)
+    value = value_of(exported(harness, harness.session_of(first)).data)
+    (event, *_) = (one for one in value["session"]["events"] if one["data"].get("event") == kind)
+    fields, whole = event["data"]["fields"], dict(event["data"]["fields"])
+    for field in RECORDED_FIELDS[kind]:
+        fields.clear()
+        fields.update({name: one for name, one in whole.items() if name != field})
+        for other in ({}, {field: 1 if isinstance(whole[field], str) else "1"}):
+            fields.update(other)
+            refusal = refused(Harness.in_memory(), reattested(value))
+            assert refusal.code is ErrorCode.BUNDLE_EVENT_ORDER_INVALID
+            assert f"{kind} has no field `{field}`" in refusal.message

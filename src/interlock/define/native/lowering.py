@@ -29,22 +29,8 @@ from interlock.kernel.budgets.workflow import (
 from interlock.kernel.canonical import Json
 from interlock.kernel.frozen import replace
 from interlock.kernel.shape.mirror import faults_of
-from interlock.record.world import APPROVAL, CHECK
+from interlock.record.world import APPROVAL, CHECK, RECORDED_FIELDS
 
-CHECK_FIELDS: Mapping[str, str] = {
-    "check": "string",
-    "command": "string",
-    "digest": "string",
-    "ended": "string",
-    "exit": "number",
-    "output": "string",
-    "passed": "boolean",
-    "run": "number",
-    "seconds": "number",
-}
-"""The fields of the result of a check, each with its type."""
-APPROVAL_FIELDS: Mapping[str, str] = {"approved": "boolean", "choice": "string", "note": "string", "shown": "string"}
-"""The fields of a person's answer: `shown` is the digest of the question and of what they saw."""
 _REQUIRED: Mapping[str, Json] = {"id": "stand.in", "name": "-", "steps": [{"id": "a", "title": "-", "prompt": "-"}]}
 
 
@@ -292,7 +278,7 @@ class _Lowering:
         return {"timeoutS": min(seconds, AWAIT_S_MAX)}
 
     def _lower_check(self, form: CheckForm, at: str) -> doc.AgentStep:
-        awaits = {"event": CHECK, "fields": dict(CHECK_FIELDS), "assurance": "executed", "check": form.run}
+        awaits = {"event": CHECK, "fields": dict(RECORDED_FIELDS[CHECK]), "assurance": "executed", "check": form.run}
         step = self._waiting_step(form, at, f"{doc.CHECKS_TEXT} `{form.run}`.", awaits)
         return _needing(step, "passed", "exit")
 
@@ -303,7 +289,8 @@ class _Lowering:
             "choices": form.choices,
             "needsNote": form.note is not None,
         }
-        awaits = {"event": APPROVAL, "fields": dict(APPROVAL_FIELDS), "assurance": form.assurance, "approval": ask}
+        fields = dict(RECORDED_FIELDS[APPROVAL])
+        awaits = {"event": APPROVAL, "fields": fields, "assurance": form.assurance, "approval": ask}
         awaits |= self._lower_timeout(form.expires, f"{at}.expires")
         step = self._waiting_step(form, at, doc.approval_prompt(form.question), awaits)
         return replace(_needing(step, "approved", "choice"), owner="human_gate")
