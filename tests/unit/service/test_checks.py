@@ -326,6 +326,24 @@ def test_a_result_that_came_with_a_bundle_is_not_believed_by_a_step_that_still_w
     assert unsound(there.store) == []
 
 
+@pytest.mark.inv("WORLD-11", "INBOX-1")
+def test_of_a_result_that_came_with_a_bundle_is_said_what_it_is(tmp_path: Path) -> None:
+    harness = checking(tmp_path, NEEDED)
+    first, _ = at_the_check(harness)
+    run_now(harness, first)
+    session = harness.session_of(first)
+    for data, found in (
+        (exported(harness, session).data, "did not pass (exit, exit code 1, imported result)"),
+        (forged(harness, session), "passed according to an imported bundle, which proves nothing here"),
+    ):
+        restored = imported(harness, data).restored
+        looked = harness.call("continue_workflow", restored.ways_on[0].next_call.arguments)
+        assert f"Run 1 of the check `tests` {found}." in looked.text
+        assert ("Correct the cause" in looked.text) == ("did not pass" in found)
+        [item] = [one for one in inbox_in(harness) if one.session == restored.session]
+        assert item.title.endswith(f"the check `tests` {found}")
+
+
 @pytest.mark.inv("WORLD-11")
 def test_what_a_step_took_before_the_export_stays_taken(tmp_path: Path) -> None:
     (tmp_path / "here").mkdir()

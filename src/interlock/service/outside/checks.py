@@ -56,6 +56,15 @@ def results_at(session: Session, run: RunId, node: NodeId) -> list[Received]:
     return [one for one in session.outside.received(run, CHECK) if one.node == node]
 
 
+def unmet_words(session: Session, result: Received) -> str | None:
+    """Say why a step that waits for a check does not go on with its last result; None if it may."""
+    fields, is_imported = result.data.fields, result.index < session.imported
+    if not fields["passed"]:
+        imported = ", imported result" if is_imported else ""
+        return f"did not pass ({fields['ended']}, exit code {fields['exit']}{imported})"
+    return "passed according to an imported bundle, which proves nothing here" if is_imported else None
+
+
 def begin_check(
     ports: Ports, run_context: RunContext, node: Node, outcome: Answer | Refusal | HumanInputRequired
 ) -> Answer | Refusal | HumanInputRequired:

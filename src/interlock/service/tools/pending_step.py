@@ -27,7 +27,7 @@ from interlock.record.outcome import BlockerReport
 from interlock.record.snapshot import LoopFrame
 from interlock.record.world import APPROVAL
 from interlock.service.outside.approvals import way_out
-from interlock.service.outside.checks import results_at
+from interlock.service.outside.checks import results_at, unmet_words
 from interlock.service.outside.demand import how_to_send, unknown_key_words, weaker_level
 from interlock.service.run.attempts import pending_task, unknown_signer
 from interlock.service.run.context import RunContext
@@ -228,12 +228,14 @@ def _check_words(run_context: RunContext, node: Node, name: str, *, is_done: boo
     """Say what became of a check that did not pass, and that it runs."""
     head = chain_head(run_context.session, node).node
     results = results_at(run_context.session, node.run, head)
-    if not results or is_done:
+    unmet = unmet_words(run_context.session, results[-1]) if results and not is_done else None
+    if unmet is None:
         return f"Interlock runs the check `{name}`. The step asks for no work; the call returns the result."
     last = results[-1].data.fields
-    found = f"Run {last['run']} of the check `{name}` did not pass ({last['ended']}, exit code {last['exit']})."
     output = f" Its output ends with:\n\n{quoted(str(last['output']))}\n\n" if last["output"] else " "
-    return f"{found}{output}Correct the cause. The call runs the check again and returns the result."
+    correct = "" if last["passed"] else "Correct the cause. "
+    found = f"Run {last['run']} of the check `{name}` {unmet}.{output}{correct}"
+    return f"{found}The call runs the check again and returns the result."
 
 
 def _key_blanks(workflow: CompiledWorkflow, keys: Iterable[str]) -> dict[str, Blank]:

@@ -15,7 +15,7 @@ from interlock.kernel.ids import SessionId
 from interlock.kernel.text import flat, one_line, quoted
 from interlock.record.world import APPROVAL
 from interlock.service.outside.approvals import way_out
-from interlock.service.outside.checks import results_at, waiting_check
+from interlock.service.outside.checks import results_at, unmet_words, waiting_check
 from interlock.service.outside.demand import unknown_key_words
 from interlock.service.outside.intents import OPEN_STATES, shown_intents
 from interlock.service.ports import Checks
@@ -199,13 +199,12 @@ def _failed_checks(run_context: RunContext, tip: Node, name: str, checks: Checks
     if waiting is None:
         return
     results, found = results_at(run_context.session, waiting.run, waiting.node), checks.find(waiting)
-    last, state, text = results[-1] if results else None, "", ""
-    if last is not None:
-        state = "did not pass" + (" (imported result)" if last.index < run_context.session.imported else "")
-        text = f"{last.data.fields['command']}\n{last.data.fields['output']}"
+    last = results[-1] if results else None
+    state = unmet_words(run_context.session, last) if last is not None else None
+    text = f"{last.data.fields['command']}\n{last.data.fields['output']}" if last is not None else ""
     if isinstance(found, CheckFault):
         state = f"does not run: {found.why}. {found.fix}"
-    if not state:
+    if state is None:
         return
     view = run_context.view(tip)
     yield InboxItem(
