@@ -12,7 +12,6 @@ from interlock.cli.screen import RefusedError, StopError, say, say_json
 from interlock.cli.session.chosen import chosen_run
 from interlock.cli.store import answered_by_store, open_chosen_reader
 from interlock.config.checks import PROJECT_CHECKS, ProjectChecks
-from interlock.config.ports import local_ports
 from interlock.config.project_checks import allow_project, chosen_project, project_state
 from interlock.config.settings import Settings
 from interlock.kernel.errors import Refusal
@@ -94,6 +93,8 @@ def _allow(options: argparse.Namespace, settings: Settings, *, is_allowed: bool)
 
 def _run(options: argparse.Namespace, settings: Settings) -> int:
     """Run the check that a run waits for now, and print its result."""
+    from interlock.config.ports import local_ports  # noqa: PLC0415 — it reads workflows, and a list does not
+
     store, ports = open_chosen_reader(options), local_ports(settings)
     with answered_by_store():
         session, chosen = chosen_run(store, Plans(store), options.wanted)

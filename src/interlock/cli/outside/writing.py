@@ -6,7 +6,6 @@ import os
 from interlock.cli.options import checked_settings, place_arguments
 from interlock.cli.screen import StopError
 from interlock.config.model import FaultyConfig
-from interlock.config.ports import local_ports
 from interlock.config.settings import Settings, read_settings
 from interlock.service.outside.dispatch import Dispatcher
 from interlock.service.ports import Ports
@@ -32,6 +31,8 @@ def command_ports(options: argparse.Namespace) -> Ports:
     Raises:
         StopError: See `command_settings`.
     """
+    from interlock.config.ports import local_ports  # noqa: PLC0415 — it reads workflows, and most commands do not
+
     return local_ports(command_settings(options))
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from interlock.cli.options import add_json
 from interlock.cli.render.out_file import write_out
 from interlock.cli.screen import StopError, printable_line, say, say_json
-from interlock.config.form import SOURCE_NAME
 from interlock.service.outside.signatures import new_source
 
 
@@ -26,6 +25,8 @@ def make_source(options: argparse.Namespace) -> int:
     Raises:
         StopError: The name cannot be one of a source, or the file exists or cannot be written.
     """
+    from interlock.config.form import SOURCE_NAME  # noqa: PLC0415 — the status of the keys needs no forms
+
     if not SOURCE_NAME.fullmatch(options.name):
         fix = "Use letters, digits, `_`, `-` and `.`, such as `ci`."
         raise StopError(f"{options.name!r} is no name of a source.", fix, exit_code=2)
