@@ -12,7 +12,9 @@ from tests.support.flows import WORK
 from interlock.cli.workflow.places import WorkflowLocations
 from interlock.define.operations.builders import FlowBuilder
 from interlock.define.operations.files import to_file_json
+from interlock.kernel.frozen import replace
 from interlock.service.workflows.authoring import NewFile, NotWritten, WorkflowAuthor
+from interlock.service.workflows.catalog import Entry, RefusedFile, Source
 from interlock.testing.harness import linear_workflow
 
 SHIP = json.dumps(linear_workflow("team.ship", "a")).encode()
@@ -122,3 +124,17 @@ def test_a_page_that_was_opened_before_the_id_moved_to_another_file_replaces_not
     first.write_bytes(json.dumps(BLOCK).encode())
     assert isinstance(author.save("team.ship", SHIP, opened.digest), NotWritten)
     assert second.read_bytes() == OTHER
+
+
+def test_a_source_that_is_saved_is_parsed_and_compiled_once(author: WorkflowAuthor) -> None:
+    assert author.create(new_file(author, SHIP)) is None
+    opened = author.open("team.ship")
+    assert opened is not None
+    seen = list[Source]()
+
+    def counted(source: Source) -> Entry | RefusedFile:
+        seen.append(source)
+        return author.entry_in(source)
+
+    assert replace(author, entry_in=counted).save("team.ship", OTHER, opened.digest) is None
+    assert [one.data for one in seen] == [OTHER]

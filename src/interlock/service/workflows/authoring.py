@@ -112,9 +112,8 @@ class WorkflowAuthor:
         """Check a source as if the file had it. Writes nothing."""
         found = self.entry_in(_source_of(opened, data))
         compiled = found.compiled if isinstance(found, Entry) else found
-        if isinstance(compiled, RefusedFile):
-            return CheckedSource(diagnostics=compiled.diagnostics, steps=())
-        return CheckedSource(diagnostics=compiled.warnings, steps=tuple(step_lines(compiled.workflow)))
+        steps = () if isinstance(compiled, RefusedFile) else tuple(step_lines(compiled.workflow))
+        return CheckedSource(diagnostics=_diagnostics_of(found), steps=steps)
 
     def save(self, workflow_id: str, data: bytes, opened: Digest) -> NotWritten | None:
         """Replace the file of a workflow, if it is unchanged since it was opened and the source can run."""
@@ -126,12 +125,13 @@ class WorkflowAuthor:
         if now.digest != opened:
             fix = "Copy your text, open the page again, and repeat the edit."
             return NotWritten(message="The file has changed since it was opened.", fix=fix)
-        found = self.check(now, data).diagnostics
-        if has_errors(found):
-            errors = sum(one.severity == "error" for one in found)
+        found = self.entry_in(_source_of(now, data))
+        diagnostics = _diagnostics_of(found)
+        if isinstance(found, RefusedFile) or has_errors(diagnostics):
+            errors = sum(one.severity == "error" for one in diagnostics)
             message = f"The source has {errors} faults, so it cannot run."
             return NotWritten(message=message, fix="Correct each of them, then save.")
-        refused = self._kind_fault(now, data) or self._id_fault(workflow_id, now, data)
+        refused = self._kind_fault(now, found) or self._id_fault(workflow_id, now, found)
         if refused is not None:
             return refused
         try:
@@ -157,8 +157,7 @@ class WorkflowAuthor:
     def create(self, new: NewFile) -> NotWritten | None:
         """Write a file that does not exist yet, if the workflow in it can run."""
         found = self.entry_in(Source(kind="project", ref=new.ref, form=new.form, data=new.data))
-        compiled = found.compiled if isinstance(found, Entry) else found
-        diagnostics = compiled.diagnostics if isinstance(compiled, RefusedFile) else compiled.warnings
+        diagnostics = _diagnostics_of(found)
         if has_errors(diagnostics):
             # A copied built-in may be invalid under another id.
             message, fix = "The new file would have faults.", "Nothing was written. Copy another workflow."
@@ -203,22 +202,23 @@ class WorkflowAuthor:
         return NotWritten(message=message, fix="Nothing was written. Edit that file, or choose another id.")
 
     @staticmethod
-    def _kind_fault(opened: OpenedSource, data: bytes) -> NotWritten | None:
+    def _kind_fault(opened: OpenedSource, entry: Entry) -> NotWritten | None:
         """Refuse to save a workflow over a flow, which other files may use, and a flow over a workflow."""
-        was_flow, is_flow = (read_definition(_source_of(opened, one)) is not None for one in (opened.data, data))
+        # What the file holds now may have faults.
+        was_flow = read_definition(_source_of(opened, opened.data)) is not None
+        is_flow = entry.file.id_path == FLOW_ID_PATH
         if was_flow is is_flow:
             return None
         was, now = ("flow", "workflow") if was_flow else ("workflow", "flow")
         fix = f"Write the {now} to a file of its own under another id, or keep the {was}."
         return NotWritten(message=f"{opened.ref} holds a {was}, and this is a {now}.", fix=fix)
 
-    def _id_fault(self, workflow_id: str, opened: OpenedSource, data: bytes) -> NotWritten | None:
+    @staticmethod
+    def _id_fault(workflow_id: str, opened: OpenedSource, entry: Entry) -> NotWritten | None:
         """Refuse to save a source under an id of the old form, or under another id than that of its page."""
-        found = self.entry_in(_source_of(opened, data))
-        assert isinstance(found, Entry), "it has no faults"
-        if found.workflow_id != workflow_id:
+        if entry.workflow_id != workflow_id:
             fix = f"Keep {workflow_id!r}, or copy the workflow."
-            return NotWritten(message=f"The id became {found.workflow_id!r}.", fix=fix)
+            return NotWritten(message=f"The id became {entry.workflow_id!r}.", fix=fix)
         if classify_id(workflow_id) != "namespaced":
             suggested = suggest_id(workflow_id, opened.kind)
             message = f"{workflow_id!r} is an id of the old form."
@@ -254,6 +254,12 @@ def copied_value(origin: Entry, workflow_id: str) -> dict[str, Json]:
         changed: dict[str, Json] = {"id": own, "version": 1, "metadata": metadata | {"workflow_id": workflow_id}}
         return value | changed
     return {name: member for name, member in value.items() if name != HASH_KEY} | {origin.file.id_path: workflow_id}
+
+
+def _diagnostics_of(found: Entry | RefusedFile) -> Diagnostics:
+    """Return all that the compiler says of a file."""
+    compiled = found.compiled if isinstance(found, Entry) else found
+    return compiled.diagnostics if isinstance(compiled, RefusedFile) else compiled.warnings
 
 
 def _source_of(opened: OpenedSource, data: bytes) -> Source:
