@@ -28,13 +28,8 @@ TERMINAL: frozenset[str] = frozenset({"completed", "failed", "skipped", "cancell
 ADMINISTRATIVE: frozenset[str] = frozenset({"executor_released"})
 """The types of events that are accepted after the end (EXE-6)."""
 
-Time: TypeAlias = Annotated[
-    str,
-    Field(
-        pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?Z$",
-        max_length=EXECUTION_TIME_CHARS_MAX,
-    ),
-]
+TIME_PATTERN = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?Z$"
+Time: TypeAlias = Annotated[str, Field(pattern=TIME_PATTERN, max_length=EXECUTION_TIME_CHARS_MAX)]
 """A time in UTC as RFC 3339 text. Times inform: the order of events is the order in which they were appended."""
 
 

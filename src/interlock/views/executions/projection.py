@@ -4,6 +4,7 @@ A view of the lifecycle, which is a view of the log: nothing is stored for it. T
 workflow. Of a workflow, each step instance is a slot, whose ids are derived from the pinned plan.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import cast
@@ -17,7 +18,14 @@ from interlock.plan.compiled import CompiledWorkflow
 from interlock.record.events import Actor, Event
 from interlock.record.world import EventReceived
 from interlock.views.executions.derive import derive_block_state, derive_flow_state, open_slots
-from interlock.views.executions.events import TERMINAL, ExecutionEvent, ExecutionEventType, ExecutorInfo, Time
+from interlock.views.executions.events import (
+    TERMINAL,
+    TIME_PATTERN,
+    ExecutionEvent,
+    ExecutionEventType,
+    ExecutorInfo,
+    Time,
+)
 from interlock.views.executions.model import BlockExecution, FlowExecution
 from interlock.views.lifecycle.events import LifecycleEvent, RefKind
 from interlock.views.lifecycle.projection import Lifecycle
@@ -26,6 +34,7 @@ from interlock.views.session import Run, Session
 
 NO_TIME: Time = "1970-01-01T00:00:00Z"
 """The time of the events of an old log before its first event that has one."""
+_TIME = re.compile(TIME_PATTERN)
 
 
 @frozen
@@ -59,11 +68,15 @@ class Recorded:
 
 
 def recorded_facts(events: Iterable[Event]) -> tuple[Recorded, ...]:
-    """Return the time and the executor of each event of a log. An event without a time has that of the one before."""
+    """Return the time and the executor of each event of a log. An event without a time has that of the one before.
+
+    So has one whose time is none: a log may say anything there, because times order nothing (READ-6).
+    """
     found: list[Recorded] = []
     time = NO_TIME
     for event in events:
-        time = event.recorded_at if event.recorded_at is not None else time
+        is_time = event.recorded_at is not None and _TIME.fullmatch(event.recorded_at) is not None
+        time = event.recorded_at if event.recorded_at is not None and is_time else time
         found.append(Recorded(time=time, executor=executor_of(event.actor)))
     return tuple(found)
 

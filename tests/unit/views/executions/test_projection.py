@@ -119,6 +119,21 @@ def test_an_event_without_a_time_has_that_of_the_event_before_it() -> None:
     assert recorded_facts(timed)[0] == Recorded(time=NO_TIME, executor=None)
 
 
+@pytest.mark.inv("READ-6", "EXE-13")
+@pytest.mark.parametrize(
+    "text", ["", "-", "2026-01-01", "2026-01-01T00:00:00+02:00", "2026-01-01T00:00:00Z\n", "x" * 99]
+)
+def test_a_recorded_time_that_is_none_is_as_if_it_were_missing(text: str) -> None:
+    harness = Harness.in_memory(linear_workflow("test.one", "a"))
+    first = harness.start("test.one")
+    events = harness.events(harness.session_of(first))
+    facts = recorded_facts(event.changed(recorded_at=text) for event in events)
+    assert {fact.time for fact in facts} == {NO_TIME}
+    context = run_of(harness, first)
+    assert context.run.tip is not None
+    assert read_executions(harness.store, context, context.session.nodes[context.run.tip], facts).blocks
+
+
 def test_an_actor_is_shown_with_what_it_says_of_itself() -> None:
     actor = Actor(type="agent", identifier="x" * 300, metadata={"version": "1"})
     executor = executor_of(actor)
