@@ -15,12 +15,14 @@ from tests.support.proofs import HeldTree, begun, proof, provable, witnessed
 from tests.support.verify import unsound
 
 from interlock.engine.request import Request
+from interlock.kernel.canonical import digest_of_bytes
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import NodeId, checkpoint_attempt, node_of_attempt
 from interlock.record.content import REDACTED
 from interlock.record.world import APPROVAL, RECEIPT, RECORDED_FIELDS, TREE
 from interlock.record.world import CHECK as CHECK_KIND
 from interlock.service.audit.verify import not_compared, redacted_note
+from interlock.service.contracts.status import read_json
 from interlock.service.outside.signatures import SigningKey
 from interlock.service.transfer import bundle_check
 from interlock.service.trust import approve
@@ -319,3 +321,29 @@ def test_an_event_of_interlock_without_what_it_records_is_no_part_of_a_history(
             refusal = refused(Harness.in_memory(), reattested(value))
             assert refusal.code is ErrorCode.BUNDLE_EVENT_ORDER_INVALID
             assert f"{kind} has no field `{field}`" in refusal.message
+
+
+def with_other_artifact(data: bytes, text: str) -> bytes:
+    """Return a bundle whose only artifact is another text."""
+    value = value_of(data)
+    session = value["session"]
+    payloads = (one["data"].get("payload", {}) for one in session["events"])
+    (digest,) = (one["sha256"] for one in payloads if "sha256" in one)
+    session["artifacts"][digest] = {"encoding": "utf-8", "data": text}
+    return reattested(json.loads(json.dumps(value).replace(digest, digest_of_bytes(text.encode()))))
+
+
+@pytest.mark.damages
+@pytest.mark.inv("BND-5", "REC-1")
+@pytest.mark.parametrize("text", ["", "[" * 100_000, "null", "[]", '"text"', "{}", '{"kind":7}'])
+def test_an_artifact_that_is_none_is_named_and_hides_nothing(text: str) -> None:
+    harness = Harness.in_memory(linear_workflow("test.two", "a", "b"))
+    first = harness.start("test.two")
+    harness.advance(first, None, output={"notesMarkdown": "Did it.", "artifacts": [{"kind": "mine"}]})
+    data = with_other_artifact(exported(harness, harness.session_of(first)).data, text)
+    here = Harness.in_memory()
+    restored = imported(here, data).restored
+    looked = here.call("continue_workflow", restored.ways_on[0].next_call.arguments)
+    assert "Did it." in looked.text
+    assert f"- `{7 if '7' in text else 'artifact'}` {digest_of_bytes(text.encode())[:15]}" in looked.text
+    assert read_json(here.store, digest_of_bytes(text.encode())) == ({"kind": 7} if "7" in text else {})

@@ -1,14 +1,12 @@
 """The state of a contract run: its work, its parts and its goals, computed from the log of its session (GOAL-6)."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import cast
 
 from interlock.define.operations.contracts import Contract, FlowReference
 from interlock.define.operations.definitions import Definitions
-from interlock.kernel.canonical import Json
+from interlock.kernel.canonical import Json, parse_object
 from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import Digest, RunId, SessionId
 from interlock.kernel.uuids import Uuid
@@ -273,5 +271,4 @@ def _artifacts_of(block: BlockExecution) -> list[Digest]:
 
 def read_json(reader: SessionReader, digest: Digest) -> Artifact:
     """Return a stored artifact that is a JSON object; empty if it is something else."""
-    value = cast("Json", json.loads(reader.artifact(digest)))
-    return value if isinstance(value, dict) else {}
+    return parse_object(reader.artifact(digest)) or {}

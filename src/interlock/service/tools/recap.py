@@ -4,7 +4,6 @@ One text within a byte budget. The notes of a checkpoint, the later work if the 
 values have their own limits; the newest notes on the path to the node fill the rest.
 """
 
-import json
 from collections.abc import Iterator
 from dataclasses import field
 from itertools import islice
@@ -22,6 +21,7 @@ from interlock.kernel.budgets import (
     RECAP_SINCE_BYTES_MAX,
     SHOWN_DIGEST_CHARS,
 )
+from interlock.kernel.canonical import parse_object
 from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import Digest
 from interlock.kernel.text import in_code, one_line, quoted, truncated, utf8_bytes
@@ -170,11 +170,12 @@ class Recap:
                     digests[payload.sha256] = None
         for digest in islice(digests, ARTIFACTS_NAMED_MAX):
             try:
-                kind = json.loads(self.reader.artifact(digest))["kind"]
+                # A bundle can hold anything as an artifact.
+                held = parse_object(self.reader.artifact(digest)) or {}
             except ContentDamagedError as error:
                 self.lost[digest] = error
             else:
-                yield in_code(one_line(str(kind), ARTIFACT_KIND_BYTES_MAX)), _short(digest)
+                yield in_code(one_line(str(held.get("kind", "artifact")), ARTIFACT_KIND_BYTES_MAX)), _short(digest)
 
 
 def _short(digest: Digest) -> str:
