@@ -206,3 +206,32 @@ def test_a_plan_with_a_pattern_that_no_file_could_have_is_refused_by_its_step(mo
     refusal = refused(Harness.in_memory(DOCUMENT), data)
     assert refusal.code is ErrorCode.BUNDLE_INVALID_FORMAT
     assert "step b: The pattern cannot be used: it compiles to" in refusal.message
+
+
+def with_edge_back(plan: dict[str, Any]) -> None:
+    edges = plan["plan"]["edges"]
+    edges.append({**edges[0], "edgeId": "back", "source": edges[0]["target"], "target": edges[0]["source"]})
+
+
+PLANS: dict[str, Change] = {
+    "an unknown contract": lambda plan: task_of(plan).update(evidenceSchemaRef="wr.contracts.none"),
+    "no contracts": lambda plan: plan.update(contracts=[]),
+    "an edge to nowhere": lambda plan: plan["plan"]["edges"][0].update(target="nowhere"),
+    "an edge back": with_edge_back,
+    "a node twice": lambda plan: plan["plan"]["nodes"].append(plan["plan"]["nodes"][0]),
+    "an unknown assessment": lambda plan: task_of(plan)["task"]["evidence"].update(assessments=["none"]),
+}
+"""Changes that make a plan one that no compiler makes."""
+
+
+def task_of(plan: dict[str, Any]) -> dict[str, Any]:
+    return next(one for one in plan["plan"]["nodes"] if "task" in one)
+
+
+@pytest.mark.inv("BND-5", "IR-14")
+@pytest.mark.parametrize("change", PLANS.values(), ids=PLANS)
+def test_a_plan_that_no_compiler_makes_is_refused_with_its_place(change: Change) -> None:
+    code, message = refusal(with_plan(change))
+    assert code is ErrorCode.BUNDLE_INVALID_FORMAT
+    assert "session.pinnedWorkflows.sha256:" in message
+    assert ", step " in message or ", plan." in message

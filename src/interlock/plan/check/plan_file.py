@@ -3,7 +3,7 @@
 A plan file is checked completely when it is read. It needs no compiler, so what a compiler ensures is checked here.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 
 from interlock.define.diagnostics import Diagnostic, Diagnostics, fault, has_errors, limited
@@ -46,10 +46,7 @@ def parse_plan_file(value: Mapping[str, Json], patterns: PatternChecker) -> Comp
         workflow = CompiledWorkflow.of_json(members)
     except ShapeError as error:
         return tuple(diagnose_faults(error.faults, members, CompiledWorkflow))
-    found = [_numbered(one, workflow.plan) for one in validate_plan(workflow.plan, PACKS)]
-    # Some parts are checked by walking the graph, which must be sound for that.
-    parts = check_parts(workflow, patterns, is_sound=not has_errors(found))
-    found += map(_in_plan, limited(parts))
+    found = list(plan_faults(workflow, patterns, PACKS))
     if "contracts" not in value:
         workflow = workflow.changed(contracts=packs_of(workflow.plan))
     contracts: list[Json] = [pack.to_json() for pack in workflow.contracts]
@@ -57,6 +54,17 @@ def parse_plan_file(value: Mapping[str, Json], patterns: PatternChecker) -> Comp
     found += chain(_contracts(workflow), _hash(whole, stated) if HASH_KEY in value else ())
     errors = tuple(one for one in found if one.severity == "error")
     return errors or workflow
+
+
+def plan_faults(workflow: CompiledWorkflow, patterns: PatternChecker, contracts: Iterable[str]) -> Diagnostics:
+    """Return every fault of a plan that no compiler has just made; without errors, it runs as one that was compiled.
+
+    `contracts` are the references that exist.
+    """
+    found = [_numbered(one, workflow.plan) for one in validate_plan(workflow.plan, contracts)]
+    # Some parts are checked by walking the graph, which must be sound for that.
+    parts = check_parts(workflow, patterns, is_sound=not has_errors(found))
+    return (*found, *map(_in_plan, limited(parts)))
 
 
 def _newer(value: Mapping[str, Json]) -> Iterator[Diagnostic]:

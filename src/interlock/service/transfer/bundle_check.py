@@ -1,14 +1,15 @@
 """All checks of a bundle, made before any of it is stored (BND-4, BND-5)."""
 
+import re
 from collections.abc import Iterable
 from typing import NoReturn
 
-from interlock.decide.criteria import Matches, iter_rules
 from interlock.define.patterns import PatternChecker
 from interlock.kernel.canonical import canonical_bytes, digest_of_bytes
 from interlock.kernel.errors import ErrorCode
 from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import Digest, SessionId, SnapshotRef, WorkflowHash
+from interlock.plan.check.plan_file import plan_faults
 from interlock.plan.compiled import CompiledWorkflow, parse_compiled
 from interlock.plan.fit import snapshot_fault
 from interlock.record.bundle import Bundle, BundledSession, BundleError, SalvageBanner, parse_bundle
@@ -20,6 +21,9 @@ from interlock.views.appends import BrokenChainError, recorded_plan
 from interlock.views.evolution import evolve
 from interlock.views.outside import false_signatures
 from interlock.views.session import BrokenHistoryError, Session, new_session
+
+_NODE = re.compile(r"plan\.nodes\[(\d+)\]")
+"""How the path of a fault names a node."""
 
 
 @frozen
@@ -169,19 +173,18 @@ def _plan(workflow_hash: WorkflowHash, data: bytes) -> CompiledWorkflow:
         _refuse(ErrorCode.BUNDLE_UNSUPPORTED_VERSION, where, error.found)
     except MalformedRecordError as error:
         _refuse(ErrorCode.BUNDLE_INVALID_FORMAT, where, error.found)
-    _check_patterns(workflow, where)
+    _check_plan(workflow, where)
     return workflow
 
 
-def _check_patterns(workflow: CompiledWorkflow, where: str) -> None:
-    """Check every pattern as in a workflow file, because a pinned workflow is not checked again when it runs."""
-    patterns = PatternChecker()
-    for step in workflow.steps.values():
-        criteria = step.task.evidence.criteria if step.task is not None else None
-        for rule in iter_rules(criteria) if criteria is not None else ():
-            faults = patterns.check(rule.pattern, rule.flags, step.node_id) if isinstance(rule, Matches) else []
-            if faults:
-                _refuse(ErrorCode.BUNDLE_INVALID_FORMAT, f"{where}, step {step.node_id}", faults[0].message)
+def _check_plan(workflow: CompiledWorkflow, where: str) -> None:
+    """Check a plan as one in a workflow file, because a pinned workflow is not checked again when it runs."""
+    faults = plan_faults(workflow, PatternChecker(), workflow.packs)
+    for one in faults:
+        if one.severity == "error":
+            at = _NODE.match(one.path)
+            place = one.path if at is None else f"step {workflow.plan.nodes[int(at[1])].node_id}"
+            _refuse(ErrorCode.BUNDLE_INVALID_FORMAT, f"{where}, {place}", one.message)
 
 
 def _refuse_manifest(record: ManifestRecord, found: str) -> NoReturn:
