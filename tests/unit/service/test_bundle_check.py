@@ -6,14 +6,19 @@ from typing import Any
 
 import pytest
 from tests.support.bundles import DOCUMENT, a_bundle, changed, exported, imported, reattested, refused, value_of
+from tests.support.flows import WORK
 
 from interlock.define import patterns
 from interlock.kernel.canonical import digest_of, digest_of_bytes
 from interlock.kernel.errors import ErrorCode
+from interlock.plan.builtins.packs import PACKS
+from interlock.plan.check.pack_form import find_foreign
+from interlock.plan.flows.tasks import generate_pack
 from interlock.service.transfer.bundle_check import checked_bundle
 from interlock.testing.harness import Harness, linear_workflow
 
 Change = Callable[[dict[str, Any]], object]
+REVIEW = {"title": "A", "prompt": "Do a.", "outputContract": {"contractRef": "wr.contracts.gate_verdict"}}
 
 
 def shortened(session: dict[str, Any]) -> None:
@@ -154,10 +159,10 @@ def test_an_artifact_whose_text_is_none_of_its_encoding_is_refused() -> None:
     assert refusal(within(change))[0] is ErrorCode.BUNDLE_INVALID_FORMAT
 
 
-def with_plan(change: Change) -> bytes:
+def with_plan(change: Change, data: bytes | None = None) -> bytes:
     """Return a bundle that pins a changed plan, with every hash, digest and record of it written anew."""
 
-    value = value_of(a_bundle())
+    value = value_of(a_bundle() if data is None else data)
     session = value["session"]
     ((old, plan),) = session["pinnedWorkflows"].items()
     change(plan)
@@ -235,3 +240,46 @@ def test_a_plan_that_no_compiler_makes_is_refused_with_its_place(change: Change)
     assert code is ErrorCode.BUNDLE_INVALID_FORMAT
     assert "session.pinnedWorkflows.sha256:" in message
     assert ", step " in message or ", plan." in message
+
+
+def test_every_contract_has_the_form_that_a_bundle_may_have() -> None:
+    schemas = [*(pack.schema for pack in PACKS.values()), generate_pack(WORK).artifact_schema]
+    assert {find_foreign(dict(one)) for one in schemas if one is not None} == {None}
+
+
+SCHEMAS: list[tuple[dict[str, Any], str]] = [
+    ({"type": 5}, "type"),
+    ({"type": "text"}, "type"),
+    ({"$ref": "http://127.0.0.1:9/x"}, "$ref"),
+    ({"$ref": "#"}, "$ref"),
+    ({"properties": {"summary": {"pattern": "(a+)+$"}}}, "properties.summary.pattern"),
+    ({"patternProperties": {"(a+)+$": {}}}, "patternProperties"),
+    ({"properties": 5}, "properties"),
+    ({"properties": {"kind": True}}, "properties.kind"),
+    ({"items": {"enum": 5}}, "items.enum"),
+    ({"items": {"enum": [[]]}}, "items.enum"),
+    ({"required": 7}, "required"),
+    ({"required": [7]}, "required"),
+    ({"allOf": [{}, 1]}, "allOf[1]"),
+    ({"allOf": {}}, "allOf"),
+    ({"minLength": -1}, "minLength"),
+    ({"maximum": True}, "maximum"),
+]
+"""Schemas that no contract has, each with the place of the fault."""
+
+
+@pytest.mark.inv("BND-5", "LIM-3")
+@pytest.mark.parametrize(("schema", "place"), SCHEMAS)
+def test_a_schema_that_no_contract_has_is_refused_before_anything_is_checked_with_it(
+    schema: dict[str, Any], place: str
+) -> None:
+    harness = Harness.in_memory(linear_workflow("test.one", {**REVIEW, "id": "a"}))
+    data = exported(harness, harness.session_of(harness.start("test.one"))).data
+
+    def change(plan: dict[str, Any]) -> None:
+        (pack,) = (one for one in plan["contracts"] if one["contractRef"] == "wr.contracts.gate_verdict")
+        pack["artifactSchema"] = schema
+
+    refusal = refused(Harness.in_memory(), with_plan(change, data))
+    assert refusal.code is ErrorCode.BUNDLE_INVALID_FORMAT
+    assert f".artifactSchema.{place}: no contract of Interlock has this" in refusal.message

@@ -9,6 +9,7 @@ from interlock.kernel.canonical import canonical_bytes, digest_of_bytes
 from interlock.kernel.errors import ErrorCode
 from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import Digest, SessionId, SnapshotRef, WorkflowHash
+from interlock.plan.check.pack_form import find_foreign
 from interlock.plan.check.plan_file import plan_faults
 from interlock.plan.compiled import CompiledWorkflow, parse_compiled
 from interlock.plan.fit import snapshot_fault
@@ -179,6 +180,11 @@ def _plan(workflow_hash: WorkflowHash, data: bytes) -> CompiledWorkflow:
 
 def _check_plan(workflow: CompiledWorkflow, where: str) -> None:
     """Check a plan as one in a workflow file, because a pinned workflow is not checked again when it runs."""
+    for number, pack in enumerate(workflow.contracts):
+        foreign = find_foreign(dict(pack.artifact_schema)) if pack.artifact_schema is not None else None
+        if foreign is not None:
+            place = f"{where}, contracts[{number}].{foreign}"
+            _refuse(ErrorCode.BUNDLE_INVALID_FORMAT, place, "no contract of Interlock has this")
     faults = plan_faults(workflow, PatternChecker(), workflow.packs)
     for one in faults:
         if one.severity == "error":
