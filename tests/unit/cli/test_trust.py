@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from tests.support.approvals import asking
 from tests.support.checks import NEEDED, checking, run_now, shell
+from tests.support.history import damage
 from tests.support.modes import events_of
 
 from interlock.cli.main import main
@@ -198,3 +199,17 @@ def test_others_text_in_the_inbox_imitates_no_line_of_interlock(
     assert len(commands) == {"a question": 2, "a failed check": 1}[kind]
     assert all(label in line for line in commands)
     assert f"`{label}`" in printed[0]
+
+
+@pytest.mark.damages
+@pytest.mark.inv("INBOX-1")
+def test_the_inbox_is_one_json_value_also_beside_a_damaged_session(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    harness, first, _ = waiting_run(tmp_path)
+    session = harness.session_of(first)
+    damage(tmp_path, session)
+    assert main(["--data-dir", str(tmp_path), "inbox", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"items": [], "unreadable": [session]}
+    assert main(["--data-dir", str(tmp_path), "inbox"]) == 0
+    assert f"1 session cannot be read: {session}" in capsys.readouterr().out

@@ -35,12 +35,13 @@ def run(options: argparse.Namespace) -> int:
     with answered_by_store():
         plans = Plans(store)
         found = listing(store, plans)
-        say_unreadable(found.unreadable)
         items = [*checks_to_allow(settings), *inbox_of(store, plans, found, now)]
     items = [replace(one, commands=tuple(printed_command(options, line) for line in one.commands)) for one in items]
     if options.as_json:
-        say_json({"items": [one.to_json() for one in items]})
+        unreadable = [one.session for one in found.unreadable]
+        say_json({"items": [one.to_json() for one in items], "unreadable": unreadable})
         return 0
+    say_unreadable(found.unreadable)
     for one in items:
         text = f"{one.marked_text()}\n" if one.text else ""
         commands = "\n".join(f"  {printable_line(command)}" for command in one.commands)
