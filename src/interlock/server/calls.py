@@ -4,11 +4,13 @@ Async stops here. Calls that may append to one session wait for each other befor
 first served; a call that is cancelled while it waits has not begun, one that is in a thread finishes (LOCK-5, SRV-7).
 """
 
+import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import nullcontext, suppress
 from functools import partial
+from operator import is_
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
@@ -60,7 +62,8 @@ class Calls:
         self._on_changed = on_changed
         self._elicitation = Elicitation(ports.key_ring, ports.clock)
         self._workers = Workers()
-        self._queues: dict[SessionId, tuple[anyio.Lock, int]] = {}
+        self._queues: dict[SessionId, tuple[asyncio.Lock, int]] = {}
+        self._last_client: tuple[tuple[object, ...], Caller] | None = None
 
     async def call(
         self, context: ServerRequestContext[Any, Any], params: types.CallToolRequestParams
@@ -93,12 +96,7 @@ class Calls:
         params: types.CallToolRequestParams,
         activity: Activity,
     ) -> Answer | Refusal | types.InputRequiredResult:
-        caller = Caller(
-            workspace=self._workspace,
-            actor=_actor(context),
-            asking=self._asking(context),
-            artifact_bytes_max=self._ports.artifact_bytes_max,
-        )
+        caller = self._caller(context)
         with self._ports.read.trace.span("parse"):
             arguments = parse_arguments(tool, params.arguments or {}, caller)
         if isinstance(arguments, Refusal):
@@ -123,13 +121,24 @@ class Calls:
         again = await self._run(context, arguments.call(asked), activity)
         return again.answer if isinstance(again, HumanInputRequired) else again
 
-    def _asking(self, context: ServerRequestContext[Any, Any]) -> ApprovalContext:
-        """Return how the people at a client can be asked."""
-        return ApprovalContext(
+    def _caller(self, context: ServerRequestContext[Any, Any]) -> Caller:
+        """Return who calls and how people can be asked there, which is worked out once for the calls of a client."""
+        session = context.session
+        client = (
+            *(session.client_params, session.client_capabilities),
+            *(context.protocol_version, session.can_send_request),
+        )
+        if self._last_client is not None and all(map(is_, self._last_client[0], client)):
+            return self._last_client[1]
+        asking = ApprovalContext(
             client_can=can_ask(context),
             claims=claims_of(context, self._ports.gates_claims),
             apps=apps_of(context, self._ports.gates_apps),
         )
+        actor, bytes_max = _actor(context), self._ports.artifact_bytes_max
+        caller = Caller(workspace=self._workspace, actor=actor, asking=asking, artifact_bytes_max=bytes_max)
+        self._last_client = (client, caller)
+        return caller
 
     async def _corrected(
         self,
@@ -140,7 +149,7 @@ class Calls:
         activity: Activity,
     ) -> Refusal:
         """Return a refusal with its corrected call, which is looked up in a thread."""
-        look_up = partial(look_up_report, self._ports.read, asking=self._asking(context))
+        look_up = partial(look_up_report, self._ports.read, asking=self._caller(context).asking)
         work = partial(with_corrected_call, refusal, tool, params.arguments or {}, look_up)
         return await self._workers.run(work, activity.cancel)
 
@@ -199,12 +208,12 @@ def run_call(ports: Ports, call: Call) -> Outcome:
 class _Turn:
     """A place in the queue of one session. An empty queue is removed."""
 
-    def __init__(self, queues: dict[SessionId, tuple[anyio.Lock, int]], session: SessionId) -> None:
+    def __init__(self, queues: dict[SessionId, tuple[asyncio.Lock, int]], session: SessionId) -> None:
         self._queues = queues
         self._session = session
 
     async def __aenter__(self) -> None:
-        lock, waiting = self._queues.get(self._session, (anyio.Lock(fast_acquire=True), 0))
+        lock, waiting = self._queues.get(self._session) or (asyncio.Lock(), 0)
         self._queues[self._session] = (lock, waiting + 1)
         try:
             await lock.acquire()

@@ -58,6 +58,8 @@ class Subscriptions:
 
         Never raises, also if the call was cancelled meanwhile: it has changed the record, and its result is answered.
         """
+        if session is not None and not (self._subscribed or self.listen.addresses):
+            return
         with anyio.CancelScope(shield=True):
             try:
                 await self._notify(context, session)

@@ -1,7 +1,7 @@
 """Which calls the SDK is spared, in which order calls begin, and what becomes of those that fail or are cancelled."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import pytest
@@ -21,7 +21,7 @@ Context = ServerRequestContext[Any, Any]
 
 
 class Served:
-    """The direct calls of a server, and what they have sent and settled."""
+    """The direct calls of a server, what they have sent, and the cancelled ones that they have settled."""
 
     def __init__(self) -> None:
         self.sent = list[Any]()
@@ -29,7 +29,13 @@ class Served:
         self.begun = list[str]()
         self.gate = asyncio.Event()
         self.server: Server[Any] = Server("test", on_call_tool=self._call)
-        self.direct = DirectCalls(self.server, self.sent.append, self.settled.append)
+        self.direct = DirectCalls(self.server, self.sent.append, self._settle)
+
+    def _settle(self, request: int | str, result: Mapping[str, Any] | None) -> None:
+        if result is None:
+            self.settled.append(request)
+        else:
+            self.sent.append(JSONRPCResponse(jsonrpc="2.0", id=request, result=dict(result)))
 
     async def _call(self, _context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         self.begun.append(params.name)

@@ -35,7 +35,6 @@ from mcp_types import (
     JSONRPCMessage,
     JSONRPCNotification,
     JSONRPCRequest,
-    JSONRPCResponse,
     RequestId,
 )
 from mcp_types.methods import serialize_server_result
@@ -56,11 +55,15 @@ class DirectCalls:
     """The tool calls of one connection that the SDK's dispatcher does not see. Used by the event loop only."""
 
     def __init__(
-        self, server: Server[Any], send: Callable[[JSONRPCMessage], None], settle: Callable[[RequestId], None]
+        self,
+        server: Server[Any],
+        send: Callable[[JSONRPCMessage], None],
+        settle: Callable[[RequestId, Mapping[str, Any] | None], None],
     ) -> None:
         """Answer calls of `server`.
 
-        `send` writes a message; `settle` is called instead with a request that the client has cancelled. Neither waits.
+        `send` writes a message. `settle` writes the result of a request; without one, the client has cancelled it.
+        Neither waits.
         """
         self._server = server
         self._server_info = server.server_info_stamp
@@ -130,15 +133,15 @@ class DirectCalls:
         return result
 
     async def _answer(self, running: "_Running") -> None:
-        response: JSONRPCResponse | JSONRPCError | None = None
+        response: Mapping[str, Any] | JSONRPCError | None = None
         try:
             with running.cancellable():
                 response = await self._response(running)
         finally:
             self._end(running, response)
 
-    def _end(self, running: "_Running", response: JSONRPCResponse | JSONRPCError | None) -> None:
-        """Send the response of a call; without one, it was cancelled because the connection ends."""
+    def _end(self, running: "_Running", response: Mapping[str, Any] | JSONRPCError | None) -> None:
+        """Send the result or the error of a call; without one, it was cancelled because the connection ends."""
         request = running.request
         running.is_done = True
         del self._running[running]
@@ -146,29 +149,30 @@ class DirectCalls:
         if self._cancellable.get(key) is running:
             del self._cancellable[key]
         if running.cancel_requested.is_set():
-            self._settle(request.id)
-        elif response is not None:
-            self._send(response)
-        else:
+            self._settle(request.id, None)
+        elif response is None:
             closed = ErrorData(code=CONNECTION_CLOSED, message="Connection closed")
             self._send(JSONRPCError(jsonrpc="2.0", id=request.id, error=closed))
+        elif isinstance(response, JSONRPCError):
+            self._send(response)
+        else:
+            self._settle(request.id, response)
 
-    async def _response(self, running: "_Running") -> JSONRPCResponse | JSONRPCError:
-        """Return the response of a call, as the SDK would write it."""
+    async def _response(self, running: "_Running") -> Mapping[str, Any] | JSONRPCError:
+        """Return the result of a call as the SDK would write it, or its error."""
         identity, accepted = running.request.id, running.accepted
         entry = self._server.get_request_handler(_METHOD)
         assert entry is not None, "it has answered a call"
         context = running.context(self._send)
         try:
             result = await entry.handler(context, running.call)
-            members = self._members(result, accepted.context.protocol_version)
+            return self._members(result, accepted.context.protocol_version)
         except Exception as error:  # noqa: BLE001 — every call gets a response
             found = handler_exception_to_error_data(error)
             if found is None:
                 _log.exception("a tool call failed")
                 found = ErrorData(code=INTERNAL_ERROR, message="Internal server error")
             return JSONRPCError(jsonrpc="2.0", id=identity, error=found)
-        return JSONRPCResponse.model_construct(jsonrpc="2.0", id=identity, result=members)
 
     def _members(self, result: HandlerResult, version: str) -> dict[str, Any]:
         """Return the members of a result in a version of the protocol."""

@@ -37,6 +37,7 @@ from mcp_types import (
     JSONRPCResponse,
     RequestId,
 )
+from pydantic_core import to_json
 
 from interlock.kernel.budgets import DRAIN_SECONDS_MAX, UNANSWERED_MAX, UNTAKEN_MESSAGES_MAX
 from interlock.server.transport.descriptors import claim_descriptors
@@ -108,7 +109,7 @@ class _Connection(ObjectSendStream[SessionMessage]):
         on_closing: Callable[[], None] | None,
         answered: Mapping[RequestId, bytes],
     ) -> None:
-        self.direct = DirectCalls(server, self._send, self._settle)
+        self.direct = DirectCalls(server, self._send, self._settle_direct)
         self._answered = dict(answered)
         self._replayed = set(answered)
         self._loop = asyncio.get_running_loop()
@@ -280,6 +281,12 @@ class _Connection(ObjectSendStream[SessionMessage]):
         else:
             self._read_on()
 
+    def _settle_direct(self, request: RequestId, result: Mapping[str, Any] | None) -> None:
+        """Write the result of a call that the SDK did not see, unless it was cancelled. The request is settled."""
+        if result is not None:
+            self._output.put(result_line(request, result))
+        self._settle(request)
+
     def _drain(self) -> None:
         if self._patience is not None:
             self._patience.cancel()
@@ -344,12 +351,22 @@ def line_of(message: JSONRPCMessage) -> bytes:
     except ValueError:
         if not isinstance(message, JSONRPCResponse):
             raise
-        _log.exception("an answer cannot be written as JSON")
-        refusal = (
-            "The answer contains text that is not Unicode, so it cannot be sent. The server's log has the details."
-        )
-        return Reject(code=INTERNAL_ERROR, message=refusal, id=message.id).answer_line()
+        return _unwritable_line(message.id)
     return text.encode("utf-8") + b"\n"
+
+
+def result_line(request: RequestId, result: Mapping[str, Any]) -> bytes:
+    """Render the response of a request as `line_of` does."""
+    try:
+        return to_json({"jsonrpc": "2.0", "id": request, "result": result}) + b"\n"
+    except ValueError:
+        return _unwritable_line(request)
+
+
+def _unwritable_line(request: RequestId) -> bytes:
+    _log.exception("an answer cannot be written as JSON")
+    refusal = "The answer contains text that is not Unicode, so it cannot be sent. The server's log has the details."
+    return Reject(code=INTERNAL_ERROR, message=refusal, id=request).answer_line()
 
 
 @contextmanager
