@@ -4,7 +4,7 @@ import json
 
 import pytest
 from tests.support.evidence import FAILED, GOOD
-from tests.support.flow import Document, step
+from tests.support.flow import Document, choose, step
 from tests.support.modes import (
     NEVER_STOPS,
     answering,
@@ -109,6 +109,25 @@ def test_a_claim_that_came_with_a_refused_report_is_not_asked_for_again_and_open
     answer = harness.advance(refused, output={"notesMarkdown": LONG})
     assert (answer["kind"], answer["pending"]["stepId"]) == ("ok", "c")
     assert unsound(harness.store) == []
+
+
+@pytest.mark.inv("GATE-6", "EVID-13")
+@pytest.mark.parametrize(("box", "is_changed"), [({}, True), (None, False)])
+def test_a_claim_is_asked_for_again_with_context_that_changes_what_it_is_about(
+    *, box: Document | None, is_changed: bool
+) -> None:
+    """The key was asked for without the claim, then the claim without the key, until the step had no attempt left."""
+    gate = step("a", requireConfirmation=True)
+    declared = {"key": "box", "type": "object", "required": False, "description": "The box."}
+    choice = choose("c", ({"var": "box.size", "gte": 2}, [step("b")]))
+    harness = serving(gate, choice, step("d"), inputs=[declared])
+    first = harness.start("test.flow", context={} if box is None else {"box": box})
+    refused = harness.advance(first, output=with_artifacts(claim()))
+    paths = [one["path"] for one in refused["nextCall"]["fill"]]
+    assert [paths.count("context.box"), paths.count("output.artifacts[0].confirmedBy")] == [1, int(is_changed)]
+    evidence = {"output": with_artifacts(claim())} if is_changed else {}
+    answer = harness.advance(refused, context={"box": {"size": 3}}, **evidence)
+    assert (answer["kind"], answer["pending"]["stepId"]) == ("ok", "b")
 
 
 @pytest.mark.inv("GATE-6")

@@ -23,7 +23,7 @@ from interlock.plan.graph import Graphs
 from interlock.plan.records import NOTES_CONTRACT, PlanNode, Task
 from interlock.plan.walk import ExecutionState
 from interlock.record.context import Context
-from interlock.record.outcome import BlockerReport
+from interlock.record.outcome import BlockerReport, ContextKeyPointer
 from interlock.record.snapshot import LoopFrame
 from interlock.record.world import APPROVAL
 from interlock.service.outside.approvals import way_out
@@ -74,6 +74,7 @@ def with_kept_evidence(
     """Return the pending step of an attempt that blockers refused, which asks only for what has to change (EVID-13).
 
     A claim of a confirmation is asked for again only with context or an artifact, which may change what it is about.
+    Context that a later decision lacks changes it if its key has a value already.
 
     Raises:
         ContentDamagedError: What was sent is missing or damaged.
@@ -82,10 +83,12 @@ def with_kept_evidence(
     if node.kind != "blocked_attempt" or (step.evidence_schema_ref == NOTES_CONTRACT and view.claim is None):
         return view
     sent = evidence_sent(reader, node).artifacts
+    blockers = refused.blockers if refused is not None else ()
     if step.evidence_schema_ref != NOTES_CONTRACT:
-        blockers = refused.blockers if refused is not None else ()
         view = replace(view, artifacts=amended_outlines(run_context.workflow, step, sent, blockers))
-    is_about_other = view.context or view.artifacts
+    context = run_context.session.context(node.node)
+    lacking = (one.pointer.key for one in blockers if isinstance(one.pointer, ContextKeyPointer))
+    is_about_other = view.context or view.artifacts or any(key.partition(".")[0] in context for key in lacking)
     return view if is_about_other or claim_in(sent) is None else replace(view, claim=None)
 
 
