@@ -10,7 +10,6 @@ from interlock.kernel.errors import ErrorCode
 from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import Digest, SessionId, SnapshotRef, WorkflowHash
 from interlock.plan.check.pack_form import find_foreign
-from interlock.plan.check.plan_file import plan_faults
 from interlock.plan.compiled import CompiledWorkflow, parse_compiled
 from interlock.plan.fit import snapshot_fault
 from interlock.record.bundle import Bundle, BundledSession, BundleError, SalvageBanner, parse_bundle
@@ -180,6 +179,8 @@ def _plan(workflow_hash: WorkflowHash, data: bytes) -> CompiledWorkflow:
 
 def _check_plan(workflow: CompiledWorkflow, where: str) -> None:
     """Check a plan as one in a workflow file, because a pinned workflow is not checked again when it runs."""
+    from interlock.plan.check.plan_file import plan_faults  # noqa: PLC0415 — it reads forms, and a look needs none
+
     for number, pack in enumerate(workflow.contracts):
         foreign = find_foreign(dict(pack.artifact_schema)) if pack.artifact_schema is not None else None
         if foreign is not None:
