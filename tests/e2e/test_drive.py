@@ -287,13 +287,18 @@ def test_tools_that_write_are_refused_where_the_log_is(root: Path, *, is_delegat
     assert "could change the log" in done.stderr
 
 
+_HEED = "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])"
+INTERRUPTIBLE = (sys.executable, "-c", _HEED)
+"""Runs a command that ends on SIGINT, also where the tests run in the background of a shell, which ignores it."""
+
+
 class Terminal:
     """A drive in a terminal of its own, and the person who sits there."""
 
     def __init__(self, root: Path, *arguments: str) -> None:
         self._master, terminal = os.openpty()
         self.process = subprocess.Popen(
-            command(root, "drive", *arguments, "--ask"),
+            [*INTERRUPTIBLE, *command(root, "drive", *arguments, "--ask")],
             env=surroundings(root, TERM="xterm"),
             stdin=terminal,
             stdout=terminal,

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.e2e.test_drive import ABC, PATIENCE_S, STEPS, Terminal, agent, command, script, surroundings
+from tests.e2e.test_drive import ABC, INTERRUPTIBLE, PATIENCE_S, STEPS, Terminal, agent, command, script, surroundings
 from tests.support.server import workspace_in
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="sends signals")
@@ -19,13 +19,14 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
+ENDING = ("SIGINT", "SIGTERM", "SIGHUP")
 UNINTERRUPTIBLE = ("sh", "-c", 'trap "" INT; exec "$@"', "sh")
 """Runs a command that ignores SIGINT, as a shell script does that runs it in the background."""
 
 
 @pytest.mark.parametrize(
     ("around", "number"),
-    [((), signal.SIGINT), ((), signal.SIGTERM), ((), signal.SIGHUP), (UNINTERRUPTIBLE, signal.SIGTERM)],
+    [*((INTERRUPTIBLE, getattr(signal, name)) for name in ENDING), (UNINTERRUPTIBLE, signal.SIGTERM)],
 )
 def test_a_drive_that_is_ended_ends_the_commands_that_it_started(
     root: Path, around: tuple[str, ...], number: signal.Signals

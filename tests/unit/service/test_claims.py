@@ -118,15 +118,15 @@ def test_a_claim_is_asked_for_again_with_context_that_changes_what_it_is_about(
 ) -> None:
     """The key was asked for without the claim, then the claim without the key, until the step had no attempt left."""
     gate = step("a", requireConfirmation=True)
-    declared = {"key": "box", "type": "object", "required": False, "description": "The box."}
+    declared: Document = {"key": "box", "type": "object", "required": False, "description": "The box."}
     choice = choose("c", ({"var": "box.size", "gte": 2}, [step("b")]))
     harness = serving(gate, choice, step("d"), inputs=[declared])
     first = harness.start("test.flow", context={} if box is None else {"box": box})
     refused = harness.advance(first, output=with_artifacts(claim()))
     paths = [one["path"] for one in refused["nextCall"]["fill"]]
     assert [paths.count("context.box"), paths.count("output.artifacts[0].confirmedBy")] == [1, int(is_changed)]
-    evidence = {"output": with_artifacts(claim())} if is_changed else {}
-    answer = harness.advance(refused, context={"box": {"size": 3}}, **evidence)
+    output = with_artifacts(claim()) if is_changed else None
+    answer = harness.advance(refused, output=output, context={"box": {"size": 3}})
     assert (answer["kind"], answer["pending"]["stepId"]) == ("ok", "b")
 
 
