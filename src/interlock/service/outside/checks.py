@@ -57,7 +57,7 @@ def results_at(session: Session, run: RunId, node: NodeId) -> list[Received]:
 
 
 def unmet_words(session: Session, result: Received) -> str | None:
-    """Say why a step that waits for a check does not go on with its last result; None if it may."""
+    """Say why a step that waits for a check does not continue with its last result; None if it may."""
     fields, is_imported = result.data.fields, result.index < session.imported
     if not fields["passed"]:
         imported = ", imported result" if is_imported else ""
