@@ -76,8 +76,9 @@ class ContinueArguments(Arguments):
         yield from self._faults_beside_end()
         yield from work_faults(self.output, RUN_WORKS, self._correct_work)
         if self.context:
-            yield from self._misplaced_output(self.context)
-            yield from self._misplaced_members(self.context)
+            own = self._output()
+            yield from self._misplaced_output(self.context, own)
+            yield from self._misplaced_members(self.context, own)
 
     def call(self, caller: Caller) -> Call:
         """See `Arguments.call`."""
@@ -127,9 +128,9 @@ class ContinueArguments(Arguments):
     def _artifacts(self) -> list[dict[str, JsonValue]]:
         return (self.output.artifacts if self.output is not None else None) or []
 
-    def _misplaced_output(self, context: Mapping[str, Json]) -> Iterator[Fault]:
-        """An output in the context would be kept as a key that nothing reads."""
-        own, inner = self._output(), _as_output(context.get("output"))
+    def _misplaced_output(self, context: Mapping[str, Json], own: Mapping[str, Json]) -> Iterator[Fault]:
+        """An output in the context would be kept as a key that nothing reads. `own` is the call's output."""
+        inner = _as_output(context.get("output"))
         if all(own.get(name) for name in _MEMBERS & inner.keys()):
             return
         others = {key: value for key, value in context.items() if key != "output"}
@@ -141,9 +142,8 @@ class ContinueArguments(Arguments):
             correction=Correction(instead={"context": others or None}, understood={**self.sent(), "output": output}),
         )
 
-    def _misplaced_members(self, context: Mapping[str, Json]) -> Iterator[Fault]:
+    def _misplaced_members(self, context: Mapping[str, Json], own: Mapping[str, Json]) -> Iterator[Fault]:
         """Notes and artifacts in the context would be kept as keys that nothing reads, and the step would miss them."""
-        own = self._output()
         for name, what in ((_NOTES, "Notes"), ("artifacts", "Artifacts")):
             value = context.get(name)
             if name not in context or own.get(name) or not (name == _NOTES or _are_artifacts(value)):
