@@ -176,29 +176,29 @@ def test_a_full_disk_below_another_file_is_not_taken_for_the_output() -> None:
 ENDING = [signal.SIGTERM, signal.SIGHUP] if sys.platform != "win32" else [signal.SIGTERM]
 
 
-@pytest.mark.parametrize("number", ENDING, ids=str)
-def test_a_signal_that_would_end_the_process_ends_a_command_as_ctrl_c_does(number: signal.Signals) -> None:
+def signalled(number: signal.Signals) -> int:
+    """Run a command that gets a signal; return its exit code."""
+
     def command() -> int:
         with ending_as_interrupted():
             signal.raise_signal(number)
         return 0
 
-    assert run_at_edge(command, Namespace()) == 130
+    return run_at_edge(command, Namespace())
+
+
+@pytest.mark.parametrize("number", ENDING, ids=str)
+def test_a_signal_that_would_end_the_process_ends_a_command_as_ctrl_c_does(number: signal.Signals) -> None:
+    assert signalled(number) == 130
     assert signal.getsignal(number) is signal.SIG_DFL
 
 
 @pytest.mark.parametrize("number", ENDING, ids=str)
 def test_a_signal_ends_a_command_that_ignores_ctrl_c_too(number: signal.Signals) -> None:
     """A shell script lets the commands ignore it that it runs in the background."""
-
-    def command() -> int:
-        with ending_as_interrupted():
-            signal.raise_signal(number)
-        return 0
-
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        assert run_at_edge(command, Namespace()) == 130
+        assert signalled(number) == 130
         assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGINT, before)
