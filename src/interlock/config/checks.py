@@ -52,7 +52,7 @@ class LocalChecks:
         pinned = waiting.pinned
         placed = None if pinned is None else self._pinned(pinned)
         if pinned is None or placed is None:
-            return list_fault(self.data_dir) or CheckFault(
+            return _list_fault(self.data_dir) or CheckFault(
                 why=f"the definition of the check `{waiting.name}` has changed since the run began, or is gone",
                 fix="Tell the user: they restore its definition, or allow the project's checks again with `interlock"
                 " checks allow`. With a changed definition, a new run is needed.",
@@ -106,7 +106,7 @@ class LocalChecks:
         allowed = open_check_files(self.data_dir).allowed().get(str(project.directory))
         if allowed == project.digest:
             return PlacedCheck(config=config, directory=project.directory)
-        if (fault := list_fault(self.data_dir)) is not None:
+        if (fault := _list_fault(self.data_dir)) is not None:
             return fault
         state = "has changed since it was allowed" if allowed is not None else "is not allowed yet"
         return CheckFault(
@@ -116,7 +116,7 @@ class LocalChecks:
         )
 
 
-def list_fault(data_dir: Path) -> CheckFault | None:
+def _list_fault(data_dir: Path) -> CheckFault | None:
     """Return why it is unknown which projects' checks a person has allowed; None if it is known."""
     found = open_check_files(data_dir).obstacle()
     if found is None:

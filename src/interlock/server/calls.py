@@ -123,11 +123,8 @@ class Calls:
 
     def _caller(self, context: ServerRequestContext[Any, Any]) -> Caller:
         """Return who calls and how people can be asked there, which is worked out once for the calls of a client."""
-        session = context.session
-        client = (
-            *(session.client_params, session.client_capabilities),
-            *(context.protocol_version, session.can_send_request),
-        )
+        session, version = context.session, context.protocol_version
+        client = (session.client_params, session.client_capabilities, version, session.can_send_request)
         if self._last_client is not None and all(map(is_, self._last_client[0], client)):
             return self._last_client[1]
         asking = ApprovalContext(

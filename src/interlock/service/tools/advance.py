@@ -76,7 +76,7 @@ class _Call:
     """An attempt on its target, the request, who makes it, and the keys that sign the answer.
 
     `sent` are the events that came with it, `seen` the git position of the workspace that it came from; `tree` is the
-    working tree, if a proof of the step demands to know it.
+    working tree, if a proof of the step demands to know it. `is_recorded` says that this call recorded the outcome.
     """
 
     target: Target

@@ -182,7 +182,7 @@ def _check_plan(workflow: CompiledWorkflow, where: str) -> None:
     from interlock.plan.check.plan_file import plan_faults  # noqa: PLC0415 — it reads forms, and a look needs none
 
     for number, pack in enumerate(workflow.contracts):
-        foreign = find_foreign(dict(pack.artifact_schema)) if pack.artifact_schema is not None else None
+        foreign = find_foreign(pack.artifact_schema) if pack.artifact_schema is not None else None
         if foreign is not None:
             place = f"{where}, contracts[{number}].{foreign}"
             _refuse(ErrorCode.BUNDLE_INVALID_FORMAT, place, "no contract of Interlock has this")

@@ -75,8 +75,8 @@ def recorded_facts(events: Iterable[Event]) -> tuple[Recorded, ...]:
     found: list[Recorded] = []
     time = NO_TIME
     for event in events:
-        is_time = event.recorded_at is not None and _TIME.fullmatch(event.recorded_at) is not None
-        time = event.recorded_at if event.recorded_at is not None and is_time else time
+        if event.recorded_at is not None and _TIME.fullmatch(event.recorded_at) is not None:
+            time = event.recorded_at
         found.append(Recorded(time=time, executor=executor_of(event.actor)))
     return tuple(found)
 
