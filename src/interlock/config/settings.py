@@ -85,4 +85,4 @@ def _platform_config_dir() -> Path:
 def workflow_sources(settings: Settings) -> LocalWorkflowFiles:
     """Return the sources of workflow files: the bundled ones, then those mounted as core, then the user's."""
     mounted = (settings.core_source,) if settings.core_source is not None else ()
-    return LocalWorkflowFiles(core_dirs=(BUNDLED, *mounted), user_dir=settings.user_workflows)
+    return LocalWorkflowFiles(package_dir=BUNDLED, core_dirs=mounted, user_dir=settings.user_workflows)

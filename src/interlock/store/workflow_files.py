@@ -47,6 +47,11 @@ class WorkflowFile:
     left_out: int = 0
 
     @property
+    def has_status(self) -> bool:
+        """Whether the file's status could be read."""
+        return self.stamp[1] >= 0
+
+    @property
     def path(self) -> Path:
         """The path. Not made before it is needed: each call of a tool lists all files."""
         return Path(self.location)
@@ -81,19 +86,34 @@ class WorkflowSources(Protocol):
 class LocalWorkflowFiles:
     """Workflow files on disk. A missing directory is an empty source.
 
-    `core_dirs` hold the bundled workflows, the package's own first: if two define the same id, the first wins.
+    `package_dir` and `core_dirs` hold the bundled workflows: if two define the same id, the first wins. The files of
+    the package change only with its code, which a process also loads once, so they are listed once.
     """
 
-    def __init__(self, *, core_dirs: tuple[Path, ...], user_dir: Path | None) -> None:
+    def __init__(
+        self, *, package_dir: Path | None = None, core_dirs: tuple[Path, ...] = (), user_dir: Path | None
+    ) -> None:
+        self._package = _Directory("bundled", package_dir) if package_dir is not None else None
+        self._of_package: tuple[WorkflowFile, ...] = ()
         self._common = [_Directory("bundled", core_dir) for core_dir in core_dirs]
         if user_dir is not None:
             self._common.append(_Directory("user", user_dir))
-        self._of_project = lru_cache(maxsize=WORKSPACES_KEPT_MAX)(_directories_of)
+        self._of_project = lru_cache(maxsize=WORKSPACES_KEPT_MAX)(_project_at)
 
     def files(self, workspace: Path | None) -> tuple[WorkflowFile, ...]:
         """See `WorkflowSources.files`."""
-        own = self._of_project(workspace) if workspace is not None else ()
-        return tuple(file for directory in (*self._common, *own) for file in directory.files())
+        own = self._of_project(workspace)[0] if workspace is not None else ()
+        found = [file for directory in (*self._common, *own) for file in directory.files()]
+        return (*self._packaged(), *found)
+
+    def _packaged(self) -> tuple[WorkflowFile, ...]:
+        """Return the files of the package. A list that is empty or has a file without a status is made again."""
+        if self._package is None or self._of_package:
+            return self._of_package
+        found = tuple(self._package.files())
+        if all(file.has_status for file in found):
+            self._of_package = found
+        return found
 
     def read(self, file: WorkflowFile) -> bytes:
         """See `WorkflowSources.read`."""
@@ -104,14 +124,15 @@ class LocalWorkflowFiles:
         if workspace is None:
             return {}
         try:
-            found = parse_text(read_regular(workspace / BINDINGS_FILE, DOCUMENT_BYTES_MAX), "json")
+            found = parse_text(read_regular(self._of_project(workspace)[1], DOCUMENT_BYTES_MAX), "json")
         except OSError:
             return {}
         return found if isinstance(found, dict) else {}
 
 
-def _directories_of(workspace: Path) -> "tuple[_Directory, ...]":
-    return tuple(_Directory("project", workspace / one) for one in PROJECT_DIRS)
+def _project_at(workspace: Path) -> "tuple[tuple[_Directory, ...], Path]":
+    """Return the directories of a project, and the file of its bindings."""
+    return tuple(_Directory("project", workspace / one) for one in PROJECT_DIRS), workspace / BINDINGS_FILE
 
 
 class _Directory:

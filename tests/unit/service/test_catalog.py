@@ -483,3 +483,29 @@ def test_a_list_parses_no_bundled_workflow_and_a_changed_one_is_parsed(
     assert Catalog(sources).view(None).entries["wr.quick_task"].listing.name == "Short task"
     changed.write_bytes(changed.read_bytes().replace(b'"name"', b'"nam"', 1))
     assert [one.source.ref for one in Catalog(sources).view(None).refused] == ["quick_task.json"]
+
+
+@pytest.mark.inv("SRC-10")
+def test_the_files_of_the_package_are_listed_once_and_others_at_each_call(tmp_path: Path) -> None:
+    package, core = tmp_path / "package", tmp_path / "core"
+    sources = LocalWorkflowFiles(package_dir=package, core_dirs=(core,), user_dir=None)
+    # A directory that cannot be listed counts as empty, but not for the life of the process.
+    assert sources.files(None) == ()
+    write(package / "one.json", {})
+    write(core / "two.json", {})
+    assert [file.ref for file in sources.files(None)] == ["one.json", "two.json"]
+    write(package / "three.json", {})
+    write(core / "four.json", {})
+    assert [file.ref for file in sources.files(None)] == ["one.json", "four.json", "two.json"]
+
+
+@pytest.mark.inv("SRC-10")
+def test_a_file_of_the_package_without_a_status_is_listed_again(tmp_path: Path) -> None:
+    package = tmp_path / "package"
+    write(package / "one.json", {})
+    (package / "two.json").symlink_to("two.json")
+    sources = LocalWorkflowFiles(package_dir=package, user_dir=None)
+    assert [file.stamp[1] for file in sources.files(None)] == [2, -1]
+    (package / "two.json").unlink()
+    write(package / "two.json", {})
+    assert [file.stamp[1] for file in sources.files(None)] == [2, 2]
