@@ -1,6 +1,6 @@
 """Resolves tokens with the key ring; a wrong token is refused with a suggestion (TOK-3, TOK-8, ANS-15)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from interlock.engine.answer.model import CONTINUE_TOOL, RESUME_TOOL, START_TOOL, WORKFLOW_BLANK
 from interlock.engine.answer.parts import RunView
@@ -12,7 +12,6 @@ from interlock.kernel.ids import (
     LABEL_CHARS,
     NodeId,
     SessionId,
-    SigningKey,
     ack_attempt,
     checkpoint_attempt,
     fork_attempt,
@@ -24,6 +23,7 @@ from interlock.service.ports import ReadPorts
 from interlock.service.tokens.mint import PREFIXES, Argument
 from interlock.service.tokens.suggest import RunTokens, label_in, place_labelled, place_of, suggest_token
 from interlock.store.ports.errors import SessionBusyError, SessionUnhealthyError
+from interlock.store.ports.keys import KeyRing
 from interlock.views.session import Session
 
 _KIND_OF_ARGUMENT = {"ackToken": TokenKind.ACK, "stateToken": TokenKind.STATE, "checkpointToken": TokenKind.CHECKPOINT}
@@ -42,9 +42,13 @@ class SentTokens:
 
 @frozen
 class ResolvedToken:
-    """The node or attempt that a verified token refers to; `session` is set if it was loaded to find that."""
+    """The node or attempt that a token refers to, and the ring whose key verified it.
+
+    `session` is set if it was loaded to find the node.
+    """
 
     ref: TokenRef
+    ring: KeyRing
     session: Session | None
 
 
@@ -56,27 +60,28 @@ def resolve_token(ports: ReadPorts, sent: SentTokens, known: Session | None = No
     Raises:
         StoreFailureError, SessionUnhealthyError, KeyRingDamagedError: See `service.failures`.
     """
-    found = _verify(ports, sent.token)
+    found, ring = _verify(ports, sent.token)
     if isinstance(found, TokenFault):
         return _refuse_unverified(ports, found, sent)
+    assert ring is not None, "only a key verifies a token"
     if isinstance(found, ShortRef):
-        resolved = _resolve_short(ports, found, sent.argument, known)
+        resolved = _resolve_short(ports, found, ring, sent.argument, known)
     else:
-        resolved = ResolvedToken(ref=found, session=None)
+        resolved = ResolvedToken(ref=found, ring=ring, session=None)
     if isinstance(resolved, Refusal) or token_kind(resolved.ref) is _KIND_OF_ARGUMENT[sent.argument]:
         return resolved
     return _refuse_kind(ports, resolved, sent.argument)
 
 
-def _verify(ports: ReadPorts, token: SentToken) -> TokenRef | ShortRef | TokenFault:
-    found = token.verify(_keys(ports, fresh=False))
+def _verify(ports: ReadPorts, token: SentToken) -> tuple[TokenRef | ShortRef | TokenFault, KeyRing | None]:
+    """Return what a token refers to, or its fault, and the ring by which it was verified."""
+    found, ring = _verify_with(ports.key_ring.keys(), token)
     is_foreign = isinstance(found, TokenFault) and found.code is ErrorCode.TOKEN_BAD_SIGNATURE
-    return token.verify(_keys(ports, fresh=True)) if is_foreign else found
+    return _verify_with(ports.key_ring.keys(fresh=True), token) if is_foreign else (found, ring)
 
 
-def _keys(ports: ReadPorts, *, fresh: bool) -> Sequence[SigningKey]:
-    ring = ports.key_ring.keys(fresh=fresh)
-    return ring.keys() if ring is not None else ()
+def _verify_with(ring: KeyRing | None, token: SentToken) -> tuple[TokenRef | ShortRef | TokenFault, KeyRing | None]:
+    return token.verify(ring.keys() if ring is not None else ()), ring
 
 
 def load_session(ports: ReadPorts, session: SessionId, label: str, tag: str) -> Session | None:
@@ -96,7 +101,7 @@ def load_session(ports: ReadPorts, session: SessionId, label: str, tag: str) -> 
 
 
 def _resolve_short(
-    ports: ReadPorts, ref: ShortRef, argument: Argument, known: Session | None
+    ports: ReadPorts, ref: ShortRef, ring: KeyRing, argument: Argument, known: Session | None
 ) -> ResolvedToken | Refusal:
     """Find what a short reference refers to in its session, or refuse it because the history is lost (TOK-5, TOK-8)."""
     is_known = known is not None and known.session == ref.session
@@ -104,7 +109,9 @@ def _resolve_short(
     if session is None:
         return lost_session(argument, ref.session, ref.label)
     whole = whole_reference(session, ref)
-    return ResolvedToken(ref=whole, session=session) if whole is not None else lost_history(argument, label=ref.label)
+    if whole is None:
+        return lost_history(argument, label=ref.label)
+    return ResolvedToken(ref=whole, ring=ring, session=session)
 
 
 def whole_reference(session: Session, ref: ShortRef) -> TokenRef | None:

@@ -26,7 +26,6 @@ from interlock.service.tools.pending_step import render_pending_step, step_to_re
 from interlock.service.tools.recap import Recap
 from interlock.service.tools.target import Target, load_target
 from interlock.service.tools.warnings import SourceRemoved
-from interlock.store.ports.errors import KeyRingMissingError
 from interlock.store.ports.reader import SessionReader
 from interlock.views.node_position import NodePosition, node_position, tip_below
 from interlock.views.session import Node
@@ -103,15 +102,12 @@ def _asked_evidence(ports: ReadPorts, target: Target, asking: ApprovalContext) -
 
 def _view(ports: ReadPorts, target: Target, asking: ApprovalContext) -> _View:
     run_context, node = target.run_context, target.node
-    ring = ports.key_ring.keys()
-    if ring is None:
-        raise KeyRingMissingError("the key ring vanished after a token verified")
     return _View(
         reader=ports.reader,
         run_context=run_context,
         node=node,
         position=node_position(run_context.session, node.node),
-        mint=minting(ports, ring, run_context.session, run_context.run),
+        mint=minting(ports, target.ring, run_context.session, run_context.run),
         asking=asking,
     )
 

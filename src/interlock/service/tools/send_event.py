@@ -124,7 +124,7 @@ def advance_waiting(ports: Ports, run_context: RunContext, actor: Actor) -> bool
     node = run_context.session.nodes[tip]
     if deciding_event(run_context, node) is None:
         return False
-    target = Target(run_context=run_context, node=node, attempt=ack_attempt(tip))
+    target = Target(run_context=run_context, node=node, ring=ports.key_ring.ensure_keys(), attempt=ack_attempt(tip))
     advance(ports, target, Request(), actor)
     # The outcome says less than the log: a refused attempt is an answer, too.
     session = ports.read.load(run_context.session.session)

@@ -24,19 +24,21 @@ from interlock.service.tokens.resolve import (
 )
 from interlock.service.tokens.suggest import place_labelled, place_of_run
 from interlock.store.ports.errors import SessionUnhealthyError
+from interlock.store.ports.keys import KeyRing
 from interlock.views.node_position import chain_head
 from interlock.views.session import Node, Session
 
 
 @frozen
 class Target:
-    """The node that a call addresses, its run, and the attempt that it makes.
+    """The node that a call addresses, its run, the keys, and the attempt that it makes.
 
     `attempt` is None for a call that only reads.
     """
 
     run_context: RunContext
     node: Node
+    ring: KeyRing
     attempt: AttemptId | None
 
 
@@ -67,7 +69,8 @@ def load_target(ports: ReadPorts, sent: SentTokens) -> Target | Refusal:
         refusal = _refuse_other_hash(run_context)
     if refusal is not None:
         return refusal
-    return Target(run_context=run_context, node=node, attempt=ref.attempt if isinstance(ref, AttemptRef) else None)
+    attempt = ref.attempt if isinstance(ref, AttemptRef) else None
+    return Target(run_context=run_context, node=node, ring=resolved.ring, attempt=attempt)
 
 
 def _check_suggestion(ports: ReadPorts, sent: SentTokens, refusal: Refusal) -> Refusal:
