@@ -20,10 +20,10 @@ class Recent(Generic[_Key, _Value]):
     def find(self, key: _Key) -> _Value | None:
         """Return a kept value, or None."""
         with self._mutex:
-            if key not in self._values:
-                return None
-            self._values.move_to_end(key)
-            return self._values[key]
+            value = self._values.get(key)
+            if value is not None:
+                self._values.move_to_end(key)
+            return value
 
     def get(self, key: _Key, load: Callable[[], _Value]) -> _Value:
         """Return a kept value, or load the value. Two threads may load the same value; one result is kept."""

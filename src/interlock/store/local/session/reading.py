@@ -154,7 +154,7 @@ def follow(files: FileOps, known: Verified) -> Followed:
     if not data.startswith(known.last_group):
         known = unread(known.session)
         data = _manifest(files, known, 0)
-    known = replace(known, file=identity)
+    known = known if known.file == identity else replace(known, file=identity)
     if known.manifest_lines and len(data) == len(known.last_group):
         return Followed(settled=known)
     return _with_mark(files, known, data)

@@ -314,8 +314,8 @@ class SessionLog:
             with self._mutex:
                 known = self._known.get(session)
             hold = nullcontext if under_lock else partial(hold_if_made, self._files, self._locks, session, since_s)
-            first = partial(follow, self._files, known or unread(session))
-            followed = read_with_recheck(partial(follow, self._files, unread(session)), hold, first=first)
+            first = partial(follow, self._files, known) if known is not None else None
+            followed = read_with_recheck(lambda: follow(self._files, unread(session)), hold, first=first)
             # Without a mark of its own, the log is read from its start again, so that the next holder mends the mark.
             if followed.is_unmarked or not followed.settled.manifest_lines:
                 self._forget(session)
