@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, cast
 
 import anyio
@@ -19,7 +20,8 @@ async def ask_in_terminal(question: str) -> bool:
 async def answer_form(context: object, params: types.ElicitRequestParams) -> types.ElicitResult:  # noqa: ARG001 — the SDK names it
     """Show a question of the server field by field, and return the person's answer. An empty answer leaves a field out.
 
-    A field that is required and left out cancels the whole answer: nobody's silence is a yes.
+    A field whose answer is none of its choices is asked again. One that is required and left out cancels the whole
+    answer: nobody's silence is a yes.
     """
     if not isinstance(params, types.ElicitRequestFormParams):
         return types.ElicitResult(action="cancel")
@@ -29,30 +31,56 @@ async def answer_form(context: object, params: types.ElicitRequestParams) -> typ
     schema = cast("Mapping[str, Any]", params.requested_schema)
     content: dict[str, str | int | float | bool | list[str] | None] = {}
     for name, field in cast("Mapping[str, Mapping[str, Any]]", schema.get("properties", {})).items():
-        answer = (await _read(_prompt(name, field))).strip()
-        if answer:
-            content[name] = _value(field, answer)
+        value = await _answer_field(name, field)
+        if value is not None:
+            content[name] = value
         elif name in schema.get("required", ()):
             return types.ElicitResult(action="cancel")
     return types.ElicitResult(action="accept", content=content)
 
 
-def _prompt(name: str, field: Mapping[str, Any]) -> str:
-    choices = [str(one) for one in field.get("enum", ())]
-    choices += [str(one.get("const")) for one in field.get("oneOf", ())]
-    kind = "yes | no" if field.get("type") == "boolean" else " | ".join(choices)
-    title = printable_line(str(field.get("title") or name))
-    return f"{title}{f' ({printable_line(kind)})' if kind else ''}: "
+async def _answer_field(name: str, field: Mapping[str, Any]) -> str | float | bool | None:
+    """Ask for one field until there is a value of it; None for an empty answer, and at the end of the input."""
+    title, kind = printable_line(str(field.get("title") or name)), printable_line(_kind(field))
+    while answer := (await _read(f"{title}{f' ({kind})' if kind else ''}: ")).strip():
+        value = _value(field, answer)
+        if value is not None:
+            return value
+        sys.stderr.write(
+            f"{printable_line(answer)!r} is not an answer here. Type {kind}, or nothing to leave it out.\n"
+        )
+    return None
 
 
-def _value(field: Mapping[str, Any], answer: str) -> str | int | float | bool:
+def _choices(field: Mapping[str, Any]) -> list[str]:
+    return [*map(str, field.get("enum", ())), *(str(one.get("const")) for one in field.get("oneOf", ()))]
+
+
+def _kind(field: Mapping[str, Any]) -> str:
     match field.get("type"):
         case "boolean":
-            return answer.casefold() in ("y", "yes", "true")
+            return "yes | no"
         case "integer" | "number":
-            return float(answer) if "." in answer else int(answer)
+            return "a number"
         case _:
-            return answer
+            return " | ".join(_choices(field))
+
+
+def _value(field: Mapping[str, Any], answer: str) -> str | float | bool | None:
+    """Return the value that an answer means; None if it is none of the field's."""
+    match field.get("type"):
+        case "boolean":
+            return {"y": True, "yes": True, "true": True, "n": False, "no": False, "false": False}.get(
+                answer.casefold()
+            )
+        case "integer" | "number":
+            with suppress(ValueError):
+                return float(answer) if "." in answer else int(answer)
+            return None
+        case _:
+            choices = _choices(field)
+            meant = {one.casefold(): one for one in choices}
+            return meant.get(answer.casefold()) if choices else answer
 
 
 async def _read(prompt: str) -> str:
