@@ -100,7 +100,7 @@ class Fault:
         return ", ".join(words)
 
 
-LOOKS = frozenset({"read", "stat", "own_stat", "names", "is_link", "boot_id"})
+LOOKS = frozenset({"read", "read_with_stat", "stat", "own_stat", "names", "is_link", "boot_id"})
 """The operations that alter nothing."""
 
 

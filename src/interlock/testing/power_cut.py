@@ -123,12 +123,16 @@ class CrashDisk:
         entries, pending = dict(self.entries_durable), list(self.pending)
         return CrashDisk(dict(self.files), dict(self.names_now), entries, pending, now_s=self.now_s, boot=self.boot)
 
-    # -- the operations -----------------------------------------------------------------------------------------
-
     def read(self, path: str, offset: int = 0, bytes_max: int | None = None) -> bytes:
         """See `FileOps.read`."""
         data = self._file(path).data[offset:]
         return data if bytes_max is None else data[:bytes_max]
+
+    def read_with_stat(self, path: str, offset: int) -> tuple[bytes, FileStat]:
+        """See `FileOps.read_with_stat`."""
+        data, found = self.read(path, offset), self.stat(path)
+        assert found is not None, "it was read"
+        return data, found
 
     def stat(self, path: str) -> FileStat | None:
         """See `FileOps.stat`."""
@@ -298,8 +302,6 @@ class CrashDisk:
         """Make a file as young as the clock says, as somebody may who touches it. This counts as no operation."""
         self._put(path, replace(self._file(path), modified_s=self.now_s))
 
-    # -- what is left -------------------------------------------------------------------------------------------
-
     def survivors(self, kept_changes: Iterable[Sequence[bool]] | None = None) -> Iterator["CrashDisk"]:
         """Yield the distinct disks that a power loss may leave: every one while they are few, else a fixed selection.
 
@@ -321,8 +323,6 @@ class CrashDisk:
                 if state not in seen:
                     seen.add(state)
                     yield left
-
-    # -- inside -------------------------------------------------------------------------------------------------
 
     def _file(self, path: str) -> File:
         return self.files[self._number_of(path)]

@@ -17,7 +17,8 @@ from interlock.server.calls import refusal_text
 from interlock.service.failures import EXPECTED_ERRORS, refusal_of
 from interlock.service.unanswered import UnansweredError
 from interlock.store.local import layout
-from interlock.store.local.files import OpenedFile, OsFiles, UnreadableError, store_failure
+from interlock.store.local.failures import store_failure
+from interlock.store.local.files import OpenedFile, OsFiles, UnreadableError
 from interlock.store.local.store import LocalStore
 from interlock.store.ports.errors import (
     ContentDamagedError,

@@ -10,7 +10,8 @@ from interlock.kernel.ids import Digest, NodeId
 from interlock.record.errors import MalformedRecordError
 from interlock.store.local import layout
 from interlock.store.local.content import write_durably
-from interlock.store.local.files import FileOps, OsFiles, error_name, store_failure
+from interlock.store.local.failures import error_name, store_failure
+from interlock.store.local.files import FileOps, OsFiles
 from interlock.store.local.locks import OsLocks, is_locked, lock_now, released
 from interlock.store.local.small_files import read_small
 from interlock.store.local.upkeep import replacing, upkeep_lock

@@ -16,7 +16,8 @@ from interlock.kernel.canonical import digest_of_bytes
 from interlock.kernel.ids import Digest
 from interlock.kernel.turns import TURNS
 from interlock.store.local import layout
-from interlock.store.local.files import FileOps, UnreadableError, error_name, store_failure
+from interlock.store.local.failures import error_name, store_failure
+from interlock.store.local.files import FileOps, UnreadableError
 from interlock.store.local.rounds import Round, in_order
 from interlock.store.ports.errors import ContentDamagedError, ContentUnreadableError
 from interlock.store.regular_file import NotRegularFileError
@@ -148,9 +149,13 @@ def _write_batch(
 
 
 def _may_be_trashed(files: FileOps, path: str) -> bool:
-    """Say whether a file may have a copy in the trash, so that a group may refer to its name."""
+    """Say whether a file may have a copy in the trash, so that a group may refer to its name.
+
+    Nearly always its session is not there either, and that is found in fewer calls.
+    """
+    places = dict.fromkeys((layout.moved_to_trash(path), layout.trashed(path)))
     try:
-        return files.stat(layout.trashed(path)) is not None
+        return all(files.stat(place) is not None for place in places)
     except UnreadableError:
         return True
 

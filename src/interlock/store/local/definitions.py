@@ -13,7 +13,8 @@ from interlock.kernel.ids import Digest
 from interlock.kernel.uuids import Uuid
 from interlock.store.local import layout
 from interlock.store.local.content import write_durably
-from interlock.store.local.files import FileOps, UnreadableError, error_name, store_failure
+from interlock.store.local.failures import error_name, store_failure
+from interlock.store.local.files import FileOps, UnreadableError
 from interlock.store.local.locks import Locks
 from interlock.store.local.upkeep import upkeep_lock
 from interlock.store.ports.definitions import DamagedDefinition, DefinitionKey

@@ -15,11 +15,8 @@ from pathlib import Path
 from typing import Protocol
 
 from interlock.kernel.budgets import READ_CHUNK_BYTES
-from interlock.kernel.errors import InterlockError
 from interlock.kernel.frozen import frozen
-from interlock.kernel.ids import SessionId
 from interlock.kernel.turns import TURNS
-from interlock.store.ports.errors import FailureKind, SessionUnreadableError, StoreFailureError
 from interlock.store.regular_file import READ_FLAGS, WRITE_FLAGS, NotRegularFileError, find_blocked, open_regular
 
 _FILE_MODE = 0o600
@@ -79,6 +76,10 @@ class FileOps(Protocol):
             NotRegularFileError: Reading it could block or never end.
             UnreadableError: It cannot be read.
         """
+        ...
+
+    def read_with_stat(self, path: str, offset: int) -> tuple[bytes, FileStat]:
+        """Return the file's bytes from an offset on, as `read` does, and the status of the file that holds them."""
         ...
 
     def stat(self, path: str) -> FileStat | None:
@@ -241,9 +242,17 @@ class OsFiles:
     def read(self, path: str, offset: int = 0, bytes_max: int | None = None) -> bytes:
         """See `FileOps.read`."""
         try:
-            return _read_from(self._at(path), offset, bytes_max)
+            return _read_from(self._at(path), offset, bytes_max)[0]
         except OSError as error:
             raise self._failure(error, path) from None
+
+    def read_with_stat(self, path: str, offset: int) -> tuple[bytes, FileStat]:
+        """See `FileOps.read_with_stat`."""
+        try:
+            data, status = _read_from(self._at(path), offset, None)
+        except OSError as error:
+            raise self._failure(error, path) from None
+        return data, _file_stat(status)
 
     def stat(self, path: str) -> FileStat | None:
         """See `FileOps.stat`."""
@@ -259,13 +268,7 @@ class OsFiles:
         except OSError as error:
             self._raise_unless_missing(error, path)
             return None
-        return FileStat(
-            size=found.st_size,
-            device=found.st_dev,
-            inode=found.st_ino,
-            modified_s=found.st_mtime,
-            mode=found.st_mode,
-        )
+        return _file_stat(found)
 
     def is_link(self, path: str) -> bool:
         """See `FileOps.is_link`."""
@@ -396,11 +399,21 @@ def _darwin_boot_id() -> str:
     return "" if failed else value.value.decode("ascii", "replace")
 
 
-def _read_from(path: str, offset: int, bytes_max: int | None) -> bytes:
+def _file_stat(found: os.stat_result) -> FileStat:
+    return FileStat(
+        size=found.st_size,
+        device=found.st_dev,
+        inode=found.st_ino,
+        modified_s=found.st_mtime,
+        mode=found.st_mode,
+    )
+
+
+def _read_from(path: str, offset: int, bytes_max: int | None) -> tuple[bytes, os.stat_result]:
     handle, status = open_regular(path)
     try:
         if bytes_max is not None and offset + bytes_max <= status.st_size:
-            return os.pread(handle, bytes_max, offset)
+            return os.pread(handle, bytes_max, offset), status
         chunks: list[bytes] = []
         while True:
             wanted = max(status.st_size - offset, 0) + 1
@@ -409,7 +422,7 @@ def _read_from(path: str, offset: int, bytes_max: int | None) -> bytes:
             offset += len(chunk)
             # Fewer bytes than requested mean the end of the file; if it grows meanwhile, the rest is read, too.
             if len(chunk) < wanted:
-                return b"".join(chunks)
+                return b"".join(chunks), status
     finally:
         os.close(handle)
 
@@ -467,34 +480,3 @@ def _sync(handle: int, *, full: bool) -> None:
 
 
 _NO_ROOM = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
-_READ_ONLY = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
-_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
-
-
-def store_failure(error: OSError, *, may_be_recorded: bool = False) -> StoreFailureError:
-    """Convert an error of the operating system into the failure that callers see.
-
-    It contains no path but that of something unreadable, in the data directory.
-    """
-    where = None
-    if isinstance(error, UnreadableError):
-        kind, where = FailureKind.UNREADABLE, error.filename or None
-    elif error.errno in _READ_ONLY:
-        kind = FailureKind.READ_ONLY
-    elif error.errno in _FULL:
-        kind = FailureKind.FULL
-    else:
-        kind = FailureKind.FAILED
-    return StoreFailureError(kind, error_name(error), may_be_recorded=may_be_recorded, where=where)
-
-
-def session_failure(session: SessionId, error: OSError) -> InterlockError:
-    """Convert an error of reading or writing a session into the failure that callers see."""
-    if isinstance(error, UnreadableError):
-        return SessionUnreadableError(session=session, where=error.filename, found=error_name(error))
-    return store_failure(error)
-
-
-def error_name(error: OSError) -> str:
-    """Return the system's name of an error, such as `EACCES`."""
-    return errno.errorcode.get(error.errno or 0, "unknown error")

@@ -21,7 +21,8 @@ from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import SigningKey
 from interlock.store.local import layout
 from interlock.store.local.content import write_durably
-from interlock.store.local.files import FileOps, FileStat, store_failure
+from interlock.store.local.failures import store_failure
+from interlock.store.local.files import FileOps, FileStat
 from interlock.store.local.small_files import read_small
 from interlock.store.local.upkeep import replacing
 from interlock.store.ports.errors import KeyRingDamagedError

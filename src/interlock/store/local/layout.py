@@ -117,6 +117,12 @@ def trashed(path: str) -> str:
     return f"{TRASH}/{path}"
 
 
+def moved_to_trash(path: str) -> str:
+    """Return what is in the trash if a file is: a whole session for one of a session, else the file itself."""
+    first, *rest = path.split("/")
+    return f"{TRASH}/{first}/{rest[0]}" if first == SESSIONS and rest else trashed(path)
+
+
 def kind_of(path: str) -> str:
     """Return what a content-addressed file is, in words."""
     return {SNAPSHOTS: "snapshot", PINNED: "pinned workflow", ARTIFACTS: "artifact"}.get(parent(path), "content")

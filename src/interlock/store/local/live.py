@@ -16,7 +16,8 @@ from typing import NamedTuple
 from interlock.kernel.budgets import PROCESS_STATUS_BYTES_MAX
 from interlock.kernel.canonical import parse_object
 from interlock.store.local import layout
-from interlock.store.local.files import FileOps, error_name
+from interlock.store.local.failures import error_name
+from interlock.store.local.files import FileOps
 from interlock.store.local.small_files import read_small
 from interlock.store.regular_file import read_regular
 

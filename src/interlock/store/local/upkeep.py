@@ -4,7 +4,8 @@ from collections.abc import Generator
 from contextlib import contextmanager, suppress
 
 from interlock.store.local import layout
-from interlock.store.local.files import FileOps, store_failure
+from interlock.store.local.failures import store_failure
+from interlock.store.local.files import FileOps
 from interlock.store.local.locks import Locks
 from interlock.store.local.small_files import read_small
 from interlock.store.ports.errors import FailureKind, StoreFailureError

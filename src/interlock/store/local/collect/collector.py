@@ -13,7 +13,8 @@ from interlock.store.local.collect.mark import CONTENT_KINDS, mark, overview
 from interlock.store.local.collect.obstacles import find_obstacles
 from interlock.store.local.collect.sweep import free_space, sweep
 from interlock.store.local.content import ContentFiles
-from interlock.store.local.files import FileOps, OsFiles, store_failure
+from interlock.store.local.failures import store_failure
+from interlock.store.local.files import FileOps, OsFiles
 from interlock.store.local.locks import Locks, OsLocks
 from interlock.store.local.upkeep import upkeep_lock
 from interlock.store.ports.errors import ContentDamagedError, ContentUnreadableError

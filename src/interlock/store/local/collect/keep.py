@@ -8,7 +8,8 @@ from interlock.record.keep import build_keep_marks, parse_keep_marks
 from interlock.store.local import layout
 from interlock.store.local.collect.mark import is_beginning, read_session
 from interlock.store.local.content import write_durably
-from interlock.store.local.files import FileOps, UnreadableError, error_name, store_failure
+from interlock.store.local.failures import error_name, store_failure
+from interlock.store.local.files import FileOps, UnreadableError
 from interlock.store.local.locks import Locks
 from interlock.store.local.session.reading import DamageError
 from interlock.store.local.small_files import read_small

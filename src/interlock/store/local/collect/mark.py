@@ -17,7 +17,8 @@ from interlock.kernel.progress import Progress, report_nothing
 from interlock.record.content import collect_references
 from interlock.store.local import layout
 from interlock.store.local.collect.attest import attested_segments
-from interlock.store.local.files import FileOps, FileStat, UnreadableError, error_name, store_failure
+from interlock.store.local.failures import error_name, store_failure
+from interlock.store.local.files import FileOps, FileStat, UnreadableError
 from interlock.store.local.locks import Locks, hold_if_made
 from interlock.store.local.session.reading import DamageError, content_paths, read_with_recheck, whole_groups
 from interlock.store.local.session.settled import read_mark

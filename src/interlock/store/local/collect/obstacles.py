@@ -9,7 +9,8 @@ from interlock.store.local import layout
 from interlock.store.local.checks import allowed_obstacle
 from interlock.store.local.collect.mark import apart_from_trash
 from interlock.store.local.definitions import damaged_definitions
-from interlock.store.local.files import FileOps, UnreadableError, error_name
+from interlock.store.local.failures import error_name
+from interlock.store.local.files import FileOps, UnreadableError
 from interlock.store.local.live import unread
 from interlock.store.local.session.reading import DamageError, follow
 from interlock.store.local.session.reading import unread as unread_session

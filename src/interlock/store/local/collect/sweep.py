@@ -24,7 +24,8 @@ from interlock.kernel.ids import SessionId
 from interlock.store.local import layout
 from interlock.store.local.collect.mark import is_beginning, link_to_log, newest_s, read_session, tree
 from interlock.store.local.content import write_durably
-from interlock.store.local.files import FileOps, store_failure
+from interlock.store.local.failures import store_failure
+from interlock.store.local.files import FileOps
 from interlock.store.local.locks import Locks
 from interlock.store.local.session.reading import DamageError
 from interlock.store.local.session.session_log import cut_torn_tail

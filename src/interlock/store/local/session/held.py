@@ -4,7 +4,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 from interlock.kernel.ids import SessionId
-from interlock.store.local.files import session_failure
+from interlock.store.local.failures import session_failure
 from interlock.store.local.session.reading import DamageError, Verified
 from interlock.store.ports.errors import SessionLockReleasedError, SessionUnhealthyError
 from interlock.store.ports.writer import SessionLock

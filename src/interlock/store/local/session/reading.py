@@ -143,17 +143,12 @@ def follow(files: FileOps, known: Verified) -> Followed:
         DamageError: See the module.
         OSError: The disk failed.
     """
-    path = layout.manifest(known.session)
-    stat = files.stat(path)
-    if stat is None:
+    data, identity = _manifest(files, known, known.manifest_bytes - len(known.last_group))
+    if known.file not in (None, identity) or not data.startswith(known.last_group):
+        known = unread(known.session)
+        data, identity = _manifest(files, known, 0)
+    if identity is None:
         return _with_mark(files, unread(known.session), b"")
-    identity = (stat.device, stat.inode)
-    if known.file is not None and (known.file != identity or stat.size < known.manifest_bytes):
-        known = unread(known.session)
-    data = _manifest(files, known, known.manifest_bytes - len(known.last_group))
-    if not data.startswith(known.last_group):
-        known = unread(known.session)
-        data = _manifest(files, known, 0)
     known = known if known.file == identity else replace(known, file=identity)
     if known.manifest_lines and len(data) == len(known.last_group):
         return Followed(settled=known)
@@ -175,7 +170,7 @@ def _with_mark(files: FileOps, known: Verified, data: bytes) -> Followed:
         if not missing:
             _check_not_lost(files, last, mark)
             return _split_at_mark(files, known, groups, mark)
-        again = _manifest(files, last, last.manifest_bytes - len(last.last_group))
+        again, _ = _manifest(files, last, last.manifest_bytes - len(last.last_group))
         if not new and again == data:
             raise _cut_short(last, missing)
         data = again
@@ -244,7 +239,7 @@ def whole_groups(files: FileOps, session: SessionId, *, folds: bool = True) -> I
         OSError: The disk failed.
     """
     last = unread(session)
-    data = _manifest(files, last, 0)
+    data, _ = _manifest(files, last, 0)
     for verified, segment in _whole_groups(files, last, data, 0, folds=folds):
         last = verified
         yield verified, segment
@@ -349,7 +344,7 @@ def find_omitted(files: FileOps, verified: Verified) -> Omitted:
         OSError: The disk failed.
     """
     try:
-        tail = _manifest(files, verified, verified.manifest_bytes)
+        tail, _ = _manifest(files, verified, verified.manifest_bytes)
     except DamageError:
         tail = b""
     groups = events = segment_bytes = 0
@@ -486,14 +481,15 @@ def _is_torn(data: bytes, at: int, group: bytes) -> bool:
     return fits and group.startswith(written) and (nuls == 0 or nuls >= _NULS_MIN)
 
 
-def _manifest(files: FileOps, known: Verified, begin: int) -> bytes:
-    """Return the manifest's bytes from an offset on; none if there is no manifest."""
+def _manifest(files: FileOps, known: Verified, begin: int) -> tuple[bytes, tuple[int, int] | None]:
+    """Return the manifest's bytes from an offset on, and which file it is; nothing if there is no manifest."""
     try:
-        return files.read(layout.manifest(known.session), begin)
+        data, stat = files.read_with_stat(layout.manifest(known.session), begin)
     except FileNotFoundError:
-        return b""
+        return b"", None
     except NotRegularFileError:
         raise DamageError(where=_place(known), found="not a regular file", verified=known) from None
+    return data, (stat.device, stat.inode)
 
 
 def _place(known: Verified) -> str:

@@ -42,7 +42,8 @@ from interlock.record.events import Event, is_key_event
 from interlock.record.manifest import attest_history, build_group
 from interlock.store.local import layout
 from interlock.store.local.content import ContentFiles, discard, write_durably, write_synced
-from interlock.store.local.files import FileOps, store_failure
+from interlock.store.local.failures import store_failure
+from interlock.store.local.files import FileOps
 from interlock.store.local.locks import Locks, hold_if_made
 from interlock.store.local.rounds import Round, in_order
 from interlock.store.local.session.beginning import beginning

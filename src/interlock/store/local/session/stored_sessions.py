@@ -8,7 +8,8 @@ from hashlib import sha256
 
 from interlock.kernel.ids import Digest, SessionId, SnapshotRef
 from interlock.store.local import layout
-from interlock.store.local.files import FileOps, UnreadableError, session_failure, store_failure
+from interlock.store.local.failures import session_failure, store_failure
+from interlock.store.local.files import FileOps, UnreadableError
 from interlock.store.local.session.settled import is_lost, read_mark
 from interlock.store.ports.reader import LogVersion, StoredLog
 from interlock.store.regular_file import NotRegularFileError

@@ -21,7 +21,8 @@ from interlock.kernel.canonical import Json, canonical_bytes, digest_of_bytes
 from interlock.kernel.ids import SessionId
 from interlock.store.local import layout
 from interlock.store.local.content import ContentFiles, discard
-from interlock.store.local.files import FileOps, UnreadableError, store_failure
+from interlock.store.local.failures import store_failure
+from interlock.store.local.files import FileOps, UnreadableError
 from interlock.store.local.session.settled import missing_bytes, read_mark
 from interlock.store.local.session.summary_file import VERSION, CachedSummary, is_attested, read_cached
 from interlock.store.ports.errors import ContentDamagedError
