@@ -12,7 +12,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeAlias, cast
@@ -206,14 +206,27 @@ def read_data_dir(files: Files, *, boot: str | None = None) -> Reading:
 
 def read_session(files: Files, session: str, *, boot: str | None = None) -> ReadSession:
     """Read one session up to the first damage, if there is any."""
-    found = ReadSession(session=session)
+    own = frozenset((path, data) for path, data in files.items() if path.startswith(f"sessions/{session}/"))
+    history = _read_history(session, own)
+    found = replace(history, groups=list(history.groups))
+    try:
+        if found.damage is None:
+            _check_content(files, found)
+            _apply_mark(found, settled_mark(files, session, boot))
+    except DamageError as error:
+        found.damage = error
+    return found
+
+
+@lru_cache(maxsize=1 << 10)
+def _read_history(session: str, own: frozenset[tuple[str, bytes]]) -> ReadSession:
+    """Read the log of a session, which follows from its own files alone. No caller alters the result."""
+    files, found = dict(own), ReadSession(session=session)
     try:
         manifest = files.get(f"sessions/{session}/manifest.jsonl", b"")
         at = _read_groups(files, found, manifest)
         found.torn_bytes = len(manifest) - at
         _check_history(found)
-        _check_content(files, found)
-        _apply_mark(found, settled_mark(files, session, boot))
     except DamageError as error:
         found.damage = error
     return found
@@ -485,6 +498,7 @@ def whole_line(data: bytes, path: str) -> bytes:
     return data[:-1]
 
 
+@lru_cache(maxsize=1 << 10)
 def node_tag(token: str) -> tuple[str, str]:
     """Return the session and the end of the node's id that a short token names. The MAC is not checked."""
     found = TOKEN.fullmatch(token)
@@ -502,6 +516,7 @@ def digest(data: bytes) -> str:
     return f"sha256:{hashlib.sha256(data).hexdigest()}"
 
 
+@lru_cache(maxsize=1 << 12)
 def derived(prefix: str, *parts: str | int) -> str:
     """Return the id that follows from its parts: the first 128 bits of the digest of their canonical bytes."""
     return f"{prefix}_{_encoded(hashlib.sha256(rfc8785.dumps(list(parts))).digest()[:16])}"
