@@ -309,20 +309,30 @@ class CrashDisk:
         `pending`.
         """
         seen: set[frozenset[tuple[str, bytes]]] = set()
-        torn = [number for number, file in self.files.items() if file.data != file.durable]
+        whole = {number: _after_loss(file, file.data) for number, file in self.files.items()}
+        torn = {
+            number: {data: _after_loss(file, data) for data in surviving_bytes(file)}
+            for number, file in self.files.items()
+            if file.data != file.durable
+        }
         for kept in kept_changes or combinations([(True, False)] * len(self.pending)):
             entries = dict(self.entries_durable)
             for change in itertools.compress(self.pending, kept):
                 _apply(entries, change)
             names = _reachable(entries, self.files)
-            present = [number for number in torn if number in names.values()]
-            for versions in combinations([surviving_bytes(self.files[number]) for number in present]):
-                left = _left(self.files, names, dict(zip(present, versions, strict=True)))
-                left.now_s, left.boot = self.now_s, self.boot + 1
-                state = frozenset((path, left.files[number].data) for path, number in names.items())
-                if state not in seen:
-                    seen.add(state)
-                    yield left
+            paths = {number: path for path, number in names.items()}
+            present = {number: paths[number] for number in torn if number in paths}
+            untorn = frozenset((path, whole[number].data) for path, number in names.items() if number not in torn)
+            reached = _entries_of(names)
+            for versions in combinations([list(torn[number]) for number in present]):
+                state = untorn.union(zip(present.values(), versions, strict=True))
+                if state in seen:
+                    continue
+                seen.add(state)
+                files = {number: whole[number] for number in names.values()}
+                for number, data in zip(present, versions, strict=True):
+                    files[number] = torn[number][data]
+                yield CrashDisk(files, dict(names), dict(reached), now_s=self.now_s, boot=self.boot + 1)
 
     def _file(self, path: str) -> File:
         return self.files[self._number_of(path)]
@@ -489,12 +499,13 @@ def _reachable(entries: Entries, files: dict[int, File]) -> Names:
     return kept
 
 
-def _left(files: dict[int, File], names: Names, versions: dict[int, bytes]) -> CrashDisk:
-    left: dict[int, File] = {}
-    for number in names.values():
-        data = versions.get(number, files[number].data)
-        left[number] = replace(files[number], data=data, durable=data, dropped=None)
-    entries = {
-        (names[path.rpartition("/")[0]], path.rpartition("/")[2]): number for path, number in names.items() if path
-    }
-    return CrashDisk(left, dict(names), entries)
+def _after_loss(file: File, data: bytes) -> File:
+    """Return a file of which a power loss left these bytes."""
+    is_same = file.durable is data is file.data and file.dropped is None
+    return file if is_same else replace(file, data=data, durable=data, dropped=None)
+
+
+def _entries_of(names: Names) -> Entries:
+    """Return the entries of directories that give files these paths."""
+    split = ((path.rpartition("/"), number) for path, number in names.items() if path)
+    return {(names[parent], name): number for (parent, _, name), number in split}
