@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, NamedTuple, NoReturn, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol, TypeAlias, cast
 
 from interlock.cli.frame.running import NOT_PRINTED, printing
 from interlock.version import VERSION
@@ -258,6 +258,11 @@ class _Parser(argparse.ArgumentParser):
     is_json: bool = False
     """Whether the command line holds `--json`: then a wrong one is also reported as JSON (ANS-17)."""
 
+    def __init__(self, *, is_named: bool = True, **options: Any) -> None:  # noqa: ANN401 — those of argparse
+        """Make a parser; that of a command which no word names parses nothing, and is not built."""
+        if is_named:
+            super().__init__(**options)
+
     def error(self, message: str) -> NoReturn:
         """Print the usage and the message, and end with 2."""
         if self.is_json:
@@ -342,8 +347,9 @@ def add_places(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_group(add_parser: _AddParser, group: Group, words: Collection[str]) -> None:
-    parser = add_parser(group.name, help=group.help, description=group.description)
-    if group.name not in words:
+    is_named = group.name in words
+    parser = add_parser(group.name, help=group.help, description=group.description, is_named=is_named)
+    if not is_named:
         return
     parser.set_defaults(run=partial(_print_help, parser))
     add_action = parser.add_subparsers(dest="action", metavar="action").add_parser
@@ -358,10 +364,11 @@ def _print_help(parser: argparse.ArgumentParser, _: argparse.Namespace) -> int:
 
 
 def _add_command(add_parser: _AddParser, command: Command, words: Collection[str]) -> None:
-    """Add a parser for a command, with the arguments of the command if the words name it."""
+    """Add a parser for a command if the words name it, else its line of help alone."""
     sentence = f"{command.help[0].upper()}{command.help[1:]}."
-    parser = add_parser(command.name, help=command.help, description=sentence)
-    if command.name in words and command.module:
+    is_named = command.name in words
+    parser = add_parser(command.name, help=command.help, description=sentence, is_named=is_named)
+    if is_named and command.module:
         module = cast("CommandModule", import_module(f"interlock.cli.{command.module}"))
         module.add_arguments(parser)
         parser.set_defaults(run=module.run)
