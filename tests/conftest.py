@@ -29,9 +29,9 @@ STORES_MAX = 6
 """Of a test that makes more stores, such as one of random examples, the last so many are verified."""
 
 
-@pytest.fixture
-def stores_in_memory(monkeypatch: pytest.MonkeyPatch) -> deque[MemoryStore]:
-    """The stores in memory that a test's harnesses serve from, as many as are kept."""
+@pytest.fixture(scope="session")
+def stores_in_memory() -> Iterator[deque[MemoryStore]]:
+    """The stores in memory that the harnesses of the current test serve from, as many as are kept."""
     kept, over = deque[MemoryStore](maxlen=STORES_MAX), Harness.over
 
     def watched(
@@ -45,15 +45,19 @@ def stores_in_memory(monkeypatch: pytest.MonkeyPatch) -> deque[MemoryStore]:
             kept.append(store)
         return over(store, *documents, keys=keys, clock=clock, sources=sources)
 
-    monkeypatch.setattr(Harness, "over", watched)
-    return kept
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Harness, "over", watched)
+        yield kept
 
 
 @pytest.fixture(autouse=True)
 def what_was_recorded_verifies(request: pytest.FixtureRequest, stores_in_memory: deque[MemoryStore]) -> Iterator[None]:
     """Verify every session that a test leaves, in memory and on disk; one marked `damages` leaves others."""
     directory = request.getfixturevalue("tmp_path") if "tmp_path" in request.fixturenames else None
+    stores_in_memory.clear()
     yield
+    left = tuple(stores_in_memory)
+    stores_in_memory.clear()
     if request.node.get_closest_marker("damages") is None:
-        assert [one for store in stores_in_memory for one in unsound(store)] == []
+        assert [one for store in left for one in unsound(store)] == []
         assert directory is None or unsound_below(directory) == []

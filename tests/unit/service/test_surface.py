@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.support.calls import assert_shown, with_samples
+from tests.support.shares import examples
 
 from interlock.kernel.budgets import (
     ARGUMENT_VALUES_MAX,
@@ -476,9 +477,10 @@ VALUES = st.recursive(
 )
 
 
+@pytest.mark.exhaustive
 @pytest.mark.inv("ANS-9", "ANS-7")
 @pytest.mark.parametrize("tool", [tool.name for tool in TOOLS])
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(250), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(arguments=st.dictionaries(st.sampled_from(NAMES) | st.text(max_size=5), VALUES, max_size=5), seed=st.integers())
 def test_no_arguments_whatever_are_a_fault_of_ours(tool: str, arguments: dict[str, Any], seed: int) -> None:
     harness = Harness.in_memory(linear_workflow("test.abc", "a", "b"))

@@ -1,6 +1,7 @@
 """Every recorded decision follows again from what came in; where somebody altered the record, the node is named."""
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -45,10 +46,11 @@ DIVERGENCE: Document = {"kind": "wr.workflow_divergence", "reason": "efficiency_
 OBSERVED: Document = {"kind": "wr.capability_observation", "capability": "web_browsing", "status": "available"}
 
 
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run with a bit of everything: a choice, sets, a refusal, an artifact, a loop, a claim, gaps, preferences."""
-    harness = Harness.on_disk(tmp_path, WORKFLOW)
+    root = tmp_path_factory.mktemp("recorded")
+    harness = Harness.on_disk(root, WORKFLOW)
     at = harness.start("test.flow", goal="G", context={"mode": "fast", "note": "n"})
     at = harness.advance(at, "Did a.", context={"note": "m"})
     at = harness.advance(at, None)
@@ -57,7 +59,13 @@ def root(tmp_path: Path) -> Path:
     at = harness.advance(harness.advance(at), preferences=NEVER_STOPS)
     at = harness.advance(at, None, output=with_artifacts(claim(), notes=None))
     assert harness.advance(at)["isComplete"]
-    return tmp_path
+    return root
+
+
+@pytest.fixture
+def root(recorded: Path, tmp_path: Path) -> Path:
+    """A copy of that run, which a test may alter."""
+    return shutil.copytree(recorded, tmp_path, dirs_exist_ok=True)
 
 
 def verified(root: Path, **options: bool) -> tuple[Mismatch, ...]:
