@@ -1,7 +1,7 @@
 """Only valid events are read back: checked exhaustively for every place in an event of every kind."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import cast, get_args
 
 import pytest
@@ -173,10 +173,17 @@ def assert_survives(event: dict[str, Json]) -> None:
     assert parse_event(parsed.to_bytes()) == parsed
 
 
-def refusal_of(event: dict[str, Json] | bytes) -> type[InterlockError]:
-    with pytest.raises(InterlockError) as refused:
+def refusal_of(event: dict[str, Json] | bytes) -> type[InterlockError] | None:
+    try:
         parse_event(event if isinstance(event, bytes) else canonical_bytes(event))
-    return type(refused.value)
+    except InterlockError as refused:
+        return type(refused)
+    return None
+
+
+def places_of(kind: str, places: Sequence[tuple[str, Path]]) -> list[Path]:
+    """Return the places of one kind of event: one test for all of them costs a tenth of one test for each."""
+    return [path for other, path in places if other == kind]
 
 
 # What is stored is read back.
@@ -241,7 +248,7 @@ def test_an_event_may_be_of_the_session_and_still_be_an_observation() -> None:
 @pytest.mark.inv("OBS-6")
 def test_an_observation_at_a_node_has_a_key_of_its_own_there() -> None:
     event = with_value("observation_recorded", ("scope", "nodeId"), NODE)
-    assert issubclass(refusal_of(event), InterlockError)
+    assert refusal_of(event) is not None
     event["dedupeKey"] = KEYS["observation_recorded"].replace(RUN, NODE)
     assert_survives(event)
 
@@ -388,9 +395,10 @@ def test_another_kind_is_newer() -> None:
 
 
 @pytest.mark.inv("EVT-2")
-@pytest.mark.parametrize(("kind", "path"), OBJECTS, ids=spelled)
-def test_an_unknown_field_anywhere_in_an_event_is_newer(kind: str, path: Path) -> None:
-    assert refusal_of(with_value(kind, (*path, "fromTheFuture"), 1)) is UnknownVersionError
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_unknown_field_anywhere_in_an_event_is_newer(kind: str) -> None:
+    for path in places_of(kind, OBJECTS):
+        assert refusal_of(with_value(kind, (*path, "fromTheFuture"), 1)) is UnknownVersionError, path
 
 
 CLOSED_SETS: list[tuple[str, Path]] = [
@@ -440,19 +448,21 @@ def test_an_event_that_is_broken_as_well_as_unknown_is_malformed() -> None:
 # What is no event is malformed.
 
 
-@pytest.mark.parametrize(("kind", "path"), EVERY_PLACE, ids=spelled)
-def test_a_value_of_another_type_anywhere_is_malformed(kind: str, path: Path) -> None:
-    current = found_at(sample(kind), path)
-    others: list[Json] = [{"a": "b"}, ["b"], 1.5, True, False]
-    others += [5] if not isinstance(current, int) else ["5"]
-    for other in others:
-        if type(other) is not type(current) and (path, other) != (("v",), True):
-            assert refusal_of(with_value(kind, path, other)) is MalformedRecordError
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_value_of_another_type_anywhere_is_malformed(kind: str) -> None:
+    for path in places_of(kind, EVERY_PLACE):
+        current = found_at(sample(kind), path)
+        others: list[Json] = [{"a": "b"}, ["b"], 1.5, True, False]
+        others += [5] if not isinstance(current, int) else ["5"]
+        for other in others:
+            if type(other) is not type(current) and (path, other) != (("v",), True):
+                assert refusal_of(with_value(kind, path, other)) is MalformedRecordError, (path, other)
 
 
-@pytest.mark.parametrize(("kind", "path"), [place for place in MEMBERS if place not in OPTIONAL_MEMBERS], ids=spelled)
-def test_an_event_without_a_required_field_is_malformed(kind: str, path: Path) -> None:
-    assert refusal_of(without(kind, path)) is MalformedRecordError
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_event_without_a_required_field_is_malformed(kind: str) -> None:
+    for path in places_of(kind, [place for place in MEMBERS if place not in OPTIONAL_MEMBERS]):
+        assert refusal_of(without(kind, path)) is MalformedRecordError, path
 
 
 @pytest.mark.inv("ID-1")
@@ -492,7 +502,7 @@ def test_an_event_with_the_scope_of_another_kind_is_refused(kind: str) -> None:
     scopes: list[Json] = [{"runId": RUN}, {"runId": RUN, "nodeId": NODE}, {"nodeId": NODE}, {}, None]
     for scope in scopes:
         if scope not in own:
-            assert issubclass(refusal_of(with_value(kind, ("scope",), scope)), InterlockError)
+            assert refusal_of(with_value(kind, ("scope",), scope)) is not None, scope
 
 
 @pytest.mark.inv("CTX-8")
