@@ -117,8 +117,7 @@ def left_of(disk: CrashDisk) -> Iterator[CrashDisk]:
         return
     chance = random.Random(count)
     some = [[chance.random() < share for _ in range(count)] for share in (0.2, 0.5, 0.8, 0.95) for _ in range(2)]
-    for kept in ([True] * count, [False] * count, *some):
-        yield from disk.survivors([kept])
+    yield from disk.survivors([[True] * count, [False] * count, *some])
 
 
 def assert_all_or_nothing(kind: str, disk: CrashDisk, *, is_whole: bool) -> None:

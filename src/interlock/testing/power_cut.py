@@ -305,8 +305,7 @@ class CrashDisk:
     def survivors(self, kept_changes: Iterable[Sequence[bool]] | None = None) -> Iterator["CrashDisk"]:
         """Yield the distinct disks that a power loss may leave: every one while they are few, else a fixed selection.
 
-        `kept_changes` selects which combinations of the changes of names are tried: each has a flag for every change in
-        `pending`.
+        `kept_changes` are the combinations of changes of names to try, with a flag for each change in `pending`.
         """
         seen: set[frozenset[tuple[str, bytes]]] = set()
         whole = {number: _after_loss(file, file.data) for number, file in self.files.items()}
@@ -323,16 +322,14 @@ class CrashDisk:
             paths = {number: path for path, number in names.items()}
             present = {number: paths[number] for number in torn if number in paths}
             untorn = frozenset((path, whole[number].data) for path, number in names.items() if number not in torn)
-            reached = _entries_of(names)
+            reached = {entry: number for entry, number in entries.items() if entry[0] in paths}
             for versions in combinations([list(torn[number]) for number in present]):
                 state = untorn.union(zip(present.values(), versions, strict=True))
-                if state in seen:
-                    continue
-                seen.add(state)
-                files = {number: whole[number] for number in names.values()}
-                for number, data in zip(present, versions, strict=True):
-                    files[number] = torn[number][data]
-                yield CrashDisk(files, dict(names), dict(reached), now_s=self.now_s, boot=self.boot + 1)
+                if state not in seen:
+                    seen.add(state)
+                    files = {number: whole[number] for number in paths}
+                    files |= {number: torn[number][data] for number, data in zip(present, versions, strict=True)}
+                    yield CrashDisk(files, dict(names), dict(reached), now_s=self.now_s, boot=self.boot + 1)
 
     def _file(self, path: str) -> File:
         return self.files[self._number_of(path)]
@@ -415,9 +412,7 @@ class ThreadLocks:
 
     def is_held(self, session: SessionId) -> bool:
         """See `Locks.is_held`. A lock that the calling thread holds counts as free."""
-        lock = self._locks.get(session)
-        if lock is None:
-            return False
+        lock = self._locks.get(session, threading.RLock())
         is_free = lock.acquire(blocking=False)
         if is_free:
             lock.release()
@@ -501,11 +496,4 @@ def _reachable(entries: Entries, files: dict[int, File]) -> Names:
 
 def _after_loss(file: File, data: bytes) -> File:
     """Return a file of which a power loss left these bytes."""
-    is_same = file.durable is data is file.data and file.dropped is None
-    return file if is_same else replace(file, data=data, durable=data, dropped=None)
-
-
-def _entries_of(names: Names) -> Entries:
-    """Return the entries of directories that give files these paths."""
-    split = ((path.rpartition("/"), number) for path, number in names.items() if path)
-    return {(names[parent], name): number for (parent, _, name), number in split}
+    return replace(file, data=data, durable=data, dropped=None)
