@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.support.forkserver import forking_python
 
 from interlock.testing.harness import linear_workflow
 
@@ -41,7 +42,7 @@ def interlock(root: Path, command: str, **environment: str) -> Told:
     """Run a command as a shell does, redirections included."""
     own = {"PATH": os.environ["PATH"], "HOME": str(root / "home"), "INTERLOCK_WORKFLOWS_DIR": str(root / "user")}
     return subprocess.run(
-        ["sh", "-c", f'"{sys.executable}" -m interlock {command}'],
+        ["sh", "-c", f'"{forking_python()}" -m interlock {command}'],
         cwd=root,
         env=own | {"PYTHONUTF8": "1"} | environment,
         stdin=subprocess.DEVNULL,
@@ -53,7 +54,7 @@ def interlock(root: Path, command: str, **environment: str) -> Told:
 
 
 def in_lost_directory(root: Path, command: str) -> Told:
-    """Run a command in a directory that is removed before it begins."""
+    """Run a command in a directory that is removed before its interpreter begins."""
     lost = root / "lost"
     lost.mkdir()
     own = {"PATH": os.environ["PATH"], "HOME": str(root / "home"), "PYTHONUTF8": "1"}

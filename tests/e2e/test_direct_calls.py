@@ -11,6 +11,7 @@ from typing import Any, cast
 import pytest
 from filelock import FileLock
 from tests.e2e.test_stdio_transport import ENDS, ENVELOPE, ERAS, HELLO, Json, Served, call, in_era, serving, text_of
+from tests.support.forkserver import forking_python
 
 from interlock.kernel.budgets import DRAIN_SECONDS_MAX, UNTAKEN_MESSAGES_MAX
 
@@ -43,7 +44,7 @@ def saying() -> Iterator[Served]:
 @pytest.fixture
 def product(tmp_path: Path) -> Iterator[Served]:
     places = ["--data-dir", str(tmp_path / "data"), "--workspace", str(tmp_path)]
-    with serving(command=[sys.executable, "-m", "interlock", "serve", *places]) as server:
+    with serving(command=[forking_python(), "-m", "interlock", "serve", *places]) as server:
         yield server
 
 

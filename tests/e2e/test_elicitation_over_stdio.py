@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from mcp import Client, StdioServerParameters, types
 from tests.e2e.test_stdio_transport import ENDS, ENVELOPE, HELLO, PATIENCE_S, Json, Served, serving, text_of
+from tests.support.forkserver import forking_python
 
 from interlock.kernel.budgets import UNANSWERED_MAX
 from interlock.testing.harness import ERAS, Era
@@ -23,7 +24,7 @@ CONFIRMED: dict[str, Any] = {"action": "accept", "content": {"decision": "confir
 
 
 def parameters(data_dir: Path) -> StdioServerParameters:
-    return StdioServerParameters(command=sys.executable, args=[SCRIPT, str(data_dir)])
+    return StdioServerParameters(command=forking_python(), args=[SCRIPT, str(data_dir)])
 
 
 def answering(**result: Any) -> Callable[..., Any]:
@@ -71,7 +72,7 @@ async def test_a_reply_may_come_to_another_process_than_the_question(tmp_path: P
 @pytest.fixture(params=[0, 1], ids=["the first call", "a later call"])
 def asking(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Served]:
     """Serve a client of the earlier era that has shaken hands and can be asked, and perhaps was asked before."""
-    with serving(str(tmp_path), command=[sys.executable, SCRIPT]) as server:
+    with serving(str(tmp_path), command=[forking_python(), SCRIPT]) as server:
         server.send({"jsonrpc": "2.0", "id": 90, "method": "initialize", "params": HELLO | {"capabilities": FORM}})
         assert server.answer()["id"] == 90
         server.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
@@ -217,7 +218,7 @@ def test_when_every_call_that_is_taken_waits_for_a_person_all_can_be_answered(as
 def test_in_the_later_era_nothing_is_held_while_a_person_thinks(tmp_path: Path) -> None:
     envelope: Json = ENVELOPE | {"io.modelcontextprotocol/clientCapabilities": FORM}
     params: Json = {"name": "ask", "_meta": envelope}
-    with serving(str(tmp_path), command=[sys.executable, SCRIPT]) as server:
+    with serving(str(tmp_path), command=[forking_python(), SCRIPT]) as server:
         server.send({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
         first = server.answer()["result"]
         assert first["resultType"] == "input_required"

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from mcp import Client, StdioServerParameters
+from tests.support.forkserver import forking_python
 
 from interlock.kernel.budgets import LINE_BYTES_MAX, UNANSWERED_MAX, UNREAD_LINES_MAX
 
@@ -22,7 +23,9 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="waits on pipes 
 
 PATIENCE_S = 30.0
 IDLE_EXIT_S = 20.0
-COMMAND = [sys.executable, str(Path(__file__).with_name("echo_server.py"))]
+ECHO = str(Path(__file__).with_name("echo_server.py"))
+COMMAND = [sys.executable, ECHO]
+"""A server in an interpreter of its own; most tests take one that is forked, which imports nothing."""
 ENVELOPE = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
     "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
@@ -124,12 +127,13 @@ class Served:
 
 @contextlib.contextmanager
 def serving(
-    *arguments: str, command: list[str] = COMMAND, pass_fds: tuple[int, ...] = ()
+    *arguments: str, command: list[str] | None = None, pass_fds: tuple[int, ...] = ()
 ) -> Generator[Served, None, None]:
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     # Stray prints are to wait in a buffer, as they do by default: its last flush must miss the wire too.
     environment = os.environ | {"PYTHONUNBUFFERED": ""}
-    with subprocess.Popen([*command, *arguments], env=environment, pass_fds=pass_fds, **pipes) as process:  # type: ignore[call-overload]
+    run = command or [forking_python(), ECHO]
+    with subprocess.Popen([*run, *arguments], env=environment, pass_fds=pass_fds, **pipes) as process:  # type: ignore[call-overload]
         try:
             yield Served(process)
         finally:

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.support.forkserver import forking_python
 
 from interlock.testing.harness import linear_workflow
 
@@ -17,8 +18,9 @@ OWN = Path(".interlock/workflows")
 class Shell:
     """Runs the command in a directory of its own, with nothing of this machine's configuration."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, python: str) -> None:
         self.root = root
+        self.python = python
         self.environment = {
             "PATH": os.environ["PATH"],
             "HOME": str(root / "home"),
@@ -28,7 +30,7 @@ class Shell:
 
     def run(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, "-m", "interlock", "workflow", *arguments],
+            [self.python, "-m", "interlock", "workflow", *arguments],
             cwd=self.root,
             env=self.environment | environment,
             capture_output=True,
@@ -50,10 +52,11 @@ class Shell:
 
 @pytest.fixture
 def shell(tmp_path: Path) -> Shell:
-    return Shell(tmp_path)
+    return Shell(tmp_path, forking_python())
 
 
-def test_the_way_from_an_empty_directory_to_a_drawn_workflow(shell: Shell) -> None:
+def test_the_way_from_an_empty_directory_to_a_drawn_workflow(tmp_path: Path) -> None:
+    shell = Shell(tmp_path, sys.executable)
     assert shell.run("new", "team.abc", "--yaml").returncode == 0
     checked = shell.run("validate")
     assert (checked.returncode, checked.stdout.count("\n")) == (0, 1)
@@ -116,7 +119,7 @@ def test_the_workspace_may_be_named_before_or_after_the_command(shell: Shell) ->
     assert shell.run("inspect", "team.abc").returncode == 1
     assert shell.run("inspect", "team.abc", "--workspace", "sub").returncode == 0
     before = subprocess.run(
-        [sys.executable, "-m", "interlock", "--workspace", "sub", "workflow", "inspect", "team.abc"],
+        [forking_python(), "-m", "interlock", "--workspace", "sub", "workflow", "inspect", "team.abc"],
         cwd=shell.root,
         env=shell.environment,
         capture_output=True,
@@ -139,7 +142,7 @@ def test_a_terminal_is_drawn_for_and_a_pipe_is_not(shell: Shell) -> None:
     mine, theirs = pty.openpty()
     with os.fdopen(mine, "rb", buffering=0) as screen:
         process = subprocess.Popen(
-            [sys.executable, "-m", "interlock", "workflow", "list", "--query", "code review"],
+            [forking_python(), "-m", "interlock", "workflow", "list", "--query", "code review"],
             cwd=shell.root,
             env=shell.environment | {"TERM": "xterm-256color", "COLUMNS": "100"},
             stdout=theirs,
@@ -161,7 +164,7 @@ def test_a_terminal_is_drawn_for_and_a_pipe_is_not(shell: Shell) -> None:
 
 
 def test_a_reader_that_leaves_early_leaves_no_traceback(shell: Shell) -> None:
-    command = f'"{sys.executable}" -m interlock workflow schema | head -c 10'
+    command = f'"{forking_python()}" -m interlock workflow schema | head -c 10'
     result = subprocess.run(
         ["sh", "-c", command], cwd=shell.root, env=shell.environment, capture_output=True, text=True, check=False
     )
