@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from tests.support.chat_model import reporting
+from tests.support.forkserver import forking_python
 from tests.support.outside import AWAIT, STATUS
 from tests.support.server import Server, workspace_in
 
@@ -44,11 +45,12 @@ def run(root: Path, *arguments: str, **environment: str) -> subprocess.Completed
     )
 
 
-def command(root: Path, *arguments: str) -> list[str]:
+def command(root: Path, *arguments: str, python: str | None = None) -> list[str]:
+    """Return a command that is forked, unless it names its interpreter: then its server gets one too."""
     places = ["--data-dir", str(root / "data")]
     if arguments[0] == "drive":
         places += ["--workspace", str(root / "space"), "--workflows-dir", str(root / "none")]
-    return [sys.executable, "-m", "interlock", *arguments, *places]
+    return [python or forking_python(), "-m", "interlock", *arguments, *places]
 
 
 def surroundings(root: Path, **environment: str) -> dict[str, str]:
@@ -142,7 +144,7 @@ while chunk := os.read(reader, 4096):
 def sending(root: Path, session: str, event_id: str) -> list[str]:
     """Return a detached command that sends an event to the only run of a session."""
     sent = ["event", "send", "ci.finished", "--run", session, "--id", event_id, "--fields", '{"status": "green"}']
-    return [sys.executable, "-c", DETACHED, *command(root, *sent)]
+    return [sys.executable, "-c", DETACHED, *command(root, *sent, python=sys.executable)]
 
 
 @pytest.mark.inv("WORLD-9")
@@ -156,7 +158,10 @@ def test_what_a_child_process_of_a_driven_model_sends_is_claimed_whatever_it_hid
     call = {"name": "run_command", "arguments": {"argv": sending(root, session, "2")}}
     model = script(root, {"steps": {"a": [{"toolCalls": [call]}, notes("a")], "ci": [notes("ci")]}})
     stated = agent(root, tools=[{"name": "run_command", "permission": "allow"}])
-    run(root, "drive", "--resume", names["label"], "--agent", stated, "--model", model)
+    drive = command(
+        root, "drive", "--resume", names["label"], "--agent", stated, "--model", model, python=sys.executable
+    )
+    subprocess.run(drive, env=surroundings(root), capture_output=True, check=False, timeout=PATIENCE_S)
     files = sorted((root / "data" / "sessions" / session / "events").glob("*.jsonl"))
     events = [json.loads(line) for path in files for line in path.read_text().splitlines()]
     received = [event for event in events if event["kind"] == "event_received"]
@@ -231,7 +236,7 @@ def test_the_command_that_continues_a_drive_is_complete_as_it_is_printed(root: P
     for name, place in (("--data-dir", "data"), ("--workspace", "space"), ("--workflows-dir", "none")):
         assert arguments[arguments.index(name) + 1] == str(root / place)
     again = subprocess.run(
-        [sys.executable, "-m", "interlock", *arguments],
+        [forking_python(), "-m", "interlock", *arguments],
         env=surroundings(root),
         capture_output=True,
         text=True,
@@ -276,7 +281,7 @@ def test_tools_that_write_are_refused_where_the_log_is(root: Path, *, is_delegat
     model = script(root, STEPS)
     places = ["--data-dir", str(root / "space" / "d"), "--workspace", str(root / "space")]
     done = subprocess.run(
-        [sys.executable, "-m", "interlock", "drive", "test.abc", "--agent", stated, "--model", model, *places],
+        [forking_python(), "-m", "interlock", "drive", "test.abc", "--agent", stated, "--model", model, *places],
         env=surroundings(root),
         capture_output=True,
         text=True,

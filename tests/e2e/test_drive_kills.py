@@ -54,7 +54,7 @@ def effects(root: Path) -> Counter[str]:
 def drive(root: Path, arguments: list[str], kill_after_s: float | None) -> tuple[int, str]:
     """Run a driver; kill it after a time, not its server. Return the exit code and what it printed."""
     process = subprocess.Popen(
-        command(root, "drive", *arguments, "--json"),
+        command(root, "drive", *arguments, "--json", python=sys.executable),
         env=surroundings(root),
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
