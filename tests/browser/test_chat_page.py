@@ -7,7 +7,8 @@ from playwright.sync_api import expect
 from tests.support.approvals import asking
 from tests.support.browser import Watched, chromium, require_browser
 from tests.support.chat_host import open_chat_page
-from tests.support.server import SHOWS_PAGES, Server, events_in, step_of, workspace_in
+from tests.support.forked_server import ForkedServer
+from tests.support.server import SHOWS_PAGES, events_in, step_of, workspace_in
 
 ASKING = asking(show=["notes.a", "goal"], note="required", assurance="claimed")
 HOSTILE = '</pre><img src="x" onerror="top.said.push(1)"><script>top.said.push(1)</script>'
@@ -17,7 +18,7 @@ HOSTILE = '</pre><img src="x" onerror="top.said.push(1)"><script>top.said.push(1
 def test_a_person_reads_the_question_in_the_chat_answers_by_keyboard_and_the_agent_goes_on(tmp_path: Path) -> None:
     require_browser()
     data, workspace = tmp_path / "data", workspace_in(tmp_path, asking=ASKING)
-    with Server(data, workspace, declared=SHOWS_PAGES) as agent, chromium() as browser:
+    with ForkedServer(data, workspace, declared=SHOWS_PAGES) as agent, chromium() as browser:
         first = agent.start("test.flow", goal=f"Ship {HOSTILE} now")
         waiting = agent.advance(first, f"The plan. {HOSTILE}")
         host = Watched(browser.new_page())
@@ -47,7 +48,7 @@ def test_a_person_reads_the_question_in_the_chat_answers_by_keyboard_and_the_age
 def test_the_page_in_a_chat_has_no_grave_finding_in_either_theme_and_recovers(tmp_path: Path) -> None:
     require_browser()
     workspace = workspace_in(tmp_path, asking=ASKING)
-    with Server(tmp_path / "data", workspace, declared=SHOWS_PAGES) as agent, chromium() as browser:
+    with ForkedServer(tmp_path / "data", workspace, declared=SHOWS_PAGES) as agent, chromium() as browser:
         waiting = agent.advance(agent.start("test.flow"), "The plan.")
         host = Watched(browser.new_page())
         frame = open_chat_page(host.page, agent, dict(waiting.structure))

@@ -2,14 +2,15 @@
 
 import json
 import subprocess
-import sys
 import threading
 from pathlib import Path
 
 import pytest
 from tests.support.approvals import asking, given, replying
+from tests.support.forked_server import ForkedServer
+from tests.support.forkserver import forking_python
 from tests.support.modes import session_of
-from tests.support.server import Server, until, workspace_in
+from tests.support.server import until, workspace_in
 from tests.support.verify import unsound, unsound_below
 
 from interlock.kernel.errors import Refusal
@@ -33,7 +34,7 @@ def ways_approved(harness: Harness, start: ToolResult) -> list[str]:
 def test_of_two_commands_at_once_one_counts_and_the_other_names_it(tmp_path: Path) -> None:
     harness, start, waiting = at_the_question(tmp_path)
     label = waiting["run"]["label"]
-    command = [sys.executable, "-m", "interlock", "--data-dir", str(tmp_path), "approve", label, "--json"]
+    command = [forking_python(), "-m", "interlock", "--data-dir", str(tmp_path), "approve", label, "--json"]
     running = [
         subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         for _ in range(2)
@@ -82,7 +83,7 @@ def test_a_channel_tells_a_person_that_a_run_waits_for_them(tmp_path: Path) -> N
         f"path = {json.dumps(str(sent))}",
     ]
     (data / "config.toml").write_text("\n".join(["[channels.desk]", *lines, ""]))
-    with Server(data, space) as server:
+    with ForkedServer(data, space) as server:
         start = server.start("test.flow", goal="Ship")
         waiting = server.advance(start)
         until(sent.exists)

@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 from tests.e2e.test_stdio_transport import ENDS, ENVELOPE, serving
 from tests.support.checks import NEEDED
+from tests.support.forked_server import ForkedServer
+from tests.support.forkserver import forking_python
 from tests.support.server import Server, events_of, step_of, until, workspace_in
 from tests.support.verify import unsound_below
 
@@ -36,7 +38,7 @@ def results(server: Server, start: Any) -> list[dict[str, Any]]:
 @pytest.mark.inv("CHECK-1", "CHECK-6")
 def test_the_call_of_a_waiting_step_stays_open_until_the_check_has_ended(tmp_path: Path) -> None:
     data, space = configured(tmp_path, "sleep 0.5; echo $(ls passes); test -e passes")
-    with Server(data, space) as server:
+    with ForkedServer(data, space) as server:
         start = server.start("test.flow", goal="Ship")
         waiting = server.advance(start)
         failed = server.advance(waiting, None)
@@ -50,12 +52,21 @@ def test_the_call_of_a_waiting_step_stays_open_until_the_check_has_ended(tmp_pat
 @pytest.mark.inv("CHECK-3")
 def test_a_check_outlives_its_server_and_runs_once_at_a_time(tmp_path: Path) -> None:
     data, space = configured(tmp_path, "echo x >> started; until test -e go; do sleep 0.05; done")
-    with Server(data, space) as first, Server(data, space) as second:
+    with ForkedServer(data, space) as first, ForkedServer(data, space) as second:
         start = first.start("test.flow", goal="Ship")
         waiting = first.advance(start)
         until((space / "started").exists)
         first.kill()
-        command = [sys.executable, "-m", "interlock", "--data-dir", str(data), "checks", "run", waiting["run"]["label"]]
+        command = [
+            forking_python(),
+            "-m",
+            "interlock",
+            "--data-dir",
+            str(data),
+            "checks",
+            "run",
+            waiting["run"]["label"],
+        ]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         (space / "go").touch()
         assert (done.returncode, "Another process runs this check" in done.stderr) == (1, True)
@@ -68,7 +79,7 @@ def test_a_check_outlives_its_server_and_runs_once_at_a_time(tmp_path: Path) -> 
 @pytest.mark.inv("CHECK-3")
 def test_two_servers_that_both_wait_for_a_check_run_it_once(tmp_path: Path) -> None:
     data, space = configured(tmp_path, "echo x >> started; sleep 0.5; test -e passes")
-    with Server(data, space) as first, Server(data, space) as second, ThreadPoolExecutor(2) as both:
+    with ForkedServer(data, space) as first, ForkedServer(data, space) as second, ThreadPoolExecutor(2) as both:
         start = first.start("test.flow", goal="Ship")
         waiting = first.advance(start)
         failed = first.advance(waiting, None)
@@ -101,7 +112,7 @@ def test_a_check_whose_client_is_killed_ends_and_the_next_chat_takes_its_result(
         time.sleep(0.2)  # its call waits for the check
         client.kill()
     (space / "go").touch()
-    with Server(data, space) as later:
+    with ForkedServer(data, space) as later:
         (found,) = later.call("resume_session", query="Ship")["candidates"]
         shown = later.call(found["nextCall"]["tool"], **found["nextCall"]["arguments"])
         assert step_of(later.advance(shown, None)) == "b"
@@ -120,7 +131,7 @@ def test_a_call_that_waits_for_a_check_is_answered_by_a_server_that_ends(
     data, space = configured(tmp_path, "echo x >> started; until test -e go; do sleep 0.05; done")
     unusual = {} if is_direct else {"unknown": True}
     places = ["--data-dir", str(data), "--workspace", str(space)]
-    with serving(command=[sys.executable, "-m", "interlock", "serve", *places]) as server:
+    with serving(command=[forking_python(), "-m", "interlock", "serve", *places]) as server:
 
         def send(identity: int, tool: str, **arguments: Any) -> None:
             params = {"name": tool, "arguments": arguments, "_meta": ENVELOPE, **unusual}

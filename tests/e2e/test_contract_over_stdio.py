@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.forked_server import ForkedServer
 from tests.support.q3_launch import SMOKE, all_definitions
 from tests.support.server import Server, workspace_in
 
@@ -116,7 +117,7 @@ def test_three_agents_and_a_script_complete_the_work_and_one_goal_is_met_and_one
 ) -> None:
     data = project.parent / "data"
     session = person.command("contract", "start", "Q3 Product Launch", "--goal", "Launch X")["session"]
-    with Server(data, project) as one, Server(data, project) as two, Server(data, project) as three:
+    with ForkedServer(data, project) as one, ForkedServer(data, project) as two, ForkedServer(data, project) as three:
         assert work(one, "Engineering Sprint Cycle") == ["triage", "fast-track", "review"]
         assert work(two, "QA Validation Pipeline") == ["only"]
         assert work(three, "Infra BAU") == ["only"]
@@ -125,7 +126,7 @@ def test_three_agents_and_a_script_complete_the_work_and_one_goal_is_met_and_one
         assert {goal["goal"] for goal in status["goals"]} == {"not_assessed"}
         assert len(person.command("contract", "assess", session)["runs"]) == 3
         assert work(one, "Uptime Monitor Assessment") == ["only"]
-        with Server(data, project, declared={"interlock/system": {}}) as ci:
+        with ForkedServer(data, project, declared={"interlock/system": {}}) as ci:
             smoke = run_smoke_tests(ci)
         assert work(three, "Survey Collection") == ["only"]
         assert len(person.command("contract", "assess", session)["runs"]) == 2
@@ -157,7 +158,7 @@ def test_a_flow_and_the_workflow_that_says_the_same_run_alike_over_stdio(tmp_pat
         (operations / f"{one.id}.json").write_text(json.dumps(to_file_json(one)), encoding="utf-8")
     sent = {"test.flow": {"kind": "wr.block_outputs", "outputs": {"go": 1}}, "test.twin": {"kind": "note", "text": "x"}}
     seen: dict[str, list[tuple[str, int, int]]] = {}
-    with Server(tmp_path / "data", space) as agent:
+    with ForkedServer(tmp_path / "data", space) as agent:
         for workflow, artifact in sent.items():
             answer, steps = agent.start(workflow), list[tuple[str, int, int]]()
             while not answer["isComplete"]:

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from tests.e2e.test_stdio_transport import ENVELOPE, ERAS, PATIENCE_S, Json, Served, call, in_era, serving
+from tests.support.forkserver import forking_python
 from tests.support.server import ABC, workspace_in
 from tests.support.shares import IS_WHOLE
 from tests.support.verify import unsound_below
@@ -32,7 +33,7 @@ ENDS = ("end of input", signal.SIGTERM, signal.SIGINT, signal.SIGKILL, CLOSED_ST
 def command(root: Path, **environment: str) -> list[str]:
     given = [f"{name}={value}" for name, value in environment.items()]
     place = ["--data-dir", str(root / "data"), "--workspace", str(root / "space")]
-    return ["env", *given, sys.executable, "-m", "interlock", *place]
+    return ["env", *given, forking_python(), "-m", "interlock", *place]
 
 
 @contextlib.contextmanager
@@ -106,7 +107,7 @@ def test_whenever_the_end_meets_an_advance_it_is_whole_or_not_begun_and_repeatin
             assert [answer["id"] for answer in answers] == [2], "what had begun is answered"
         met.append((first["run"]["sessionId"], sent, answers))
     assert unsound_below(root) == []
-    verify = [sys.executable, "-m", "interlock", "session", "verify", "--data-dir", str(root / "data")]
+    verify = [forking_python(), "-m", "interlock", "session", "verify", "--data-dir", str(root / "data")]
     assert subprocess.run(verify, capture_output=True, check=False).returncode == 0
     with product(root) as server:
         for session, sent, answers in met:

@@ -3,13 +3,14 @@
 import json
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.forked_server import ForkedServer
+from tests.support.forkserver import forking_python
 from tests.support.outside import AWAIT, STATUS, sending
-from tests.support.server import Server, workspace_in
+from tests.support.server import workspace_in
 
 from interlock.channels.channel import ChannelConfig
 from interlock.testing.harness import Harness, linear_workflow
@@ -30,7 +31,7 @@ command = ["sh", "-c", "sleep 0.5; cat >> '{out}'; echo >> '{out}'"]
 
 def interlock(data_dir: Path, *words: str) -> Any:
     """Run a command in a process of its own and return the JSON that it prints."""
-    command = [sys.executable, "-m", "interlock", *words, "--json", "--data-dir", str(data_dir)]
+    command = [forking_python(), "-m", "interlock", *words, "--json", "--data-dir", str(data_dir)]
     done = subprocess.run(command, capture_output=True, check=True, stdin=subprocess.DEVNULL, timeout=60)
     return json.loads(done.stdout)
 
@@ -45,7 +46,7 @@ def data_dir(tmp_path: Path) -> Path:
 
 @pytest.mark.inv("WORLD-6")
 def test_a_server_whose_client_leaves_sends_what_its_last_call_recorded(tmp_path: Path, data_dir: Path) -> None:
-    with Server(data_dir, workspace_in(tmp_path, ship=SHIP)) as server:
+    with ForkedServer(data_dir, workspace_in(tmp_path, ship=SHIP)) as server:
         first = server.start("team.ship", goal="Ship it")
         server.advance(first, "Did a, completely and with care.")
     assert [one["state"] for one in interlock(data_dir, "intent", "list")["intents"]] == ["delivered"]
@@ -75,7 +76,7 @@ def test_a_server_over_a_copy_sends_its_own_intents_and_none_that_the_copy_holds
     (data_dir / "config.toml").write_text(
         CHANNEL.format(out=tmp_path / "out").replace('["project"]', '["project", "imported"]')
     )
-    with Server(data_dir, workspace_in(tmp_path, ship=SHIP)) as server:
+    with ForkedServer(data_dir, workspace_in(tmp_path, ship=SHIP)) as server:
         mine = server.start("team.ship", goal="Ship another one")
         server.advance(mine, "Did a of the other one, completely.")
         server.call("resume_session")

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.server import ABC, BOOT, Server, workspace_in, writes_where_modes_forbid
+from tests.support.forked_server import ForkedServer
+from tests.support.forkserver import forking_python
+from tests.support.server import ABC, BOOT, workspace_in, writes_where_modes_forbid
 
 from interlock.kernel.errors import ErrorCode
 from interlock.service.audit.verify import verify_session
@@ -21,7 +23,7 @@ DAY_S = 24 * 3600
 
 def run(data_dir: Path, *arguments: str) -> dict[str, Any]:
     """Run a command in a process of its own and return what it printed."""
-    command = [sys.executable, "-m", "interlock", *arguments, "--data-dir", str(data_dir), "--json"]
+    command = [forking_python(), "-m", "interlock", *arguments, "--data-dir", str(data_dir), "--json"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     result: dict[str, Any] = json.loads(done.stdout)
@@ -31,7 +33,7 @@ def run(data_dir: Path, *arguments: str) -> dict[str, Any]:
 @pytest.mark.inv("KEY-1", "KEY-4")
 def test_running_servers_notice_a_rotation_and_the_second_one_ends_the_first_tokens(tmp_path: Path) -> None:
     space, data_dir = workspace_in(tmp_path, abc=ABC), tmp_path / "data"
-    with Server(data_dir, space) as one, Server(data_dir, space) as other:
+    with ForkedServer(data_dir, space) as one, ForkedServer(data_dir, space) as other:
         first = one.start(goal="Rotate")
         run(data_dir, "keys", "rotate")
         second = one.rehydrate(first)
@@ -61,7 +63,7 @@ def make_old(root: Path, days: float) -> None:
 @pytest.mark.inv("GC-6")
 def test_a_server_goes_on_while_what_it_reuses_is_collected(tmp_path: Path) -> None:
     space, data_dir = workspace_in(tmp_path, abc=ABC), tmp_path / "data"
-    with Server(data_dir, space) as server:
+    with ForkedServer(data_dir, space) as server:
         old = server.start(goal="Old")
         make_old(data_dir, 100)
         (data_dir / "config.toml").write_text("[retention]\ndays = 1\n", encoding="utf-8")

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from tests.support.forked_server import ForkedServer
 from tests.support.server import Server, checked, count_of, settled_tree, tree
 
 from interlock.kernel.errors import ErrorCode
@@ -62,9 +63,9 @@ def test_two_identical_advances_at_once_are_one_advance_and_two_equal_answers(se
 
 @pytest.mark.inv("TOK-7")
 def test_a_token_works_after_a_restart(tmp_path: Path, space: Path, era: Era) -> None:
-    with Server(tmp_path / "data", space, era) as server:
+    with ForkedServer(tmp_path / "data", space, era) as server:
         second = server.advance(server.start(), "Did a.")
-    with Server(tmp_path / "data", space, era) as server:
+    with ForkedServer(tmp_path / "data", space, era) as server:
         third = server.advance(second)
         assert third["pending"]["stepId"] == "c"
         assert "Did a." in server.rehydrate(third)["recap"]
@@ -73,7 +74,7 @@ def test_a_token_works_after_a_restart(tmp_path: Path, space: Path, era: Era) ->
 @pytest.mark.inv("TOK-7", "ADV-6")
 def test_two_servers_on_one_directory_take_each_others_tokens(tmp_path: Path, space: Path) -> None:
     """They speak different eras, too; and one ack at both at once is one advance."""
-    with Server(tmp_path / "data", space, "auto") as one, Server(tmp_path / "data", space, "legacy") as two:
+    with ForkedServer(tmp_path / "data", space, "auto") as one, ForkedServer(tmp_path / "data", space, "legacy") as two:
         first = one.start()
         second = two.advance(first)
         assert one.advance(first) == second

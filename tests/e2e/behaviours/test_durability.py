@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from filelock import FileLock
+from tests.support.forked_server import ForkedServer
 from tests.support.server import Server, count_of, workspace_in
 
 from interlock.kernel.errors import ErrorCode
@@ -16,7 +17,7 @@ from interlock.testing.harness import Era, linear_workflow
 
 @pytest.mark.inv("CRASH-8", "CRASH-1")
 def test_after_kill_9_during_an_advance_the_old_or_the_new_state_holds(tmp_path: Path, space: Path, era: Era) -> None:
-    with Server(tmp_path / "data", space, era) as server:
+    with ForkedServer(tmp_path / "data", space, era) as server:
         first = server.start()
         answered = server.advance(first)
         with suppress(Exception):
@@ -25,7 +26,7 @@ def test_after_kill_9_during_an_advance_the_old_or_the_new_state_holds(tmp_path:
             )
             server.kill()
             future.result(60)
-    with Server(tmp_path / "data", space, era) as server:
+    with ForkedServer(tmp_path / "data", space, era) as server:
         looked = server.rehydrate(answered)
         assert looked["pending"]["stepId"] == "b"
         assert looked.warnings in ([], ["STEP_ALREADY_DONE"])
@@ -50,13 +51,13 @@ def test_a_segment_that_no_manifest_line_names_is_ignored(server: Server) -> Non
 @pytest.mark.inv("READ-2", "CRASH-7")
 @pytest.mark.damages
 def test_a_changed_byte_hurts_its_own_session_alone(tmp_path: Path, space: Path) -> None:
-    with Server(tmp_path / "data", space, "legacy") as server:
+    with ForkedServer(tmp_path / "data", space, "legacy") as server:
         hurt, well = server.start(goal="Hurt"), server.start(goal="Well")
     (segment,) = (tmp_path / "data" / "sessions" / hurt["run"]["sessionId"] / "events").iterdir()
     data = bytearray(segment.read_bytes())
     data[len(data) // 2] ^= 1
     segment.write_bytes(bytes(data))
-    with Server(tmp_path / "data", space, "legacy") as server:
+    with ForkedServer(tmp_path / "data", space, "legacy") as server:
         for refused in (server.rehydrate(hurt), server.advance(hurt), server.start(sessionId=hurt["run"]["sessionId"])):
             assert refused.code is ErrorCode.SESSION_NOT_HEALTHY
         assert server.advance(well)["pending"]["stepId"] == "b"
@@ -69,7 +70,10 @@ def test_a_changed_byte_hurts_its_own_session_alone(tmp_path: Path, space: Path)
 def test_a_lock_of_the_living_is_retryable_and_of_the_dead_or_full_of_garbage_is_free(
     tmp_path: Path, space: Path
 ) -> None:
-    with Server(tmp_path / "data", space, "auto") as server, Server(tmp_path / "data", space, "auto") as doomed:
+    with (
+        ForkedServer(tmp_path / "data", space, "auto") as server,
+        ForkedServer(tmp_path / "data", space, "auto") as doomed,
+    ):
         first = doomed.start()
         second = doomed.advance(first)
         doomed.kill()
@@ -92,7 +96,7 @@ def test_a_lock_of_the_living_is_retryable_and_of_the_dead_or_full_of_garbage_is
 @pytest.mark.inv("PLAN-3")
 def test_a_run_goes_on_from_its_pin_when_its_file_is_edited(tmp_path: Path, space: Path) -> None:
     path = space / ".interlock" / "workflows" / "abc.json"
-    with Server(tmp_path / "data", space, "legacy") as server:
+    with ForkedServer(tmp_path / "data", space, "legacy") as server:
         first = server.start()
         path.write_text(json.dumps(linear_workflow("test.abc", {"id": "z", "title": "New", "prompt": "New."})))
         second = server.advance(first)
@@ -100,7 +104,7 @@ def test_a_run_goes_on_from_its_pin_when_its_file_is_edited(tmp_path: Path, spac
         assert server.start()["pending"]["prompt"] == "New."
         path.unlink()
         assert server.start().code is ErrorCode.WORKFLOW_NOT_FOUND
-    with Server(tmp_path / "data", space, "legacy") as server:
+    with ForkedServer(tmp_path / "data", space, "legacy") as server:
         assert server.follow(server.advance(second))["isComplete"]
 
 
@@ -115,7 +119,7 @@ def bytes_read(server: Server) -> int:
 @pytest.mark.inv("FOLLOW-1")
 def test_an_advance_reads_as_much_after_300_steps(tmp_path: Path) -> None:
     long = linear_workflow("test.long", *(f"s{at:03}" for at in range(301)))
-    with Server(tmp_path / "data", workspace_in(tmp_path, long=long), "auto") as server:
+    with ForkedServer(tmp_path / "data", workspace_in(tmp_path, long=long), "auto") as server:
         answer, read = server.start("test.long"), list[int]()
         for _ in range(300):
             before = bytes_read(server)

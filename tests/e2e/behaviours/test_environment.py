@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from mcp import MCPError, types
+from tests.support.forked_server import ForkedServer
 from tests.support.server import Server, checked, count_of, tree, writes_where_modes_forbid
 
 from interlock.kernel.errors import ErrorCode
@@ -23,7 +24,7 @@ def test_six_first_starts_racing_on_an_empty_directory_all_succeed_and_their_tok
     tmp_path: Path, space: Path
 ) -> None:
     with ExitStack() as stack:
-        servers = [stack.enter_context(Server(tmp_path / "data", space, ERAS[number % 2])) for number in range(6)]
+        servers = [stack.enter_context(ForkedServer(tmp_path / "data", space, ERAS[number % 2])) for number in range(6)]
         assert not (tmp_path / "data").exists()
         pending = [server.soon("start_workflow", {"workflowId": "test.abc"}) for server in servers]
         answers = [checked("start_workflow", future.result(60)) for future in pending]
@@ -102,7 +103,7 @@ def test_hostile_context_is_refused_with_measured_and_allowed_bytes_and_never_as
 
 @pytest.mark.inv("KEY-3")
 def test_a_damaged_key_ring_stops_tokens_and_nothing_else(tmp_path: Path, space: Path) -> None:
-    with Server(tmp_path / "data", space, "legacy") as server:
+    with ForkedServer(tmp_path / "data", space, "legacy") as server:
         first = server.start()
         path = tmp_path / "data" / "keys" / "keyring.json"
         good = path.read_bytes()
@@ -118,12 +119,12 @@ def test_a_damaged_key_ring_stops_tokens_and_nothing_else(tmp_path: Path, space:
 def test_a_data_directory_that_is_missing_is_made_and_one_that_cannot_be_is_reported(
     tmp_path: Path, space: Path
 ) -> None:
-    with Server(tmp_path / "not" / "yet" / "there", space, "auto") as server:
+    with ForkedServer(tmp_path / "not" / "yet" / "there", space, "auto") as server:
         server.call("list_workflows")
         assert not (tmp_path / "not").exists()
         assert server.follow(server.start())["pending"]["stepId"] == "b"
     # A server refuses to begin below a file; this one came later.
-    with Server(tmp_path / "file" / "data", space, "auto") as server:
+    with ForkedServer(tmp_path / "file" / "data", space, "auto") as server:
         assert not server.call("list_workflows").is_error
         (tmp_path / "file").write_text("mine")
         refused = server.start()
@@ -139,7 +140,7 @@ def test_in_a_read_only_directory_runs_can_be_looked_at_and_nothing_is_recorded(
     if writes_where_modes_forbid(tmp_path):
         pytest.skip("NOT TESTED: this user writes into read-only directories whatever their mode")
     data = tmp_path / "data"
-    with Server(data, space, "legacy") as server:
+    with ForkedServer(data, space, "legacy") as server:
         first = server.start()
         second = server.advance(first)
     for path in [data, *data.rglob("*")]:
