@@ -4,13 +4,12 @@ import json
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from tests.support.forkserver import forking_python
 
 DOCS = Path(__file__).parents[3] / "docs"
-BIN = Path(sys.executable).parent
 SHOWN_ONLY = {"sh", "json client"}
 
 
@@ -24,7 +23,12 @@ def blocks(page: str) -> list[tuple[str, str]]:
 def environment(home: Path) -> dict[str, str]:
     """Return what a shell of somebody has who never heard of Interlock, with its command on the path."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("INTERLOCK_", "CLAUDE_"))}
-    return {**kept, "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}", "HOME": str(home), "PYTHONUTF8": "1"}
+    return {
+        **kept,
+        "PATH": f"{Path(forking_python()).parent}{os.pathsep}{os.environ['PATH']}",
+        "HOME": str(home),
+        "PYTHONUTF8": "1",
+    }
 
 
 def run(script: str, place: Path, home: Path) -> subprocess.CompletedProcess[str]:
