@@ -3,16 +3,16 @@
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.forked_server import ForkedServer
+from tests.support.forkserver import forking_python
 from tests.support.server import Server, step_of
 
 from interlock.testing.harness import ToolResult, linear_workflow
 
-BIN = Path(sys.executable).parent
 FIX = linear_workflow("team.fix", "find", "change", "check", name="Fix")
 FIX_WORDS = "the login loop"
 
@@ -29,7 +29,7 @@ def command(data_dir: Path, *arguments: str, code: int = 0) -> Any:
     """Run a command as a person does, and return its JSON."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("INTERLOCK_")}
     done = subprocess.run(
-        [str(BIN / "interlock"), *arguments, "--data-dir", str(data_dir), "--json"],
+        [str(Path(forking_python()).with_name("interlock")), *arguments, "--data-dir", str(data_dir), "--json"],
         env=environment,
         capture_output=True,
         encoding="utf-8",
@@ -60,13 +60,13 @@ def looked_at(server: Server, answer: ToolResult) -> ToolResult:
 @pytest.mark.inv("CHK-1", "RES-1", "REC-1", "BND-6", "BND-7")
 def test_a_day_of_kills_new_chats_and_other_machines_loses_nothing(tmp_path: Path, workspace: Path) -> None:
     desk, laptop = tmp_path / "desk", tmp_path / "laptop"
-    with Server(desk, workspace) as first:
+    with ForkedServer(desk, workspace) as first:
         start = first.start("team.fix", goal=FIX_WORDS)
         second = first.advance(start, "The form sends the wrong field.")
         kept = first.call("checkpoint_workflow", ackToken=second.ack, output={"notesMarkdown": "Half renamed."})
         first.kill()
 
-    with Server(desk, workspace, era="legacy") as other:
+    with ForkedServer(desk, workspace, era="legacy") as other:
         shown = looked_at(other, start)
         assert (step_of(shown), shown.ack) == ("change", second.ack)
         assert "Half renamed." in shown["recap"]
@@ -86,7 +86,7 @@ def test_a_day_of_kills_new_chats_and_other_machines_loses_nothing(tmp_path: Pat
     assert views(laptop, session) == before
     assert command(laptop, "session", "verify")["mismatches"] == []
 
-    with Server(laptop, workspace) as there:
+    with ForkedServer(laptop, workspace) as there:
         refused = there.advance(third, "Not from here.")
         assert refused.code == "TOKEN_BAD_SIGNATURE", "tokens are of one data directory"
         (found,) = there.call("resume_session", sessionId=session)["candidates"]
@@ -102,7 +102,7 @@ def test_a_day_of_kills_new_chats_and_other_machines_loses_nothing(tmp_path: Pat
 
     swept = command(laptop, "gc")
     assert {one["count"] for one in swept["taken"]} == {0}, "nothing of it is old"
-    with Server(laptop, workspace) as last:
+    with ForkedServer(laptop, workspace) as last:
         assert last.rehydrate(found["stateToken"])["isComplete"]
     assert command(desk, "session", "verify")["mismatches"] == []
     assert views(desk, session) == before

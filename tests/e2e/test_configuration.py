@@ -2,13 +2,13 @@
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 from mcp import Client, StdioServerParameters
+from tests.support.forkserver import forking_python
 
 from interlock.testing.harness import ToolResult, call_through
 
@@ -27,7 +27,7 @@ def configured(root: Path, text: str) -> None:
 def served(root: Path, *, log_level: str = "WARNING") -> subprocess.CompletedProcess[str]:
     """Start a server whose client leaves at once."""
     return subprocess.run(
-        [sys.executable, *COMMAND],
+        [forking_python(), *COMMAND],
         env=environment_of(root, INTERLOCK_LOG_LEVEL=log_level),
         cwd=root,
         stdin=subprocess.DEVNULL,
@@ -39,7 +39,7 @@ def served(root: Path, *, log_level: str = "WARNING") -> subprocess.CompletedPro
 
 
 def called(root: Path, tool: str, arguments: dict[str, Any]) -> ToolResult:
-    parameters = StdioServerParameters(command=sys.executable, args=COMMAND, env=environment_of(root), cwd=str(root))
+    parameters = StdioServerParameters(command=forking_python(), args=COMMAND, env=environment_of(root), cwd=str(root))
 
     async def call() -> ToolResult:
         async with Client(parameters) as client:
@@ -84,7 +84,7 @@ def test_the_configured_directory_is_the_users_source(tmp_path: Path) -> None:
     listed = called(tmp_path, "list_workflows", {"query": "team.own"})
     assert [one["workflowId"] for one in listed["workflows"]] == ["team.own"]
     result = subprocess.run(
-        [sys.executable, "-m", "interlock", "workflow", "list", "--query", "team.own"],
+        [forking_python(), "-m", "interlock", "workflow", "list", "--query", "team.own"],
         env=environment_of(tmp_path),
         cwd=tmp_path,
         capture_output=True,
@@ -102,7 +102,7 @@ def test_the_applied_hash_is_logged_only_where_logs_are_wanted_and_is_the_one_th
     assert (quiet.returncode, quiet.stderr, wordy.returncode) == (0, "", 0)
     (line,) = [line for line in wordy.stderr.splitlines() if "appliedConfigHash" in line]
     shown = subprocess.run(
-        [sys.executable, "-m", "interlock", "config", "show"],
+        [forking_python(), "-m", "interlock", "config", "show"],
         env=environment_of(tmp_path),
         capture_output=True,
         text=True,

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.support.forkserver import forking_python
 
 from interlock.kernel.ids import SessionId
 from interlock.store.local.store import LocalStore
@@ -55,10 +56,8 @@ def environment(tmp_path: Path, **more: str) -> dict[str, str]:
     return os.environ | user | {"TMPDIR": str(tmp_path / "temp"), "COLUMNS": "200"} | more
 
 
-def play(arguments: list[str], env: dict[str, str]) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [sys.executable, *arguments], env=env, capture_output=True, text=True, timeout=60, check=False
-    )
+def play(arguments: list[str], env: dict[str, str], python: str = sys.executable) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run([python, *arguments], env=env, capture_output=True, text=True, timeout=60, check=False)
 
 
 def assert_nothing_is_left(tmp_path: Path, out: str) -> None:
@@ -86,8 +85,8 @@ def test_the_demo_checks_every_act_draws_the_run_and_leaves_nothing(tmp_path: Pa
     assert_nothing_is_left(tmp_path, done.stdout)
 
 
-def test_the_data_directory_can_be_kept_and_is_whole(tmp_path: Path) -> None:
-    done = play([*DEMO, "--keep"], environment(tmp_path))
+def test_the_data_directory_can_be_kept_and_is_whole_also_where_the_signs_cannot_be_written(tmp_path: Path) -> None:
+    done = play([*DEMO, "--keep"], environment(tmp_path, PYTHONIOENCODING="ascii"))
     assert done.returncode == 0, done.stdout + done.stderr
     kept = re.search(r"The data directory is kept: (\S+)", done.stdout)
     assert kept is not None
@@ -97,7 +96,7 @@ def test_the_data_directory_can_be_kept_and_is_whole(tmp_path: Path) -> None:
 
 
 def test_what_does_not_hold_is_named_and_fails_the_demo(tmp_path: Path) -> None:
-    done = play(BROKEN, environment(tmp_path))
+    done = play(BROKEN, environment(tmp_path), forking_python())
     assert done.returncode == 1
     assert "✗ Check failed: start_workflow returned an error: **WORKFLOW_NOT_FOUND**" in done.stdout
     assert "Traceback" not in done.stderr
@@ -125,14 +124,9 @@ def test_a_stopped_demo_leaves_nothing(tmp_path: Path, number: signal.Signals) -
     assert_nothing_is_left(tmp_path, printed)
 
 
-def test_the_demo_plays_where_its_signs_cannot_be_written(tmp_path: Path) -> None:
-    done = play(DEMO, environment(tmp_path, PYTHONIOENCODING="ascii"))
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
 def test_a_demo_that_nobody_reads_to_the_end_leaves_nothing(tmp_path: Path) -> None:
     with subprocess.Popen(
-        [sys.executable, *DEMO], env=environment(tmp_path), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [forking_python(), *DEMO], env=environment(tmp_path), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as demo:
         assert demo.stdout is not None
         assert demo.stderr is not None
