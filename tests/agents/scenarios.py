@@ -11,6 +11,7 @@ from tests.agents.agent import Agent, Task, Work
 from tests.agents.faults import SLIPS
 from tests.agents.judge import faults_in_log
 from tests.agents.reading import Channel
+from tests.support.forkserver import forking_python
 from tests.support.load import Site
 
 from interlock.engine.gates import NO_APPROVAL, ApprovalContext, Reply
@@ -134,8 +135,8 @@ async def play_over_stdio(root: Path, kind: Kind, seed: int, channel: Channel, e
     site = Site(root=root)
     for document in DOCUMENTS:
         site.add_workflow(document)
-    program, *arguments = site.command()
-    server = StdioServerParameters(command=program, args=arguments, env=site.environment(), cwd=str(root))
+    _, *arguments = site.command()
+    server = StdioServerParameters(command=forking_python(), args=arguments, env=site.environment(), cwd=str(root))
     callback = _confirmed if asking_for(kind, seed).client_can else None
     async with Client(server, mode=era, elicitation_callback=callback) as client:
         work = await agent_for(kind, seed, channel, _FAULT_RATE).work_async(partial(call_through, client))
