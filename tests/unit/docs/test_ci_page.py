@@ -5,12 +5,12 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import yaml
 from tests.support.chat_model import reporting
+from tests.support.forkserver import forking_python
 
 from interlock.drive.run.result import EXIT_CODES
 from interlock.testing.chat_server import chat_server
@@ -30,7 +30,7 @@ def test_the_job_of_the_page_drives_a_review_to_its_end_and_keeps_the_log(tmp_pa
     (step,) = [one for one in WORKFLOW["jobs"]["review"]["steps"] if one.get("name") == "Drive the review"]
     commands = tmp_path / "bin"
     commands.mkdir()
-    (commands / "interlock").write_text(f'#!/bin/sh\nexec {sys.executable} -m interlock "$@"\n')
+    (commands / "interlock").write_text(f'#!/bin/sh\nexec {forking_python()} -m interlock "$@"\n')
     (commands / "interlock").chmod(0o755)
     space, log = tmp_path / "space", tmp_path / "log"
     (space / ".interlock").mkdir(parents=True)
