@@ -1,6 +1,7 @@
 """The real `interlock serve` over stdio: its tools as a model reads them, and its responses."""
 
 import json
+import sys
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -78,11 +79,11 @@ class Product:
 
 
 @contextmanager
-def serving_product() -> Generator[Product, None, None]:
-    """Yield a server on a new data directory, with the workflows of all arms."""
+def serving_product(python: str = sys.executable) -> Generator[Product, None, None]:
+    """Yield a server on a new data directory, with the workflows of all arms; `python` runs it."""
     with temporary_site() as site:
         for arm in ARMS.values():
             if arm.document is not None:
                 site.add_workflow(arm.document)
-        with Wire(site.command(), era="2025-11-25", extra=site.environment()) as wire:
+        with Wire([python, *site.command()[1:]], era="2025-11-25", extra=site.environment()) as wire:
             yield Product(wire)

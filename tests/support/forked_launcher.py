@@ -73,7 +73,13 @@ def is_open(number: int) -> bool:
 
 def settings_of(environment: dict[str, str]) -> dict[str, str]:
     """Return the variables that an interpreter obeys when it starts and not later, and how it encodes text."""
-    rest = ("PYTHONPATH", "PYTHONUNBUFFERED", "PYTHONUTF8", "PYTHONDONTWRITEBYTECODE")
+    rest = (
+        "PYTHONPATH",
+        "PYTHONUNBUFFERED",
+        "PYTHONUTF8",
+        "PYTHONDONTWRITEBYTECODE",
+        "PYTHONPYCACHEPREFIX",
+    )
     own = {name: value for name, value in environment.items() if name.startswith("PYTHON") and value}
     return {name: value for name, value in own.items() if name not in rest} | {"encoding": encoding_of(environment)}
 

@@ -11,6 +11,7 @@ from evaluation.model import CUT, Message, ModelCall, NoCallError, Tool, call_sc
 from evaluation.product import Product, serving_product
 from jsonschema import Draft202012Validator
 from tests.agents.reading import read
+from tests.support.forkserver import forking_python
 
 from interlock.kernel.canonical import digest_of_bytes
 from interlock.testing.harness import ToolResult, filled_call
@@ -24,7 +25,7 @@ NOTES = (
 
 @pytest.fixture
 def product() -> Iterator[Product]:
-    with serving_product() as served:
+    with serving_product(forking_python()) as served:
         yield served
 
 
