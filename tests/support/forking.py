@@ -108,8 +108,8 @@ class ForkServer:
             if process == 0:
                 return
             connection = self.processes.pop(process)
-            self.selector.unregister(connection)
-            with contextlib.suppress(OSError):  # the launcher was killed
+            with contextlib.suppress(KeyError, OSError):  # the launcher was killed
+                self.selector.unregister(connection)
                 connection.send(status.to_bytes(4, "big"))
             connection.close()
 
@@ -122,7 +122,7 @@ class ForkServer:
         except OSError:
             numbers = b""
         if not numbers:
-            self.selector.modify(self.processes[process], 0)
+            self.selector.unregister(self.processes[process])
         for number in numbers or [signal.SIGKILL]:
             os.kill(process, number)
 
