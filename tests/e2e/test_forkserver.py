@@ -93,7 +93,9 @@ def test_a_program_ends_with_the_same_code_and_output(end: str) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
 def test_a_signal_reaches_the_program(number: signal.Signals) -> None:
     """A launcher that is killed takes its process with it, so its pipe ends."""
-    program = "import sys; print('up', flush=True); sys.stdin.read()"
+    # What runs in the background of a shell, or by `nohup`, is started with signals ignored.
+    heeding = "import signal, sys; [signal.signal(number, signal.SIG_DFL) for number in (1, 2, 15)]; "
+    program = heeding + "print('up', flush=True); sys.stdin.read()"
     with subprocess.Popen(
         [forking_python(), "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     ) as process:

@@ -99,8 +99,7 @@ def follow(connection: _socket.socket, request: bytes, numbers: list[int]) -> No
         connection.send(bytes([received]))
 
     for number in RELAYED:
-        if _signal.getsignal(number) != _signal.SIG_IGN:
-            _signal.signal(number, relay)
+        _signal.signal(number, relay)
     directory = posix.open(".", posix.O_PATH)
     files = b"".join(number.to_bytes(4, sys.byteorder) for number in (directory, *numbers))
     connection.sendmsg([len(request).to_bytes(4, "big")], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, files)])
