@@ -1,10 +1,12 @@
 """The recap: the newest notes on the path to a node, within a budget (ANS-6, REC-1)."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 
 from interlock.engine.template import title_in_code
-from interlock.kernel.budgets import RECAP_BYTES_MAX, RECAP_NODES_MAX, RECAP_PART_BYTES_MIN
+from interlock.kernel.budgets import RECAP_NODES_MAX, RECAP_PART_BYTES_MIN
+from interlock.kernel.frozen import frozen, replace
+from interlock.kernel.ids import NodeId
 from interlock.kernel.text import TRUNCATION_MARKER, quoted, truncated, utf8_bytes
 from interlock.record.payloads import ArtifactPayload, NotesPayload
 from interlock.views.node_position import walk_up
@@ -77,39 +79,74 @@ def recap_part(title: str, notes: str) -> str:
     return f"{title_in_code(title)}:\n{quoted(notes)}"
 
 
-def recap(
+@frozen
+class RecapPart:
+    """The `recap_part` of a step. With `is_fixed`, its text never changes.
+
+    `above` is the node at which the step was pending, `nodes` nodes above where the part before it ended.
+    """
+
+    text: str
+    above: NodeId
+    nodes: int
+    is_fixed: bool
+
+
+def recap_parts(
     session: Session,
     node: Node,
-    part_of: Callable[[Node, str], str],
+    part_of: Callable[[Node, str], tuple[str, bool]],
     *,
     above: Node | None = None,
-    bytes_max: int = RECAP_BYTES_MAX,
-) -> str | None:
-    """Return the notes on the path to a node, newest first, cut at the budget; None if there are no notes.
+    known: Callable[[Node], Sequence[RecapPart]] = lambda _: (),
+) -> Iterator[RecapPart | None]:
+    """Yield the parts of the path to a node, newest first; at the end None, if the path is longer than a recap reads.
 
     Args:
         session: The session.
         node: The end of the path. Notes of refused attempts are left out.
-        part_of: Returns the `recap_part` of the step that was pending at a node, and of its notes.
+        part_of: Returns the `recap_part` of the step that was pending at a node, and of its notes, and whether it is
+            fixed.
         above: The start of the path: notes of this node and of earlier ones are left out.
-        bytes_max: Limit of the whole text in UTF-8 bytes, including the quote marks.
+        known: Returns the first parts of the path to a node, if they are known.
     """
-    parts: list[str] = []
-    room = bytes_max - utf8_bytes(TRUNCATION_MARKER)
-    here = node
-    for _ in range(RECAP_NODES_MAX):
+    here, left, nodes = node, RECAP_NODES_MAX, 0
+    while left > 0:
         if here.parent is None or (above is not None and here.node == above.node):
-            return "\n\n".join(parts) or None
+            return
+        found = known(here)
+        for part in found:
+            left -= part.nodes
+            if left < 0:
+                yield None
+                return
+            yield replace(part, nodes=part.nodes + nodes) if nodes else part
+            nodes = 0
+        if found:
+            here = session.nodes[found[-1].above]
+            continue
         parent = session.nodes[here.parent]
         notes = notes_of_attempt(here) if here.kind == "step" else None
+        left, nodes = left - 1, nodes + 1
         if notes is not None:
-            part = part_of(parent, notes)
-            size = utf8_bytes(part) + 2
-            if size > room:
-                if room >= RECAP_PART_BYTES_MIN:
-                    parts.append(truncated(part, room, marker=""))
-                return "\n\n".join(parts) + TRUNCATION_MARKER
-            parts.append(part)
-            room -= size
+            text, is_fixed = part_of(parent, notes)
+            yield RecapPart(text=text, above=parent.node, nodes=nodes, is_fixed=is_fixed)
+            nodes = 0
         here = parent
-    return "\n\n".join(parts) + TRUNCATION_MARKER if parts else None
+    yield None
+
+
+def recap(parts: Iterable[RecapPart | None], bytes_max: int) -> str | None:
+    """Return parts as one text of at most so many UTF-8 bytes, cut at the last one; None if there is none."""
+    taken, room = list[str](), bytes_max - utf8_bytes(TRUNCATION_MARKER)
+    for part in parts:
+        if part is None:
+            return "\n\n".join(taken) + TRUNCATION_MARKER if taken else None
+        size = utf8_bytes(part.text) + 2
+        if size > room:
+            if room >= RECAP_PART_BYTES_MIN:
+                taken.append(truncated(part.text, room, marker=""))
+            return "\n\n".join(taken) + TRUNCATION_MARKER
+        taken.append(part.text)
+        room -= size
+    return "\n\n".join(taken) or None

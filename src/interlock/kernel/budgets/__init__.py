@@ -224,8 +224,8 @@ VERDICTS_KEPT_MAX = 4_096
 """Artifacts whose verdicts one process keeps: those of twenty runs as long as a recap reads back."""
 RECAP_PART_BYTES_MIN = 200
 """The least space in a recap for which a part is cut: a shorter beginning is useless."""
-RECAP_PARTS_KEPT_MAX, RECAP_PART_KEPT_CHARS_MAX = 2_048, 1_024
-"""Parts of recaps that one process keeps, and the length up to which: most notes are a few lines."""
+RECAPS_KEPT_MAX = 64
+"""Recaps of which one process keeps the parts, for the next call of their runs: two for each session that it keeps."""
 ARTIFACT_KIND_BYTES_MAX = 100
 """The kind of an artifact that a recap names."""
 SHOWN_DIGEST_CHARS = 12

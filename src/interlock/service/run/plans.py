@@ -1,21 +1,25 @@
 """A cache of pinned workflows, snapshots and verdicts, which are verified when they are loaded."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from interlock.kernel.budgets import (
     PENDING_STEPS_KEPT_MAX,
-    RECAP_PARTS_KEPT_MAX,
+    RECAP_BYTES_MAX,
+    RECAPS_KEPT_MAX,
     SNAPSHOTS_KEPT_MAX,
     VERDICTS_KEPT_MAX,
     WORKFLOWS_KEPT_MAX,
 )
-from interlock.kernel.ids import Digest, SnapshotRef, WorkflowHash
+from interlock.kernel.ids import Digest, NodeId, SnapshotRef, WorkflowHash
 from interlock.record.errors import MalformedRecordError
 from interlock.service.run.recent import Recent
 from interlock.store.ports.errors import ContentDamagedError
 from interlock.store.ports.reader import SessionReader
+from interlock.views.recap import RecapPart
+from interlock.views.session import Node
 from interlock.views.verdicts import Verdict, verdict_of
 
 if TYPE_CHECKING:
@@ -34,8 +38,7 @@ class Plans:
         self._snapshots: Recent[tuple[SnapshotRef, WorkflowHash], ExecutionSnapshot] = Recent(SNAPSHOTS_KEPT_MAX)
         self._pending: Recent[SnapshotRef, tuple[PendingStep | None]] = Recent(PENDING_STEPS_KEPT_MAX)
         self._verdicts: Recent[Digest, tuple[Verdict | None]] = Recent(VERDICTS_KEPT_MAX)
-        self.recap_parts: Recent[tuple[SnapshotRef, str], str] = Recent(RECAP_PARTS_KEPT_MAX)
-        """The parts of recaps, by the snapshot that determines the title and by the notes."""
+        self._recaps: Recent[NodeId, tuple[Node, tuple[RecapPart, ...]]] = Recent(RECAPS_KEPT_MAX)
 
     def workflow(self, workflow_hash: WorkflowHash) -> "CompiledWorkflow":
         """Return a pinned workflow.
@@ -68,6 +71,19 @@ class Plans:
             ContentDamagedError: It is missing or damaged.
         """
         return self._verdicts.get(digest, lambda: (self._load_verdict(digest),))[0]
+
+    def recap_of(self, node: Node) -> tuple[RecapPart, ...]:
+        """Return the first parts of the recap of a node; none if they are not kept.
+
+        A node with the same id in another copy of the session is another object, and may have other notes above it.
+        """
+        of, parts = self._recaps.find(node.node) or (None, ())
+        return parts if of is node else ()
+
+    def keep_recap(self, node: Node, parts: Iterable[RecapPart | None]) -> None:
+        """Keep the parts of the recap of a node, up to the first one that is long or may change."""
+        kept = takewhile(lambda part: part is not None and part.is_fixed and len(part.text) <= RECAP_BYTES_MAX, parts)
+        self._recaps.put(node.node, (node, tuple(filter(None, kept))))
 
     def keep(self, ref: SnapshotRef, snapshot: "ExecutionSnapshot") -> None:
         """Keep a snapshot that this process is about to append, so that it need not be read back."""

@@ -4,7 +4,7 @@ One text within a byte budget. The notes of a checkpoint, the later work if the 
 values have their own limits; the newest notes on the path to the node fill the rest.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import field
 from itertools import islice
 
@@ -17,7 +17,6 @@ from interlock.kernel.budgets import (
     RECAP_BYTES_MAX,
     RECAP_CHECKPOINT_BYTES_MAX,
     RECAP_NAMES_BYTES_MAX,
-    RECAP_PART_KEPT_CHARS_MAX,
     RECAP_SINCE_BYTES_MAX,
     SHOWN_DIGEST_CHARS,
 )
@@ -31,7 +30,14 @@ from interlock.service.run.context import RunContext
 from interlock.store.ports.errors import ContentDamagedError
 from interlock.store.ports.reader import SessionReader
 from interlock.views.node_position import NodePosition, tip_below
-from interlock.views.recap import nodes_with_artifacts, notes_of_checkpoint, recap, recap_part
+from interlock.views.recap import (
+    RecapPart,
+    nodes_with_artifacts,
+    notes_of_checkpoint,
+    recap,
+    recap_part,
+    recap_parts,
+)
 from interlock.views.session import Node
 
 DONE_SO_FAR = "**Done so far, newest first**\n\n"
@@ -61,24 +67,26 @@ class Recap:
         return "\n\n".join([*self._lost(), *leading, *([done] if done is not None else []), *trailing]) or None
 
     def _done(self, room: int) -> str | None:
-        done = recap(self.run_context.session, self.position.first, self._part, bytes_max=room - len(DONE_SO_FAR))
+        """Return the notes on the path to the node. Those above its parent are kept for the next node's recap."""
+        session, first, plans = self.run_context.session, self.position.first, self.run_context.plans
+        taken = list[RecapPart | None]()
+        parts = recap_parts(session, first, self._part, known=plans.recap_of)
+        done = recap(_noting(parts, taken), room - len(DONE_SO_FAR))
+        newest, *rest = taken or (None,)
+        if newest is not None and newest.above == first.parent:
+            plans.keep_recap(session.nodes[newest.above], rest)
         return DONE_SO_FAR + done if done is not None else None
 
-    def _part(self, at: Node, notes: str) -> str:
-        """Return the part of a step and its notes. A lost snapshot leaves the notes of its step readable (READ-9)."""
-        kept, key = self.run_context.plans.recap_parts, (at.snapshot, notes)
-        part = kept.find(key)
-        if part is not None:
-            return part
+    def _part(self, at: Node, notes: str) -> tuple[str, bool]:
+        """Return the part of a step and its notes, and whether it is fixed.
+
+        A lost snapshot leaves the notes of its step readable (READ-9).
+        """
         try:
-            part = recap_part(self.run_context.title(at), notes)
-            is_fixed = self.run_context.has_fixed_title(at)
+            return recap_part(self.run_context.title(at), notes), self.run_context.has_fixed_title(at)
         except ContentDamagedError as error:
             self.lost[error.digest] = error
-            return recap_part("a step whose snapshot cannot be read", notes)
-        if is_fixed and len(part) <= RECAP_PART_KEPT_CHARS_MAX:
-            kept.put(key, part)
-        return part
+            return recap_part("a step whose snapshot cannot be read", notes), False
 
     def _lost(self) -> Iterator[str]:
         """Yield which content cannot be read, as the other parts found."""
@@ -101,7 +109,7 @@ class Recap:
             return
         session, first = self.run_context.session, self.position.first
         tip = session.nodes[tip_below(session, first)]
-        since = recap(session, tip, self._part, above=first, bytes_max=RECAP_SINCE_BYTES_MAX)
+        since = recap(recap_parts(session, tip, self._part, above=first), RECAP_SINCE_BYTES_MAX)
         if since is not None:
             yield f"**Done from this step on, newest first**\n\n{since}"
         branches = [session.nodes[child] for child in first.children]
@@ -176,6 +184,13 @@ class Recap:
                 self.lost[digest] = error
             else:
                 yield in_code(one_line(str(held.get("kind", "artifact")), ARTIFACT_KIND_BYTES_MAX)), _short(digest)
+
+
+def _noting(parts: Iterable[RecapPart | None], taken: list[RecapPart | None]) -> Iterator[RecapPart | None]:
+    """Yield parts, and add each to a list as it is taken."""
+    for part in parts:
+        taken.append(part)
+        yield part
 
 
 def _short(digest: Digest) -> str:
