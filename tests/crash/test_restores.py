@@ -75,7 +75,7 @@ def before(kind: str) -> CrashDisk:
 
 KINDS = ("empty", "beside another session", "beside what an earlier restore left")
 DISKS = {kind: before(kind) for kind in KINDS}
-BESIDE = {kind: opened(disk.copy()).load(B) for kind, disk in DISKS.items()}
+UNTOUCHED = {kind: opened(disk.copy()).load(B) for kind, disk in DISKS.items()}
 
 
 def steps_of(kind: str) -> int:
@@ -126,7 +126,7 @@ def assert_all_or_nothing(kind: str, disk: CrashDisk, *, is_whole: bool) -> None
     assert seen == LOADED if is_whole else seen in (None, LOADED)
     salvaged = store.salvage(A)
     assert (salvaged is None) == (seen is None) == (A not in store.sessions())
-    assert opened(disk).load(B) == BESIDE[kind]
+    assert opened(disk).load(B) == UNTOUCHED[kind]
     assert restore(opened(disk)) == LOADED
     again = opened(disk)
     assert again.load(A) == LOADED

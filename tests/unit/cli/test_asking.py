@@ -32,9 +32,9 @@ def answered(monkeypatch: pytest.MonkeyPatch, typed: str) -> types.ElicitResult:
 def test_an_answer_that_is_none_of_a_field_is_asked_for_again(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    result = answered(monkeypatch, "maybe\nConfirm\nperhaps\nno\ntwo\n2\nGo on.\n")
+    result = answered(monkeypatch, "maybe\nConfirm\nperhaps\nno\ntwo\n2\nSend it.\n")
     assert result.action == "accept"
-    assert result.content == {"decision": "confirm", "is_urgent": False, "copies": 2, "comment": "Go on."}
+    assert result.content == {"decision": "confirm", "is_urgent": False, "copies": 2, "comment": "Send it."}
     said = capsys.readouterr().err
     assert "'maybe' is not an answer here. Type confirm | decline, or nothing to leave it out." in said
     assert "'perhaps' is not an answer here. Type yes | no, or nothing to leave it out." in said
