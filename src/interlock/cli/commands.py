@@ -262,6 +262,9 @@ class _Parser(argparse.ArgumentParser):
         """Make a parser; that of a command which no word names parses nothing, and is not built."""
         if is_named:
             super().__init__(**options)
+        else:
+            # With these, argparse checks the line of help from Python 3.14 on.
+            self.prog, self.formatter_class, self.color = options["prog"], argparse.HelpFormatter, False
 
     def error(self, message: str) -> NoReturn:
         """Print the usage and the message, and end with 2."""

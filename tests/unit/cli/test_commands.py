@@ -1,14 +1,17 @@
 """The table of commands and its modules agree, and a command line imports the commands that it names."""
 
+import argparse
 import subprocess
 import sys
+from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
+from typing import cast
 
 import pytest
 from tests.support.history import Place
 
-from interlock.cli.commands import COMMANDS, Command, Group
+from interlock.cli.commands import COMMANDS, Command, Group, command_line
 from interlock.cli.main import main
 from interlock.testing.harness import linear_workflow
 from interlock.version import VERSION
@@ -210,3 +213,18 @@ def test_commands_that_look_run_without_pydantic(place: Place, words: str) -> No
     done = subprocess.run([sys.executable, "-c", LOOKING, *command], capture_output=True, text=True, check=True)
     assert "READ WITH" in done.stdout
     assert done.stdout.partition("READ WITH")[2].split() == []
+
+
+def test_the_line_of_help_of_each_command_can_be_checked_as_newer_versions_of_python_do() -> None:
+    """`add_parser` expands it with the formatter of the parser, which for most commands is not built."""
+    for words in ([], ["session"]):
+        found, waiting = list[str](), [command_line(words)]
+        while waiting:
+            for action in getattr(waiting.pop(), "_actions", ()):
+                named = cast("Mapping[str, argparse.ArgumentParser]", action.choices or {})
+                for line in action._get_subactions() if named else ():
+                    assert named[line.dest]._get_formatter()._expand_help(line) == line.help
+                    found.append(line.dest)
+                waiting += named.values()
+        assert {"serve", "session"} <= set(found)
+        assert ("verify" in found) == bool(words)
