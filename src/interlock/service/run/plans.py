@@ -18,14 +18,14 @@ from interlock.record.errors import MalformedRecordError
 from interlock.service.run.recent import Recent
 from interlock.store.ports.errors import ContentDamagedError
 from interlock.store.ports.reader import SessionReader
-from interlock.views.recap import RecapPart
-from interlock.views.session import Node
 from interlock.views.verdicts import Verdict, verdict_of
 
 if TYPE_CHECKING:
     from interlock.plan.compiled import CompiledWorkflow
     from interlock.record.append_plan import AppendPlan
     from interlock.record.snapshot import ExecutionSnapshot, PendingStep
+    from interlock.views.recap import RecapPart
+    from interlock.views.session import Node
 
 
 class Plans:
@@ -72,7 +72,7 @@ class Plans:
         """
         return self._verdicts.get(digest, lambda: (self._load_verdict(digest),))[0]
 
-    def recap_of(self, node: Node) -> tuple[RecapPart, ...]:
+    def recap_of(self, node: "Node") -> "tuple[RecapPart, ...]":
         """Return the first parts of the recap of a node; none if they are not kept.
 
         A node with the same id in another copy of the session is another object, and may have other notes above it.
@@ -80,7 +80,7 @@ class Plans:
         of, parts = self._recaps.find(node.node) or (None, ())
         return parts if of is node else ()
 
-    def keep_recap(self, node: Node, parts: Iterable[RecapPart | None]) -> None:
+    def keep_recap(self, node: "Node", parts: "Iterable[RecapPart | None]") -> None:
         """Keep the parts of the recap of a node, up to the first one that is long or may change."""
         kept = takewhile(lambda part: part is not None and part.is_fixed and len(part.text) <= RECAP_BYTES_MAX, parts)
         self._recaps.put(node.node, (node, tuple(filter(None, kept))))
