@@ -71,7 +71,7 @@ PLACES = [(kind, at) for kind, case in CASES.items() for at in range(steps_of(ca
 def assert_power_loss_is_survived(kind: str, at: int) -> None:
     case = CASES[kind]
     for disk, is_acknowledged in cut_disks(kind, at):
-        for left in share_of(disk.survivors(), 40):
+        for left in share_of(disk.survivors(), 16):
             assert_old_or_new_and_next_works(case, left, is_new=is_acknowledged)
 
 
@@ -84,7 +84,7 @@ def assert_answers_survive_a_later_power_loss(kind: str, at: int) -> None:
         if answered == case.old and not disk.steps:
             # A power loss leaves of it what `assert_power_loss_is_survived` judges.
             continue
-        for left in share_of(disk.survivors(), 40):
+        for left in share_of(disk.survivors(), 16):
             assert_old_or_new_and_next_works(case, left, is_new=answered == case.new)
 
 

@@ -143,7 +143,7 @@ def assert_all_or_nothing(kind: str, disk: CrashDisk, *, is_whole: bool) -> None
 def test_power_lost_during_a_restore_leaves_all_of_the_session_or_nothing(kind: str, at: int) -> None:
     for disk, is_done in cut_disks(kind, at):
         assert_all_or_nothing(kind, disk.copy(), is_whole=is_done)
-        for left in share_of(left_of(disk), 120):
+        for left in share_of(left_of(disk), 60):
             assert_all_or_nothing(kind, left, is_whole=is_done)
 
 
@@ -157,7 +157,7 @@ def test_what_another_process_answered_from_after_a_killed_restore_survives_a_po
         if answered is None and not disk.steps:
             # A power loss leaves of it what the test above judges.
             continue
-        for left in share_of(left_of(disk), 120):
+        for left in share_of(left_of(disk), 60):
             assert_all_or_nothing(kind, left, is_whole=answered is not None)
 
 

@@ -135,7 +135,7 @@ def test_a_sweep_cut_at_any_operation_loses_nothing_reachable_and_a_later_one_fi
     stay, end = sessions_that_stay(disk), end_of(disk)
     left = cut(disk, at)
     assert_sound_and_finished_later(left, stay, end)
-    for survivor in share_of(left.survivors(), 8):
+    for survivor in share_of(left.survivors(), 3):
         assert_sound_and_finished_later(survivor, stay, end)
 
 
@@ -154,7 +154,7 @@ def dangerous(disk: CrashDisk) -> Iterator[int]:
 def test_a_sweep_builds_on_nothing_that_a_killed_one_left_unsynced(kind: str) -> None:
     disk = CASES[kind]
     stay, end = sessions_that_stay(disk), end_of(disk)
-    for first in share_of(range(stepped(disk) + 1), 8):
+    for first in share_of(range(stepped(disk) + 1), 4):
         killed = cut(disk, first)
         killed.now_s += DAY_S
         for second in dangerous(killed):
