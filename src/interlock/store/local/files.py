@@ -241,18 +241,18 @@ class OsFiles:
 
     def read(self, path: str, offset: int = 0, bytes_max: int | None = None) -> bytes:
         """See `FileOps.read`."""
-        try:
-            return _read_from(self._at(path), offset, bytes_max)[0]
-        except OSError as error:
-            raise self._failure(error, path) from None
+        return self._read(path, offset, bytes_max)[0]
 
     def read_with_stat(self, path: str, offset: int) -> tuple[bytes, FileStat]:
         """See `FileOps.read_with_stat`."""
+        data, status = self._read(path, offset, None)
+        return data, _file_stat(status)
+
+    def _read(self, path: str, offset: int, bytes_max: int | None) -> tuple[bytes, os.stat_result]:
         try:
-            data, status = _read_from(self._at(path), offset, None)
+            return _read_from(self._at(path), offset, bytes_max)
         except OSError as error:
             raise self._failure(error, path) from None
-        return data, _file_stat(status)
 
     def stat(self, path: str) -> FileStat | None:
         """See `FileOps.stat`."""
