@@ -94,6 +94,39 @@ def test_no_reader_answers_from_a_group_that_nobody_settled(is_killed: bool) -> 
     assert len(case.disk.steps) == before
 
 
+@pytest.mark.inv("CRASH-3")
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_a_version_changes_when_a_group_is_settled_and_the_marks_of_settled_logs_are_not_read_again(
+    is_killed: bool,  # noqa: FBT001 — parametrised
+) -> None:
+    case = unsettled(is_killed=is_killed)
+    store = opened(case.disk)
+    seen = [store.log_versions()[A], store.log_versions()[A]]
+    assert seen[0] == seen[1]
+    assert apply(opened(case.disk), case.plan) == case.new
+    seen += [store.log_versions()[A], store.log_versions()[A]]
+    assert (seen[1] == seen[2], seen[2] == seen[3]) == (False, True)
+    mark = case.disk.read(MARK)
+    flip_mark(case.disk)
+    assert (store.log_versions()[A] == seen[3], opened(case.disk).log_versions()[A] == seen[3]) == (True, False)
+    put(case.disk, MARK, mark)
+    advanced(case.disk, "a", artifact="More.")
+    assert store.log_versions()[A] not in seen
+
+
+@pytest.mark.inv("RES-4", "CRASH-9")
+def test_no_summary_is_of_a_version_whose_mark_says_that_the_manifest_lost_its_end() -> None:
+    disk, longer = CrashDisk(), three_groups()[1][-1]
+    apply(opened(disk), start_plan())
+    store = opened(disk)
+    with store.hold(A) as lock:
+        store.cache_summary(lock, b"of the start")
+    assert store.summary_of(A, store.log_versions()[A]) == b"of the start"
+    put(disk, MARK, longer)
+    store = opened(disk)
+    assert store.summary_of(A, store.log_versions()[A]) is None
+
+
 @pytest.mark.inv("CRASH-9")
 def test_what_an_interrupted_append_left_is_named_and_is_no_damage() -> None:
     disk = CrashDisk()

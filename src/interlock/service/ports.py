@@ -3,6 +3,7 @@
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, Self
 
@@ -169,7 +170,7 @@ class ReadPorts:
     tree: Callable[[Path], WorkTree] = no_tree
     anchors_again: Callable[[Path | None], GitAnchors] = nowhere
     token_format: TokenFormat = SHORT
-    summaries: Summaries = field(default_factory=Summaries)
+    summaries: Summaries = field(default_factory=partial(Summaries, checks_files=False))
     since_s: float | None = None
     progress: Progress = report_nothing
 

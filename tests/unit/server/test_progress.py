@@ -17,7 +17,7 @@ from interlock.server.app import build_server
 from interlock.server.calls import Calls
 from interlock.server.progress import report_progress_while
 from interlock.store.memory.store import MemoryStore
-from interlock.store.ports.reader import ContentCheck
+from interlock.store.ports.reader import LogVersion
 from interlock.store.ports.writer import SessionLock
 from interlock.testing.harness import ERAS, Era, FixedKeyRing, Harness, ToolResult, linear_workflow
 
@@ -34,11 +34,11 @@ class SlowStore(MemoryStore):
         self.slow_at: str | None = None
         self.read = 0
 
-    def cached_summary(self, session: SessionId, check: ContentCheck | None = None) -> bytes | None:
+    def summary_of(self, session: SessionId, version: LogVersion) -> bytes | None:
         self.read += 1
         if self.read == 3:
             self._wait("summary")
-        return super().cached_summary(session, check)
+        return super().summary_of(session, version)
 
     @contextmanager
     def hold(self, session: SessionId, *, since_s: float | None = None) -> Generator[SessionLock]:

@@ -23,6 +23,7 @@ from interlock.kernel.ids import RunId, SessionId
 from interlock.kernel.text import TRUNCATION_MARKER, utf8_bytes
 from interlock.server.tools import tool_named
 from interlock.store.local import layout
+from interlock.store.local.files import OsFiles
 from interlock.store.ports.workspace import GitAnchors
 from interlock.testing.harness import CounterClock, Harness, ToolResult, linear_workflow
 from interlock.views.session import Session
@@ -261,6 +262,34 @@ def test_a_damaged_session_is_no_candidate_and_is_counted(tmp_path: Path) -> Non
     assert runs(found) == [run_of(sound)]
     assert "cannot be read: 1" in found["reason"]
     assert "`interlock doctor --deep`" in found.text
+
+
+@pytest.mark.inv("RES-7", "HIS-7")
+@pytest.mark.damages
+def test_a_search_looks_at_the_events_of_what_it_offers_and_of_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    harness = Harness.on_disk(tmp_path, linear_workflow("test.abc", "a", "b"))
+    other = harness.start("test.abc", goal="aardvark")
+    wanted = harness.start("test.abc", goal="zebra")
+    looked = list[str]()
+    for method in ("modified", "contents"):
+        plain = getattr(OsFiles, method)
+
+        def noted(files: OsFiles, path: str, plain: Callable[[OsFiles, str], Any] = plain) -> object:
+            looked.append(path)
+            return plain(files, path)
+
+        monkeypatch.setattr(OsFiles, method, noted)
+    assert runs(Harness.on_disk(tmp_path).resume("zebra")) == [run_of(wanted)]
+    assert not [path for path in looked if harness.session_of(other) in path]
+    altered = next((tmp_path / "sessions" / harness.session_of(other) / "events").iterdir())
+    altered.write_bytes(altered.read_bytes().replace(b"a", b"b", 1))
+    fresh = Harness.on_disk(tmp_path)
+    assert runs(fresh.resume("zebra")) == [run_of(wanted)]
+    found = fresh.resume("aardvark")
+    assert runs(found) == [run_of(wanted)]
+    assert str(harness.session_of(other)) in found["reason"]
 
 
 @pytest.mark.inv("RES-7")

@@ -95,9 +95,14 @@ def _listing_of(found: Sequence[SessionSummary | Unreadable]) -> Listing:
 
 
 class Summaries:
-    """The summaries of all sessions of one store. A session that has not changed is not read again."""
+    """The summaries of all sessions of one store. A session that has not changed is not read again.
 
-    def __init__(self) -> None:
+    With `checks_files`, a cached summary is used only if the files that it was made from are unchanged. Without, the
+    version of the log is enough: for callers that read the log of a session before they offer it.
+    """
+
+    def __init__(self, *, checks_files: bool = True) -> None:
+        self._checks_files = checks_files
         self._kept: dict[SessionId, tuple[LogVersion, SessionSummary | Unreadable]] = {}
 
     def listing(
@@ -127,7 +132,7 @@ class Summaries:
             progress(number, len(versions))
             kept = self._kept.get(session)
             if kept is None or kept[0] != version:
-                entry = read_entry(reader, plans, session)
+                entry = read_entry(reader, plans, session, version=None if self._checks_files else version)
                 if entry is None:
                     continue
                 if isinstance(entry, Unreadable) and entry.health == Health.UNREADABLE:
@@ -139,16 +144,22 @@ class Summaries:
 
 
 def read_entry(
-    reader: SessionReader, plans: Plans, session: SessionId, check: ContentCheck | None = None
+    reader: SessionReader,
+    plans: Plans,
+    session: SessionId,
+    check: ContentCheck | None = None,
+    *,
+    version: LogVersion | None = None,
 ) -> SessionSummary | Unreadable | None:
     """Return the summary of a session, cached or from its log, or why it cannot be read; None if it has no history.
 
-    With `check`, content that the log names and that is lost is noted there.
+    With `check`, content that the log names and that is lost is noted there. With `version`, a summary that was cached
+    of this version of the log is used although its files may have been altered since.
 
     Raises:
         StoreFailureError: The disk failed.
     """
-    cached = reader.cached_summary(session, check)
+    cached = reader.cached_summary(session, check) if version is None else reader.summary_of(session, version)
     summary = parse_summary(session, cached) if cached is not None else None
     if summary is not None:
         return summary

@@ -116,6 +116,11 @@ class MemoryStore:
         count, summary = self._state.summaries.get(session, (0, b""))
         return summary if count and count == len(self._state.segments.get(session, ())) else None
 
+    def summary_of(self, session: SessionId, version: LogVersion) -> bytes | None:
+        """See `SessionReader.summary_of`."""
+        count, summary = self._state.summaries.get(session, (0, b""))
+        return summary if count and count == version[0] else None
+
     def salvage(self, session: SessionId) -> Salvaged | None:
         """See `SessionReader.salvage`. Memory holds no damage."""
         fold = self.load(session)

@@ -204,6 +204,17 @@ class SessionReader(Protocol):
         """
         ...
 
+    def summary_of(self, session: SessionId, version: LogVersion) -> bytes | None:
+        """Return the summary that was cached of this version of a session's log; None if there is none.
+
+        Cheaper than `cached_summary`: neither segments nor content are looked up. It is for callers that read the log
+        of a session before they offer it.
+
+        Raises:
+            StoreFailureError: The disk failed.
+        """
+        ...
+
     def salvage(self, session: SessionId) -> Salvaged | None:
         """Return the part of a session's log that verifies, whatever follows it; None if there is no such session.
 

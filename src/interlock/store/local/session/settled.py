@@ -60,7 +60,7 @@ def read_mark(files: FileOps, session: SessionId) -> SettledMark | None:
         if len(data) < _BYTES or data.endswith(_TORN):
             return None
         boot, manifest_bytes = _fields(data)
-        if data in (_encoded(session, boot, manifest_bytes), _encoded(session, boot, manifest_bytes, form=1)):
+        if data == _encoded(session, boot, manifest_bytes, form=1 if data.startswith(b"1") else 2):
             return SettledMark(manifest_bytes=manifest_bytes, is_of_this_boot=boot == _short_digest(files.boot_id()))
     return SettledMark(manifest_bytes=None, is_of_this_boot=True)
 

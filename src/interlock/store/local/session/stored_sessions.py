@@ -4,6 +4,7 @@ This module needs no record models, so a process that only lists sessions starts
 """
 
 import re
+from collections.abc import Mapping
 from hashlib import sha256
 
 from interlock.kernel.ids import Digest, SessionId, SnapshotRef
@@ -24,6 +25,8 @@ class StoredSessions:
 
     def __init__(self, files: FileOps) -> None:
         self._files = files
+        self._settled: Mapping[SessionId, LogVersion] = {}
+        """The versions of the last list of which every group was settled."""
 
     def sessions(self) -> tuple[SessionId, ...]:
         """See `SessionReader.sessions`."""
@@ -63,9 +66,11 @@ class StoredSessions:
         """See `SessionReader.log_versions`."""
         try:
             versions = ((name, self._log_version(name)) for name in self.names())
-            return {name: version for name, version in versions if version is not None}
+            found = {name: version for name, version in versions if version is not None}
         except OSError as error:
             raise store_failure(error) from error
+        self._settled = {name: version for name, version in found.items() if version[0] == version[3]}
+        return found
 
     def _log_version(self, session: SessionId) -> LogVersion | None:
         """Return the version of a session's log; None if it never had a log. One that cannot be read is there."""
@@ -75,7 +80,11 @@ class StoredSessions:
             return _UNREADABLE
 
     def _read_version(self, session: SessionId) -> LogVersion | None:
-        stat, mark = self._files.stat(layout.manifest(session)), read_mark(self._files, session)
+        stat, before = self._files.stat(layout.manifest(session)), self._settled.get(session)
+        if stat is not None and before is not None and (stat.size, stat.inode, stat.modified_s) == before[:3]:
+            # A writer moves the mark only after it has appended to the manifest.
+            return before
+        mark = read_mark(self._files, session)
         settled = -1 if mark is None or mark.manifest_bytes is None else mark.manifest_bytes
         if stat is None or not stat.size:
             return LogVersion((0, 0, 0.0, settled)) if is_lost(self._files, session, mark) else None

@@ -9,6 +9,8 @@ and workflows that it names verify. For a session that costs one `stat` of its m
 small read for each run and of the settled mark, which may say that the manifest lost its end; no event is read. A
 change that leaves the time of a segment unchanged is found when the log is read, and by `verify`. In a copy that did
 not keep the times of files, the manifest is read whole, and no summary is used for segments that are newer.
+
+A caller that reads the log of a session before it offers it needs no more than the manifest (`read_of`).
 """
 
 import json
@@ -26,7 +28,7 @@ from interlock.store.local.files import FileOps, UnreadableError
 from interlock.store.local.session.settled import missing_bytes, read_mark
 from interlock.store.local.session.summary_file import VERSION, CachedSummary, is_attested, read_cached
 from interlock.store.ports.errors import ContentDamagedError
-from interlock.store.ports.reader import ContentCheck
+from interlock.store.ports.reader import ContentCheck, LogVersion
 
 if TYPE_CHECKING:
     from interlock.store.local.session.reading import Verified
@@ -53,15 +55,36 @@ class SummaryCache:
             cached = read_cached(self._files, session)
             if cached is None or not _is_current(self._files, cached):
                 return None
-            if not _has_segments(self._files, session, cached.origin["events"], cached.origin["modifiedS"]):
+            origin = cached.origin()
+            if not _has_segments(self._files, session, origin["events"], origin["modifiedS"]):
                 return None
             if check is not None:
-                self._check(check, cached.origin.get("others", ()), cached.origin["modifiedS"])
+                self._check(check, origin["others"], origin["modifiedS"])
         except UnreadableError:
             return None
         except OSError as error:
             raise store_failure(error) from error
-        return cached.summary if all(map(self._is_sound, cached.origin["content"])) else None
+        return cached.summary if all(map(self._is_sound, origin["content"])) else None
+
+    def read_of(self, session: SessionId, version: LogVersion) -> bytes | None:
+        """Return the cached summary of a version of a session's log, else None. See `SessionReader.summary_of`.
+
+        Raises:
+            StoreFailureError: The disk failed.
+        """
+        manifest_bytes, _, modified_s, settled = version
+        if settled > manifest_bytes:
+            return None
+        try:
+            cached = read_cached(self._files, session)
+            if cached is None or cached.manifest_bytes != manifest_bytes:
+                return None
+            is_of_log = cached.manifest_modified_s == modified_s or is_attested(self._files, cached)
+        except UnreadableError:
+            return None
+        except OSError as error:
+            raise store_failure(error) from error
+        return cached.summary if is_of_log else None
 
     def _check(self, check: ContentCheck, paths: Iterable[str], known_s: float) -> None:
         """Note which files are lost. One that is newer than what the summary was made from is read and verified."""
@@ -101,7 +124,7 @@ class SummaryCache:
         temp = layout.temp(path, secrets.token_hex(8))
         try:
             body = json.dumps(_origin(self._files, verified)).encode() + b"\n" + summary
-            data = canonical_bytes(_head(verified, body)) + b"\n" + body
+            data = canonical_bytes(_head(self._files, verified, body)) + b"\n" + body
             if len(data) > CACHED_SUMMARY_BYTES_MAX:
                 return
             self._files.make_dir(layout.cache_dir(verified.session))
@@ -122,26 +145,27 @@ def _is_current(files: FileOps, cached: CachedSummary) -> bool:
         return False
     if missing_bytes(read_mark(files, cached.session), stat.size):
         return False
-    return stat.modified_s == cached.origin["manifestModifiedS"] or is_attested(files, cached)
+    return stat.modified_s == cached.manifest_modified_s or is_attested(files, cached)
 
 
-def _head(verified: "Verified", body: bytes) -> dict[str, Json]:
+def _head(files: FileOps, verified: "Verified", body: bytes) -> dict[str, Json]:
+    manifest = files.stat(layout.manifest(verified.session))
     return {
         "v": VERSION,
         "session": verified.session,
         "manifestBytes": verified.manifest_bytes,
+        "manifestModifiedS": manifest.modified_s if manifest is not None else 0.0,
         "manifest": verified.manifest_digest,
         "summary": digest_of_bytes(body),
     }
 
 
 def _origin(files: FileOps, verified: "Verified") -> dict[str, Json]:
-    """Return what a summary is made from: events, times of manifest and last segment, content; and other content."""
+    """Return what a summary is made from: events, the time of the last segment, content; and other content."""
     from interlock.record.manifest import parse_segment_closed  # noqa: PLC0415 — only a writer needs it
 
     last = parse_segment_closed(verified.last_group.partition(b"\n")[0]).segment_rel_path
     segment = files.stat(f"{layout.session_dir(verified.session)}/{last}")
-    manifest = files.stat(layout.manifest(verified.session))
     fold = verified.fold
     content = {layout.pinned_workflow(run.workflow_hash) for run in fold.runs.values()}
     content |= {layout.snapshot(fold.nodes[run.tip].snapshot) for run in fold.runs.values() if run.tip is not None}
@@ -149,7 +173,6 @@ def _origin(files: FileOps, verified: "Verified") -> dict[str, Json]:
     others -= content
     return {
         "events": fold.next_index,
-        "manifestModifiedS": manifest.modified_s if manifest is not None else 0.0,
         "modifiedS": segment.modified_s if segment is not None else 0.0,
         "content": [*sorted(content)],
         "others": [*sorted(others)],

@@ -1,7 +1,8 @@
 """The file of a cached summary, and the state of the log that it is of: only a holder of the lock caches one."""
 
+import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from interlock.kernel.budgets.files import CACHED_SUMMARY_BYTES_MAX
 from interlock.kernel.canonical import digest_of_bytes, parse_object
@@ -11,21 +12,27 @@ from interlock.store.local import layout
 from interlock.store.local.files import FileOps, UnreadableError
 from interlock.store.regular_file import NotRegularFileError
 
-VERSION = 4
+VERSION = 5
 
 
 @frozen
 class CachedSummary:
     """A cached summary, the log that it says it is of, and what it was made from. Nothing of the log was compared.
 
-    `manifest` is the digest of the first `manifest_bytes` of the manifest, which the writer had verified.
+    `manifest` is the digest of the first `manifest_bytes` of the manifest, which the writer had verified;
+    `manifest_modified_s` is the time that the manifest had then. `line` holds what `origin` returns.
     """
 
     session: SessionId
     manifest_bytes: int
+    manifest_modified_s: object
     manifest: Digest
-    origin: Mapping[str, Any]
+    line: bytes
     summary: bytes
+
+    def origin(self) -> Mapping[str, Any]:
+        """Return what the summary was made from. Of a long session, this is most of the file."""
+        return cast("Mapping[str, Any]", json.loads(self.line))
 
 
 def read_cached(files: FileOps, session: SessionId) -> CachedSummary | None:
@@ -39,13 +46,17 @@ def read_cached(files: FileOps, session: SessionId) -> CachedSummary | None:
     said = parse_object(head)
     if said is None or said.get("v") != VERSION or said.get("summary") != digest_of_bytes(body):
         return None
-    origin, manifest_bytes = parse_object(line), said.get("manifestBytes")
+    manifest_bytes = said.get("manifestBytes")
     # A directory that was copied or renamed brings the summary of another session.
-    if said.get("session") != session or origin is None or not isinstance(manifest_bytes, int):
+    if said.get("session") != session or not isinstance(manifest_bytes, int):
         return None
-    manifest = Digest(str(said.get("manifest")))
     return CachedSummary(
-        session=session, manifest_bytes=manifest_bytes, manifest=manifest, origin=origin, summary=summary
+        session=session,
+        manifest_bytes=manifest_bytes,
+        manifest_modified_s=said.get("manifestModifiedS"),
+        manifest=Digest(str(said.get("manifest"))),
+        line=line,
+        summary=summary,
     )
 
 
