@@ -86,7 +86,7 @@ _FORMS: tuple[type[Form | parts.Part], ...] = (
 
 def language_page() -> str:
     """Return the reference page of the native language."""
-    schema = cast("_Schema", forms.WorkflowForm.model_json_schema(by_alias=True))
+    schema = cast("_Schema", mirror_of(forms.WorkflowForm).model_json_schema(by_alias=True))
     schemas: dict[str, _Schema] = {"WorkflowForm": schema, **cast("dict[str, _Schema]", schema["$defs"])}
     return "\n\n".join([_INTRO, *(_section(form, schemas[form.__name__]) for form in _FORMS)]) + "\n"
 

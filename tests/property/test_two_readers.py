@@ -5,6 +5,7 @@ import math
 import random
 from collections.abc import Callable, Iterator
 from functools import cache
+from pathlib import Path
 from typing import Any, TypeAlias, cast
 
 import pytest
@@ -16,8 +17,10 @@ from tests.support.flow import compiled, declared, loop, step
 from tests.support.record import KINDS, WORKFLOW_HASH, complete, running, sample
 from tests.support.shares import examples
 
+import interlock
+from interlock.define.native.forms import WorkflowForm
 from interlock.kernel.canonical import Json, NotCanonicalError, canonical_bytes
-from interlock.kernel.shape import Reader, RefusedError
+from interlock.kernel.shape import Reader, RefusedError, ShapeError, mirror
 from interlock.kernel.shape.mirror import adapter_of
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.record.base import Record
@@ -29,6 +32,7 @@ from interlock.record.snapshot import ExecutionSnapshot, build_snapshot
 from interlock.views.lifecycle.events import LifecycleEvent
 
 pytestmark = pytest.mark.exhaustive
+WORKFLOWS = Path(interlock.__file__).parent / "workflows"
 
 DEEP = {f"deep {depth}": "[" * depth + "]" * depth for depth in (150, 190, 250, 1500, 200_000)}
 ODD: dict[str, str] = {
@@ -209,6 +213,80 @@ def test_both_readers_give_the_same_verdict_and_the_same_value(chance: random.Ra
         assert found == other, data[:3000]
     if isinstance(found, Record):
         assert written(found.to_bytes) == written(lambda: canonical_bytes(found.to_json()))
+
+
+@cache
+def documents() -> list[Json]:
+    """Return the workflow files of the package, and one that has every kind of step."""
+    files = [json.loads(one.read_text("utf-8")) for one in WORKFLOWS.glob("*.json")]
+    when = {"or": [{"var": "mode", "in": ["x", 1, None, True]}, {"not": {"var": "n", "gt": 1.5}}]}
+    compute = {"if": [when, {"add": [{"var": "n"}, 1]}, {"append": [{"var": "l"}, [1, {"a": 2}]]}]}
+    sets = [
+        {"key": "n", "compute": compute, "when": when},
+        {"key": "m", "from": "a.b"},
+        {"key": "o", "value": {"a": 1}},
+    ]
+    emit = [{"kind": "x.y", "fields": {"a": {"value": 1}, "b": {"compute": compute}}, "mirror": {"sent": "a"}}]
+    prose = ["one", [{"kind": "text", "text": "two"}, {"kind": "ref", "refId": "wr.refs.a"}]]
+    blocks = {"goal": "x", "procedure": prose, "outputRequired": {"a": prose[1], "b": "c"}}
+    criteria = {"and": [{"type": "contains", "value": "x"}, {"not": {"type": "length", "min": 1}}], "when": when}
+    fragment = {"id": "f", "text": "t", "when": when}
+    call = {"templateId": "wr.t", "args": {"a": 1, "b": 1.5, "c": True}}
+    agent = step("a", set=sets, emit=emit, when=when, validationCriteria=[criteria], produces=["n", declared("m")])
+    files.append(
+        {
+            "id": "test.every", "name": "Every kind", "conditions": {"c": when}, "features": ["wr.features.a"],
+            "inputs": [declared("n", "number")], "capabilities": {"delegation": "preferred"},
+            "steps": [
+                agent,
+                {"id": "p", "title": "P", "promptBlocks": blocks, "promptFragments": [fragment]},
+                loop("l", step("b", outputContract={"contractRef": "wr.x"}), **{"for": {"count": 3}}, maxIterations=4),
+                {"id": "q", "title": "Q", "branches": [{"steps": [step("c")]}, {"steps": [step("d")]}]},
+                {"id": "r", "title": "R", "choose": [{"when": when, "steps": [step("e")]}], "otherwise": []},
+                {"id": "s", "title": "S", "templateCall": call},
+                {"id": "t", "type": "await", "title": "T", "event": "x.y", "fields": {"a": "string"}, "timeout": "3m"},
+                {"id": "u", "type": "check", "title": "U", "run": "tests", "set": sets, "emit": emit},
+                {"id": "v", "type": "approve", "title": "V", "question": "Well?", "choices": ["yes", "no", "later"]},
+            ],
+        }
+    )  # fmt: skip
+    return files
+
+
+def form_verdict(value: object) -> object:
+    try:
+        return Reader[WorkflowForm](WorkflowForm).of_json(value)
+    except ShapeError as error:
+        return [(one["type"], one["loc"]) for one in error.faults]
+
+
+def explained_form(value: object) -> object:
+    try:
+        return adapter_of(WorkflowForm).validate_python(value)
+    except ValidationError as error:
+        return [(one["type"], one["loc"]) for one in error.errors()]
+
+
+@pytest.mark.inv("EVT-2")
+def test_both_readers_take_every_workflow_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = [explained_form(value) for value in documents()]
+    monkeypatch.delattr(mirror, "validated")
+    found = [form_verdict(value) for value in documents()]
+    assert all(isinstance(one, WorkflowForm) for one in found)
+    assert found == expected
+
+
+@settings(deadline=None, max_examples=examples(3000))
+@given(st.randoms(use_true_random=False))
+@pytest.mark.inv("EVT-2")
+def test_both_readers_give_the_same_verdict_of_a_workflow_file(chance: random.Random) -> None:
+    data = mutated(chance.choice(documents()), chance)
+    try:
+        value = json.loads(data)
+        canonical_bytes(value)
+    except (ValueError, RecursionError, NotCanonicalError):
+        return
+    assert form_verdict(value) == explained_form(value), data[:3000]
 
 
 def written(write: Callable[[], bytes]) -> bytes | None:

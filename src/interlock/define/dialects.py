@@ -51,8 +51,9 @@ def _find_foreign_keys(dialect: Dialect) -> frozenset[str]:
 
 def _iter_keys(forms: ModuleType) -> Iterator[str]:
     """Yield the keys of a workflow and of its steps. Deeper keys are too often the same in both dialects."""
-    from interlock.kernel.shape.mirror import Form  # noqa: PLC0415 — see above
+    from interlock.kernel.shape.mirror import model_of  # noqa: PLC0415 — see above
 
-    for name, form in vars(forms).items():
-        if name in _FORMS and isinstance(form, type) and issubclass(form, Form):
-            yield from (field.alias or key for key, field in form.model_fields.items())
+    for name in _FORMS:
+        form: object = vars(forms).get(name)
+        if isinstance(form, type):
+            yield from (field.alias or key for key, field in model_of(form).model_fields.items())

@@ -10,6 +10,7 @@ from typing import Any, cast, get_args
 import interlock
 from interlock.define.diagnostics import DiagnosticCode
 from interlock.define.native.forms import WorkflowForm
+from interlock.kernel.shape.mirror import mirror_of
 from publish.diagnostics import described_codes, diagnostics_page
 from publish.language import described_keys, language_page
 from publish.workflows import DIRECTORY, workflow_pages
@@ -19,7 +20,7 @@ CODES = set(get_args(DiagnosticCode))
 
 
 def test_the_language_page_lists_every_key_of_every_form_and_no_other() -> None:
-    schema = WorkflowForm.model_json_schema(by_alias=True)
+    schema = mirror_of(WorkflowForm).model_json_schema(by_alias=True)
     forms = {"WorkflowForm": schema, **schema["$defs"]}
     keys = {name: frozenset(form["properties"]) for name, form in forms.items() if "properties" in form}
     assert described_keys() == keys

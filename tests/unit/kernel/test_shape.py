@@ -117,9 +117,10 @@ def words_of(kind: Any) -> frozenset[object]:
 
 
 def test_each_default_is_one_object_so_that_it_is_left_out_whoever_gave_it() -> None:
-    """msgspec leaves out a field if its value is the same object as its default."""
+    """msgspec leaves out a field if its value is the same object as its default. Forms of files are never written."""
     only = (None, True, False, "", (), *range(257), msgspec.NODEFAULT)
-    for kind in shapes():
+    written = [kind for kind in shapes() if not kind.__module__.startswith("interlock.define.native.")]
+    for kind in written:
         for one in fields(kind):
             is_known = any(one.default is known for known in only) or one.default in words_of(one.type)
             assert is_known or (kind, one.name) == (ApprovalAsk, "choices"), (kind, one)

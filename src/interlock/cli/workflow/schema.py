@@ -4,6 +4,7 @@ import argparse
 
 from interlock.cli.screen import say_json
 from interlock.define.native.forms import WorkflowForm
+from interlock.kernel.shape.mirror import mirror_of
 
 
 def add_arguments(_: argparse.ArgumentParser) -> None:
@@ -12,5 +13,5 @@ def add_arguments(_: argparse.ArgumentParser) -> None:
 
 def run(_: argparse.Namespace) -> int:
     """Print the schema; return the exit code."""
-    say_json(WorkflowForm.model_json_schema(by_alias=True))
+    say_json(mirror_of(WorkflowForm).model_json_schema(by_alias=True))
     return 0

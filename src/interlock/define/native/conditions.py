@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from msgspec import UNSET
+
 from interlock.decide.condition import (
     AllOf,
     Always,
@@ -77,7 +79,7 @@ class ConditionLowering:
             return self._report_too_many(at)
         forms = [name for name in ("kind", "and_", "or_", "not_") if getattr(form, name) is not None]
         forms += ["var"] if form.var is not None else []
-        operators = [name for name in _OPERATORS if name in form.model_fields_set]
+        operators = [name for name in _OPERATORS if getattr(form, name) is not UNSET]
         if len(forms) != 1 or (forms != ["var"] and operators):
             message = "The condition must have exactly one of `var`, `and`, `or`, `not`, `kind`."
             return self._report(at, message, "Write `var` with one operator, or one of and/or/not.")
@@ -156,7 +158,7 @@ class ConditionLowering:
             return _NO_VALUE
         if not isinstance(form, ComputeForm):
             return Given(op="constant", value=cast("Json", form))
-        written = sorted(form.model_fields_set)
+        written = sorted(name for name in form.__struct_fields__ if getattr(form, name) is not UNSET)
         if len(written) != 1:
             message = "The value must have exactly one of `var`, `if` and the operations."
             self.faults.append(fault(at, "wrong_value", message, "Write one of them."))

@@ -4,9 +4,10 @@ All keys are camelCase. `lowering` turns these models into the document model. F
 reference page of the language.
 """
 
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
-from pydantic import Discriminator, Field, Tag
+import msgspec
 
 from interlock.define.native.condition_forms import ConditionForm, CriteriaForm, SetActionForm
 from interlock.define.native.outside_forms import ApproveForm, AwaitForm, CheckForm, EmitForm
@@ -25,6 +26,7 @@ from interlock.define.parts import (
     LongText,
     Metadata,
     Name,
+    Part,
     ProducedKey,
     Proof,
     RecommendedPreferences,
@@ -40,112 +42,116 @@ from interlock.kernel.budgets.workflow import (
     PROOFS_PER_STEP_MAX,
     STEPS_MAX,
 )
-from interlock.kernel.shape.mirror import Form
+from interlock.kernel.shape import Alternative, AlternativeBy, Choice, Shape, alternatives_of, described, limits
 
 
 def _text_or_object(value: object) -> str:
     return "<text>" if isinstance(value, str) else "<object>"
 
 
-class OutputContractForm(Form):
+class OutputContractForm(Part):
     """The contract that the step's artifact must meet."""
 
-    contract_ref: str = Field(description="a contract pack `wr.contracts.*`")
-    required: bool = Field(
-        default=True, description="whether the artifact is required; an optional one is validated too"
-    )
+    contract_ref: Annotated[str, described("a contract pack `wr.contracts.*`")]
+    required: Annotated[bool, described("whether the artifact is required; an optional one is validated too")] = True
 
 
-class ConsequenceWhen(Form):
+class ConsequenceWhen(Part):
     """A level that at least one dimension was rated with."""
 
-    any_equals_level: str = Field(description="the level that at least one dimension has")
-    for_assessment: str | None = Field(
-        default=None, description="the assessment to check; if omitted, every assessment of the step"
-    )
+    any_equals_level: Annotated[str, described("the level that at least one dimension has")]
+    for_assessment: Annotated[
+        str | None, described("the assessment to check; if omitted, every assessment of the step")
+    ] = None
 
 
-class ConsequenceEffect(Form):
+class ConsequenceEffect(Part):
     """The step is not done until the agent has followed the guidance and rated differently."""
 
-    kind: Literal["require_followup"] = Field(description="the only effect")
-    guidance: Annotated[str, Field(min_length=1, max_length=512, description="what to do before rating again")]
+    kind: Annotated[Literal["require_followup"], described("the only effect")]
+    guidance: Annotated[str, *limits(min_length=1, max_length=512, description="what to do before rating again")]
 
 
-class ConsequenceForm(Form):
+class ConsequenceForm(Part):
     """The consequence of a rating."""
 
-    when: ConsequenceWhen = Field(description="the rating that has the consequence")
-    effect: ConsequenceEffect = Field(description="the consequence")
+    when: Annotated[ConsequenceWhen, described("the rating that has the consequence")]
+    effect: Annotated[ConsequenceEffect, described("the consequence")]
 
 
-class DelegationForm(Form):
+class DelegationForm(Part):
     """Work that the agent delegates to a subagent of its own client."""
 
-    title: Title = Field(description="its title")
-    goal: LongText = Field(description="what the subagent must do; may contain `{{key}}`")
-    workflow_id: str | None = Field(default=None, description="a workflow that describes the method")
-    when: ConditionForm | None = Field(default=None, description="delegate only if this is true; if omitted, always")
+    title: Annotated[Title, described("its title")]
+    goal: Annotated[LongText, described("what the subagent must do; may contain `{{key}}`")]
+    workflow_id: Annotated[str | None, described("a workflow that describes the method")] = None
+    when: Annotated[ConditionForm | None, described("delegate only if this is true; if omitted, always")] = None
 
 
-class StepForm(Form):
+class StepForm(Part):
     """One unit of work for an agent: a prompt, and by default notes as its evidence."""
 
-    type: Literal["step"] | None = Field(default=None, description="may be omitted")
-    id: SafeId = Field(description="its id in the plan, the log and diagnostics")
-    title: Title = Field(description="its title, in one line; may contain `{{key}}`")
-    prompt: LongText | None = Field(
-        default=None, description="what to do; may contain `{{key}}`; write this or `promptBlocks`"
+    type: Annotated[Literal["step"] | None, described("may be omitted")] = None
+    id: Annotated[SafeId, described("its id in the plan, the log and diagnostics")]
+    title: Annotated[Title, described("its title, in one line; may contain `{{key}}`")]
+    prompt: Annotated[LongText | None, described("what to do; may contain `{{key}}`; write this or `promptBlocks`")] = (
+        None
     )
-    prompt_blocks: PromptBlocksForm | None = Field(default=None, description="what to do, in parts")
+    prompt_blocks: Annotated[PromptBlocksForm | None, described("what to do, in parts")] = None
     prompt_fragments: Annotated[
         tuple[PromptFragmentForm, ...],
-        Field(max_length=50, strict=False, description="texts that are added under a condition"),
+        *limits(max_length=50, strict=False, description="texts that are added under a condition"),
     ] = ()
-    agent_role: LongText | None = Field(default=None, description="the agent's role in this step")
-    guidance: Lines = Field(default=(), description="rules for this step, shown below its prompt")
-    when: ConditionForm | None = Field(default=None, description="the step is skipped unless this is true")
-    require_confirmation: bool = Field(default=False, description="a person must confirm the step")
-    confirm_when: ConditionForm | None = Field(
-        default=None, description="a person must confirm the step if this is true or undecided"
-    )
-    notes: Literal["required", "optional"] | None = Field(
-        default=None, description="whether notes are required; the default is yes, unless there is an output contract"
-    )
-    output_contract: OutputContractForm | None = Field(default=None, description="the artifact to send")
-    validation_criteria: (
+    agent_role: Annotated[LongText | None, described("the agent's role in this step")] = None
+    guidance: Annotated[Lines, described("rules for this step, shown below its prompt")] = ()
+    when: Annotated[ConditionForm | None, described("the step is skipped unless this is true")] = None
+    require_confirmation: Annotated[bool, described("a person must confirm the step")] = False
+    confirm_when: Annotated[
+        ConditionForm | None, described("a person must confirm the step if this is true or undecided")
+    ] = None
+    notes: Annotated[
+        Literal["required", "optional"] | None,
+        described("whether notes are required; the default is yes, unless there is an output contract"),
+    ] = None
+    output_contract: Annotated[OutputContractForm | None, described("the artifact to send")] = None
+    validation_criteria: Annotated[
         Annotated[
-            Annotated[CriteriaForm, Tag("<object>")]
-            | Annotated[tuple[CriteriaForm, ...], Field(min_length=1, max_length=50, strict=False), Tag("<list>")],
-            Discriminator(object_or_list),
+            Annotated[CriteriaForm, Alternative("<object>")]
+            | Annotated[
+                tuple[CriteriaForm, ...], *limits(min_length=1, max_length=50, strict=False), Alternative("<list>")
+            ],
+            AlternativeBy(object_or_list),
         ]
-        | None
-    ) = Field(default=None, description="criteria that the notes must meet; a list is joined by `and`")
+        | None,
+        described("criteria that the notes must meet; a list is joined by `and`"),
+    ] = None
     assessment_refs: Annotated[
-        tuple[str, ...], Field(max_length=10, strict=False, description="the required ratings, by id")
+        tuple[str, ...], *limits(max_length=10, strict=False, description="the required ratings, by id")
     ] = ()
     assessment_consequences: Annotated[
-        tuple[ConsequenceForm, ...], Field(max_length=10, strict=False, description="consequences of ratings")
+        tuple[ConsequenceForm, ...], *limits(max_length=10, strict=False, description="consequences of ratings")
     ] = ()
     function_definitions: Annotated[
-        tuple[FunctionDefinition, ...], Field(max_length=50, strict=False, description="instructions for this step")
+        tuple[FunctionDefinition, ...], *limits(max_length=50, strict=False, description="instructions for this step")
     ] = ()
     function_references: Annotated[
-        tuple[str, ...], Field(max_length=50, strict=False, description="functions to show in the step, as `name()`")
+        tuple[str, ...], *limits(max_length=50, strict=False, description="functions to show in the step, as `name()`")
     ] = ()
     needs: Annotated[
         tuple[ContextPath, ...],
-        Field(max_length=50, strict=False, description="context paths that must have a value before the step is given"),
+        *limits(
+            max_length=50, strict=False, description="context paths that must have a value before the step is given"
+        ),
     ] = ()
     produces: Annotated[
         tuple[
             Annotated[
-                Annotated[DeclaredKey, Tag("<text>")] | Annotated[ProducedKey, Tag("<object>")],
-                Discriminator(_text_or_object),
+                Annotated[DeclaredKey, Alternative("<text>")] | Annotated[ProducedKey, Alternative("<object>")],
+                AlternativeBy(_text_or_object),
             ],
             ...,
         ],
-        Field(
+        *limits(
             max_length=50,
             strict=False,
             description="context keys that must have a value when it is reported, by name or with a declaration",
@@ -153,39 +159,41 @@ class StepForm(Form):
     ] = ()
     set: Annotated[
         tuple[SetActionForm, ...],
-        Field(max_length=50, strict=False, description="context keys that are set when the step is done"),
+        *limits(max_length=50, strict=False, description="context keys that are set when the step is done"),
     ] = ()
     emit: Annotated[
         tuple[EmitForm, ...],
-        Field(max_length=EMITS_PER_STEP_MAX, strict=False, description="what is sent outside when the step is done"),
+        *limits(max_length=EMITS_PER_STEP_MAX, strict=False, description="what is sent outside when the step is done"),
     ] = ()
     needs_user: Annotated[
-        tuple[UserNeed, ...], Field(max_length=10, strict=False, description="what only the user can provide")
+        tuple[UserNeed, ...], *limits(max_length=10, strict=False, description="what only the user can provide")
     ] = ()
     delegate: Annotated[
         tuple[DelegationForm, ...],
-        Field(max_length=20, strict=False, description="work for subagents of the agent's client"),
+        *limits(max_length=20, strict=False, description="work for subagents of the agent's client"),
     ] = ()
     capabilities: Annotated[
         tuple[CapabilityName, ...],
-        Field(
+        *limits(
             max_length=5,
             strict=False,
             description="client capabilities that it uses; a capability observation is about the first",
         ),
     ] = ()
-    hints: Hints = Field(default=(), description="free tags for readers; never enforced")
-    metadata: Metadata = Field(default_factory=dict, description="free texts by name, for readers; never enforced")
+    hints: Annotated[Hints, described("free tags for readers; never enforced")] = ()
+    metadata: Annotated[Metadata, described("free texts by name, for readers; never enforced")] = msgspec.field(
+        default_factory=dict
+    )
     verifies: Annotated[
         tuple[SafeId, ...],
-        Field(max_length=20, strict=False, description="earlier steps whose results this step checks, by id"),
+        *limits(max_length=20, strict=False, description="earlier steps whose results this step checks, by id"),
     ] = ()
-    by: Literal["another"] | None = Field(
-        default=None, description="`another`: who reported a step of `verifies` cannot report this step"
-    )
+    by: Annotated[
+        Literal["another"] | None, described("`another`: who reported a step of `verifies` cannot report this step")
+    ] = None
     proof: Annotated[
         tuple[Proof, ...],
-        Field(
+        *limits(
             max_length=PROOFS_PER_STEP_MAX,
             strict=False,
             description="commands that must have run, as `interlock witness` saw them, before the step can be reported",
@@ -193,20 +201,20 @@ class StepForm(Form):
     ] = ()
 
 
-class ForForm(Form):
+class ForForm(Part):
     """A fixed number of passes: a constant, or a number from the context."""
 
-    count: Annotated[int, Field(ge=0)] | None = Field(
-        default=None, description="the number of passes; write this or `countFrom`"
-    )
-    count_from: ContextPath | None = Field(default=None, description="the context path of the number of passes")
+    count: Annotated[
+        Annotated[int, *limits(ge=0)] | None, described("the number of passes; write this or `countFrom`")
+    ] = None
+    count_from: Annotated[ContextPath | None, described("the context path of the number of passes")] = None
 
 
-class ForEachForm(Form):
+class ForEachForm(Part):
     """One pass for each item of a list in the context."""
 
-    items: ContextPath = Field(description="the context path of a list")
-    item_var: Name = Field(default="item", description="the name of the current item in the body")
+    items: Annotated[ContextPath, described("the context path of a list")]
+    item_var: Annotated[Name, described("the name of the current item in the body")] = "item"
 
 
 _STEP_TAGS = {kind: f"<{kind}>" for kind in ("loop", "parallel", "choose", "template", "await", "check", "approve")}
@@ -225,191 +233,215 @@ def step_tag(value: Any) -> str:  # noqa: ANN401 — untrusted, or a form
     return "<parallel>" if "branches" in value else "<step>"
 
 
-class LoopForm(Form):
+class LoopForm(Part):
     """A body of steps that is repeated, by exactly one of `while`, `until`, `for`, `forEach`."""
 
-    type: Literal["loop"] = Field(default="loop", description="may be omitted")
-    loop_id: SafeId = Field(description="its id; a loop-control artifact may name it")
-    title: Title = Field(description="its title, in one line")
-    when: ConditionForm | None = Field(default=None, description="the loop is skipped unless this is true")
-    max_iterations: Annotated[int, Field(ge=1, le=LOOP_PASSES_MAX, description="the maximum number of passes")]
-    while_: Annotated[ConditionForm | None, Field(alias="while", description="repeat while this is true")] = None
-    until: ConditionForm | None = Field(default=None, description="repeat until this is true, checked before each pass")
-    for_: Annotated[ForForm | None, Field(alias="for", description="repeat a fixed number of times")] = None
-    for_each: ForEachForm | None = Field(default=None, description="repeat for each item of a list")
-    iteration_var: Name = Field(default="iteration", description="the name of the pass number in the body, from 1")
-    index_var: Name = Field(default="index", description="the name of the pass number in the body, from 0")
+    type: Annotated[Literal["loop"], described("may be omitted")] = "loop"
+    loop_id: Annotated[SafeId, described("its id; a loop-control artifact may name it")]
+    title: Annotated[Title, described("its title, in one line")]
+    when: Annotated[ConditionForm | None, described("the loop is skipped unless this is true")] = None
+    max_iterations: Annotated[int, *limits(ge=1, le=LOOP_PASSES_MAX, description="the maximum number of passes")]
+    while_: Annotated[ConditionForm | None, described("repeat while this is true")] = msgspec.field(
+        default=None, name="while"
+    )
+    until: Annotated[ConditionForm | None, described("repeat until this is true, checked before each pass")] = None
+    for_: Annotated[ForForm | None, described("repeat a fixed number of times")] = msgspec.field(
+        default=None, name="for"
+    )
+    for_each: Annotated[ForEachForm | None, described("repeat for each item of a list")] = None
+    iteration_var: Annotated[Name, described("the name of the pass number in the body, from 1")] = "iteration"
+    index_var: Annotated[Name, described("the name of the pass number in the body, from 0")] = "index"
     function_definitions: Annotated[
         tuple[FunctionDefinition, ...],
-        Field(max_length=50, strict=False, description="instructions that steps of the body may refer to"),
+        *limits(max_length=50, strict=False, description="instructions that steps of the body may refer to"),
     ] = ()
     body: Annotated[
         tuple["StepUnion", ...],
-        Field(min_length=1, max_length=STEPS_MAX, strict=False, description="the steps to repeat"),
+        *limits(min_length=1, max_length=STEPS_MAX, strict=False, description="the steps to repeat"),
     ]
 
 
-class BranchForm(Form):
+class BranchForm(Part):
     """The steps of one branch, in order."""
 
     steps: Annotated[
         tuple["StepUnion", ...],
-        Field(min_length=1, max_length=STEPS_MAX, strict=False, description="the steps of the branch, in order"),
+        *limits(min_length=1, max_length=STEPS_MAX, strict=False, description="the steps of the branch, in order"),
     ]
 
 
-class ParallelForm(Form):
+class ParallelForm(Part):
     """Branches that do not wait for each other, and a barrier that waits for all of them."""
 
-    type: Literal["parallel"] = Field(default="parallel", description="may be omitted")
-    id: SafeId = Field(description="its id; the barrier is `<id>--join`")
-    title: Title = Field(description="its title, in one line")
-    when: ConditionForm | None = Field(default=None, description="all branches are skipped unless this is true")
+    type: Annotated[Literal["parallel"], described("may be omitted")] = "parallel"
+    id: Annotated[SafeId, described("its id; the barrier is `<id>--join`")]
+    title: Annotated[Title, described("its title, in one line")]
+    when: Annotated[ConditionForm | None, described("all branches are skipped unless this is true")] = None
     branches: Annotated[
         tuple[BranchForm, ...],
-        Field(min_length=2, max_length=20, strict=False, description="the branches; they do not wait for each other"),
+        *limits(min_length=2, max_length=20, strict=False, description="the branches; they do not wait for each other"),
     ]
 
 
-class ChoiceBranchForm(Form):
+class ChoiceBranchForm(Part):
     """Steps that are performed if this is the first branch whose condition is true."""
 
-    when: ConditionForm = Field(description="the condition of the branch")
+    when: Annotated[ConditionForm, described("the condition of the branch")]
     steps: Annotated[
         tuple["StepUnion", ...],
-        Field(min_length=1, max_length=STEPS_MAX, strict=False, description="the steps of the choice branch, in order"),
+        *limits(
+            min_length=1, max_length=STEPS_MAX, strict=False, description="the steps of the choice branch, in order"
+        ),
     ]
 
 
-class ChooseForm(Form):
+class ChooseForm(Part):
     """Performs exactly one branch: the first whose condition is true, else `otherwise`, which may be empty."""
 
-    type: Literal["choose"] = Field(default="choose", description="may be omitted")
-    id: SafeId = Field(description="its id")
-    title: Title = Field(description="its title, in one line")
-    when: ConditionForm | None = Field(default=None, description="all branches are skipped unless this is true")
+    type: Annotated[Literal["choose"], described("may be omitted")] = "choose"
+    id: Annotated[SafeId, described("its id")]
+    title: Annotated[Title, described("its title, in one line")]
+    when: Annotated[ConditionForm | None, described("all branches are skipped unless this is true")] = None
     choose: Annotated[
         tuple[ChoiceBranchForm, ...],
-        Field(min_length=1, max_length=50, strict=False, description="the branches, in the order of evaluation"),
+        *limits(min_length=1, max_length=50, strict=False, description="the branches, in the order of evaluation"),
     ]
     otherwise: Annotated[
-        tuple["StepUnion", ...] | None,
-        Field(
-            max_length=STEPS_MAX,
-            strict=False,
-            description="the steps if no branch is chosen; required, `[]` for none",
-        ),
+        Annotated[tuple["StepUnion", ...], *limits(max_length=STEPS_MAX, strict=False)] | None,
+        described("the steps if no branch is chosen; required, `[]` for none"),
     ] = None
 
 
-class TemplateCallForm(Form):
+class TemplateCallForm(Part):
     """The routine to unfold: by its id, or by a slot that a project may bind to another routine."""
 
-    template_id: str | None = Field(
-        default=None, description="a routine `wr.templates.routine.*`; write this or `slotId`"
-    )
-    slot_id: str | None = Field(default=None, description="a slot that is bound to a routine")
-    args: dict[str, str | int | float | bool] = Field(
-        default_factory=dict, description="the values for `{name}` in the routine's texts"
-    )
+    template_id: Annotated[str | None, described("a routine `wr.templates.routine.*`; write this or `slotId`")] = None
+    slot_id: Annotated[str | None, described("a slot that is bound to a routine")] = None
+    args: Annotated[
+        dict[str, str | int | float | bool], described("the values for `{name}` in the routine's texts")
+    ] = msgspec.field(default_factory=dict)
 
 
-class TemplateForm(Form):
+class TemplateForm(Part):
     """A routine that is unfolded in place. Its steps get the ids `<id>--<step>`."""
 
-    type: Literal["template"] = Field(default="template", description="may be omitted")
-    id: SafeId = Field(description="the prefix of the ids of the unfolded steps")
-    title: Title | None = Field(default=None, description="its title, in one line; if omitted, the id")
-    when: ConditionForm | None = Field(default=None, description="all its steps are skipped unless this is true")
-    template_call: TemplateCallForm = Field(description="the routine to unfold")
+    type: Annotated[Literal["template"], described("may be omitted")] = "template"
+    id: Annotated[SafeId, described("the prefix of the ids of the unfolded steps")]
+    title: Annotated[Title | None, described("its title, in one line; if omitted, the id")] = None
+    when: Annotated[ConditionForm | None, described("all its steps are skipped unless this is true")] = None
+    template_call: Annotated[TemplateCallForm, described("the routine to unfold")]
 
 
-StepUnion = Annotated[
-    Annotated[StepForm, Tag("<step>")]
-    | Annotated[LoopForm, Tag("<loop>")]
-    | Annotated[ParallelForm, Tag("<parallel>")]
-    | Annotated[ChooseForm, Tag("<choose>")]
-    | Annotated[TemplateForm, Tag("<template>")]
-    | Annotated[AwaitForm, Tag("<await>")]
-    | Annotated[CheckForm, Tag("<check>")]
-    | Annotated[ApproveForm, Tag("<approve>")],
-    Discriminator(step_tag),
-]
+if TYPE_CHECKING:
+    StepUnion: TypeAlias = (
+        "StepForm | LoopForm | ParallelForm | ChooseForm | TemplateForm | AwaitForm | CheckForm | ApproveForm"
+    )
+else:
+
+    class StepUnion(Choice):
+        """A step of any kind."""
+
+        @classmethod
+        def members(cls) -> tuple[type[Shape], ...]:
+            """Return the classes of the union."""
+            return tuple(_FORMS_BY_TAG.values())
+
+        @classmethod
+        def pick(cls, members: Mapping[str, object]) -> type[Shape]:
+            """Return the class of a step."""
+            return _FORMS_BY_TAG[step_tag(members)]
+
+        @classmethod
+        def union(cls) -> object:
+            """Return the union in pydantic's terms."""
+            return alternatives_of(_FORMS_BY_TAG, step_tag)
 
 
-class FeatureForm(Form):
+_FORMS_BY_TAG: Mapping[str, type[Shape]] = {
+    "<step>": StepForm,
+    "<loop>": LoopForm,
+    "<parallel>": ParallelForm,
+    "<choose>": ChooseForm,
+    "<template>": TemplateForm,
+    "<await>": AwaitForm,
+    "<check>": CheckForm,
+    "<approve>": ApproveForm,
+}
+
+
+class FeatureForm(Part):
     """A feature with its configuration."""
 
-    id: str = Field(description="a feature `wr.features.*`")
-    config: dict[str, str | int | bool] = Field(default_factory=dict, description="its settings by name")
+    id: Annotated[str, described("a feature `wr.features.*`")]
+    config: Annotated[dict[str, str | int | bool], described("its settings by name")] = msgspec.field(
+        default_factory=dict
+    )
 
 
-class WorkflowForm(Form):
+class WorkflowForm(Part):
     """A whole workflow."""
 
     id: Annotated[
-        str, Field(min_length=1, max_length=128, description="`namespace.name`, lower case; runs are started by it")
+        str, *limits(min_length=1, max_length=128, description="`namespace.name`, lower case; runs are started by it")
     ]
-    name: Title = Field(description="its name for people")
+    name: Annotated[Title, described("its name for people")]
     description: Annotated[
-        str, Field(max_length=DESCRIPTION_CHARS_MAX, description="when to use it and when not; agents choose by it")
+        str, *limits(max_length=DESCRIPTION_CHARS_MAX, description="when to use it and when not; agents choose by it")
     ] = ""
     tags: Annotated[
-        tuple[SafeId, ...], Field(max_length=30, strict=False, description="tags to filter lists of workflows")
+        tuple[SafeId, ...], *limits(max_length=30, strict=False, description="tags to filter lists of workflows")
     ] = ()
     keywords: Annotated[
-        tuple[Annotated[str, Field(min_length=1, max_length=60)], ...],
-        Field(max_length=40, strict=False, description="what people say who want it; only searches read them"),
+        tuple[Annotated[str, *limits(min_length=1, max_length=60)], ...],
+        *limits(max_length=40, strict=False, description="what people say who want it; only searches read them"),
     ] = ()
     examples: Annotated[
-        tuple[Annotated[str, Field(min_length=1, max_length=200)], ...],
-        Field(max_length=10, strict=False, description="requests that fit it"),
+        tuple[Annotated[str, *limits(min_length=1, max_length=200)], ...],
+        *limits(max_length=10, strict=False, description="requests that fit it"),
     ] = ()
-    agent_role: LongText | None = Field(default=None, description="the role for steps that have none")
-    guidance: Lines = Field(default=(), description="rules for the whole run, shown at its start and on resume")
+    agent_role: Annotated[LongText | None, described("the role for steps that have none")] = None
+    guidance: Annotated[Lines, described("rules for the whole run, shown at its start and on resume")] = ()
     references: Annotated[
-        tuple[Reference, ...], Field(max_length=50, strict=False, description="material that it refers to")
+        tuple[Reference, ...], *limits(max_length=50, strict=False, description="material that it refers to")
     ] = ()
     inputs: Annotated[
         tuple[ContextInput, ...],
-        Field(
+        *limits(
             max_length=50, strict=False, description="context keys that the caller sends at the start or that steps set"
         ),
     ] = ()
-    capabilities: dict[CapabilityName, CapabilityNeed] = Field(
-        default_factory=dict, description="client capabilities, each required, preferred or disabled"
-    )
+    capabilities: Annotated[
+        dict[CapabilityName, CapabilityNeed], described("client capabilities, each required, preferred or disabled")
+    ] = msgspec.field(default_factory=dict)
     features: Annotated[
         tuple[
             Annotated[
-                Annotated[str, Tag("<text>")] | Annotated[FeatureForm, Tag("<object>")],
-                Discriminator(_text_or_object),
+                Annotated[str, Alternative("<text>")] | Annotated[FeatureForm, Alternative("<object>")],
+                AlternativeBy(_text_or_object),
             ],
             ...,
         ],
-        Field(
+        *limits(
             max_length=20,
             strict=False,
             description="rule sets that are added to steps with `promptBlocks`; an id, or an id with its configuration",
         ),
     ] = ()
-    conditions: dict[SafeId, ConditionForm] = Field(
-        default_factory=dict, description="conditions by name, for `condition_ref`"
+    conditions: Annotated[dict[SafeId, ConditionForm], described("conditions by name, for `condition_ref`")] = (
+        msgspec.field(default_factory=dict)
     )
     function_definitions: Annotated[
         tuple[FunctionDefinition, ...],
-        Field(max_length=100, strict=False, description="instructions that any step may refer to"),
+        *limits(max_length=100, strict=False, description="instructions that any step may refer to"),
     ] = ()
     assessments: Annotated[
-        tuple[Assessment, ...], Field(max_length=50, strict=False, description="ratings that steps may require")
+        tuple[Assessment, ...], *limits(max_length=50, strict=False, description="ratings that steps may require")
     ] = ()
     extension_points: Annotated[
-        tuple[ExtensionPoint, ...], Field(max_length=20, strict=False, description="slots that a project may bind")
+        tuple[ExtensionPoint, ...], *limits(max_length=20, strict=False, description="slots that a project may bind")
     ] = ()
-    recommended_preferences: RecommendedPreferences | None = Field(
-        default=None, description="what the author recommends"
-    )
+    recommended_preferences: Annotated[RecommendedPreferences | None, described("what the author recommends")] = None
     steps: Annotated[
         tuple[StepUnion, ...],
-        Field(min_length=1, max_length=STEPS_MAX, strict=False, description="the steps, in order"),
+        *limits(min_length=1, max_length=STEPS_MAX, strict=False, description="the steps, in order"),
     ]

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import cast
 
-from pydantic import ValidationError
+from msgspec import UNSET
 
 from interlock.decide.condition import Always, reads_loop_control
 from interlock.decide.evaluate import EVENT
@@ -28,9 +28,12 @@ from interlock.kernel.budgets.workflow import (
 )
 from interlock.kernel.canonical import Json
 from interlock.kernel.frozen import replace
-from interlock.kernel.shape.mirror import faults_of
+from interlock.kernel.shape import Reader, ShapeError
 from interlock.record.world import APPROVAL, CHECK, RECORDED_FIELDS
 
+_WORKFLOW = Reader[native.WorkflowForm](native.WorkflowForm)
+_SET, _EMIT_FIELD = Reader[SetAction](SetAction), Reader[EmitField](EmitField)
+_EMIT, _AWAIT = Reader[EmitAction](EmitAction), Reader[AwaitEvent](AwaitEvent)
 _REQUIRED: Mapping[str, Json] = {"id": "stand.in", "name": "-", "steps": [{"id": "a", "title": "-", "prompt": "-"}]}
 
 
@@ -56,9 +59,9 @@ def parse_native(value: dict[str, Json], patterns: PatternChecker) -> tuple[doc.
 
 def _parse_form(value: dict[str, Json]) -> tuple[native.WorkflowForm | None, list[Diagnostic]]:
     try:
-        return native.WorkflowForm.model_validate(value), []
-    except ValidationError as error:
-        return None, diagnose_faults(faults_of(error), value, native.WorkflowForm)
+        return _WORKFLOW.of_json(value), []
+    except ShapeError as error:
+        return None, diagnose_faults(error.faults, value, native.WorkflowForm)
 
 
 def _check_id(workflow_id: object) -> list[Diagnostic]:
@@ -200,7 +203,7 @@ class _Lowering:
                 fragment_id=fragment.id,
                 text=fragment.text,
                 when=self._lower_when(fragment.when, f"{at}.promptFragments[{number}]"),
-                asks_user=bool(fragment.asks_user),
+                asks_user=fragment.asks_user,
             )
             for number, fragment in enumerate(form.prompt_fragments)
         ]
@@ -236,31 +239,32 @@ class _Lowering:
         parts: dict[str, object] = {"key": form.key, **self._lower_payload(form, at, "action")}
         if form.when is not None:
             parts["when"] = self._conditions.lower_condition(form.when, f"{at}.when")
-        return SetAction.of_json(parts)
+        return _SET.of_json(parts)
 
     def _lower_payload(self, form: native.SetActionForm | EmitFieldForm, at: str, what: str) -> dict[str, object]:
-        given = form.model_fields_set & {"value", "source", "compute"}
+        written = {"value": form.value, "source": form.source, "compute": form.compute}
+        given = {name: one for name, one in written.items() if one is not UNSET}
         if len(given) != 1:
             message = f"The {what} must have exactly one of `value`, `from` and `compute`."
             self.faults.append(fault(at, "wrong_value", message, "Write one of them."))
         for name, key in (("source", "from"), ("compute", "compute")):
-            if name in given and getattr(form, name) is None:
+            if name in given and given[name] is None:
                 message = f"`{key}` is null, so the {what} has no value."
                 self.faults.append(fault(f"{at}.{key}", "wrong_type", message, f"Write what `{key}` needs."))
-        parts: dict[str, object] = {"value": form.value, "from": form.source}
-        if form.compute is not None:
-            parts["compute"] = self._conditions.lower_value(form.compute, f"{at}.compute")
+        parts: dict[str, object] = {"value": given.get("value"), "from": given.get("source")}
+        if given.get("compute") is not None:
+            parts["compute"] = self._conditions.lower_value(given["compute"], f"{at}.compute")
         return parts
 
     def _lower_emit(self, form: EmitForm, at: str) -> EmitAction:
         fields = {
-            name: EmitField.of_json(self._lower_payload(one, f"{at}.fields.{name}", "field"))
+            name: _EMIT_FIELD.of_json(self._lower_payload(one, f"{at}.fields.{name}", "field"))
             for name, one in sorted(form.fields.items())
         }
         parts: dict[str, object] = {"kind": form.kind, "fields": fields, "once": form.once, "mirror": form.mirror}
         if form.when is not None:
             parts["when"] = self._conditions.lower_condition(form.when, f"{at}.when")
-        return EmitAction.of_json(parts)
+        return _EMIT.of_json(parts)
 
     def _lower_await(self, form: AwaitForm, at: str) -> doc.AgentStep:
         awaits = {"event": form.event, "fields": dict(sorted(form.fields.items())), "assurance": form.assurance}
@@ -309,7 +313,7 @@ class _Lowering:
             evidence=doc.EvidenceRequirements(notes="optional"),
             sets=tuple(self._lower_set(one, f"{at}.set[{number}]") for number, one in enumerate(form.set)),
             emits=tuple(self._lower_emit(one, f"{at}.emit[{number}]") for number, one in enumerate(form.emit)),
-            awaits=AwaitEvent.of_json(awaits),
+            awaits=_AWAIT.of_json(awaits),
         )
 
     def _lower_prompt(self, form: native.StepForm, at: str) -> doc.Prose | doc.PromptBlocks:

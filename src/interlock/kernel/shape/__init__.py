@@ -7,6 +7,7 @@ authors and agents send, `interlock.kernel.shape.mirror` checks with pydantic, w
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -105,6 +106,20 @@ def limits(**given: Unpack[Limits]) -> tuple[msgspec.Meta, Rule]:
 def described(description: str) -> Rule:
     """Return the mark that publishes this text with a field."""
     return Rule(description=description)
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """Names one member of a union: `Annotated[str, Alternative("<text>")]`. The name is in the places of faults."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class AlternativeBy:
+    """Says of a union of alternatives which one a value belongs to: `of` returns its name."""
+
+    of: Callable[[Any], str]
 
 
 class Written(Generic[_T]):
@@ -225,8 +240,17 @@ class Choice(metaclass=_ChoiceMeta):
         return handler.generate_schema(cls.union())
 
 
+def alternatives_of(members: Mapping[str, type[Shape]], name_of: Callable[[Any], str]) -> object:
+    """Return a union of shapes in pydantic's terms. `name_of` returns the name of a value's shape."""
+    from interlock.kernel.shape.mirror import alternatives  # noqa: PLC0415 — see the module
+
+    return alternatives(members, name_of)
+
+
 def _choose(kind: type, value: object) -> object:
     """Return the value of a `Choice`: the hook of the decoders."""
+    if issubclass(kind, Choice) and isinstance(value, kind.members()):
+        return value
     if not issubclass(kind, Choice) or not isinstance(value, dict):
         raise ValueError("not an object")  # noqa: TRY004 — msgspec's contract
     chosen = kind.pick(cast("dict[str, object]", value))
@@ -235,10 +259,10 @@ def _choose(kind: type, value: object) -> object:
 
 
 _BUILDING = threading.Lock()
-_PREPARED = set[type]()
+_PREPARED = set[object]()
 
 
-def _prepare(kind: type) -> None:
+def _prepare(kind: object) -> None:
     """Let msgspec collect, once, what `convert` needs of a class."""
     if kind not in _PREPARED:
         _build_decoder(kind)
@@ -277,6 +301,23 @@ class Reader(Generic[_T]):
         if data.count(b"[") + data.count(b"{") > RECORD_DEPTH_MAX and find_excess(data, _BOUNDS) is not None:
             raise RefusedError("nested too deep")
         return value
+
+    def of_json(self, value: object) -> _T:
+        """Return the value that a JSON value holds, in which parts may also be values already.
+
+        The JSON value has canonical bytes, as every file that was parsed has, and no type in the shape has the check of
+        a `Rule`.
+
+        Raises:
+            ShapeError: It does not have the shape.
+        """
+        _prepare(self.kind)
+        try:
+            return msgspec.convert(value, cast("type[_T]", self.kind), dec_hook=_choose)
+        except (msgspec.MsgspecError, ValueError, RecursionError):
+            from interlock.kernel.shape.mirror import validated  # noqa: PLC0415 — see the module
+
+            return validated(cast("Any", self.kind), value)
 
     def faults(self, data: bytes) -> tuple[ReadFault, ...]:
         """Return why some bytes hold no such value; nothing if only `read` refuses them."""

@@ -4,7 +4,7 @@ Only what authors, agents and configurations send is read like this, and bytes t
 module is imported when it is needed: pydantic takes long to import.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache, partial
 from types import UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_origin
@@ -13,9 +13,11 @@ import msgspec
 from pydantic import (
     BaseModel,
     ConfigDict,
+    Discriminator,
     Field,
     GetCoreSchemaHandler,
     Strict,
+    Tag,
     TypeAdapter,
     ValidationError,
     create_model,
@@ -23,7 +25,7 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 from pydantic_core import CoreSchema, core_schema
 
-from interlock.kernel.shape import ReadFault, Rule, Shape, ShapeError, Written
+from interlock.kernel.shape import Alternative, AlternativeBy, ReadFault, Rule, Shape, ShapeError, Written
 
 _ShapeT = TypeVar("_ShapeT", bound=Shape)
 
@@ -52,6 +54,11 @@ class Form(BaseModel):
 
 class _DescribedForm(Form):
     model_config = ConfigDict(json_schema_extra=None)
+
+
+def model_of(form: "type[BaseModel | Shape]") -> type[BaseModel]:
+    """Return the model of a form: itself, or the one that mirrors a shape."""
+    return mirror_of(form) if issubclass(form, Shape) else form
 
 
 @cache
@@ -85,6 +92,8 @@ def _field(one: msgspec.structs.FieldInfo) -> Any:  # noqa: ANN401 — pydantic'
         given["default"] = one.default_factory()
     elif one.default_factory is not msgspec.NODEFAULT:
         given["default_factory"] = one.default_factory
+    elif one.default is msgspec.UNSET:
+        given["default"] = None
     elif one.default is not msgspec.NODEFAULT:
         given["default"] = one.default
     described = [mark.description for mark in _marks(one.type) if isinstance(mark, Rule) and mark.description]
@@ -99,7 +108,7 @@ def _in_pydantic(kind: object) -> Any:  # noqa: ANN401 — a type
     """Return a type as pydantic needs it: a list is accepted for a tuple, and a union has its discriminator."""
     origin, arguments = get_origin(kind), get_args(kind)
     if origin is Annotated:
-        marks = tuple(mark for mark in arguments[1:] if not isinstance(mark, msgspec.Meta))
+        marks = tuple(_mark(one) for one in arguments[1:] if not isinstance(one, msgspec.Meta))
         return Annotated[(_in_pydantic(arguments[0]), *marks)]  # pyright: ignore[reportInvalidTypeForm] — at run time
     if origin in (Union, UnionType):
         return _union(arguments)
@@ -111,7 +120,24 @@ def _in_pydantic(kind: object) -> Any:  # noqa: ANN401 — a type
     return kind
 
 
+def _mark(mark: object) -> object:
+    match mark:
+        case Alternative():
+            return Tag(mark.name)
+        case AlternativeBy():
+            return Discriminator(mark.of)
+        case _:
+            return mark
+
+
+def alternatives(members: Mapping[str, type[Shape]], name_of: Callable[[Any], str]) -> object:
+    """Return a union of shapes, whose names are in the places of faults. `name_of` returns the name for a value."""
+    named = tuple(Annotated[one, Tag(name)] for name, one in members.items())
+    return Annotated[Union[named], Discriminator(name_of)]  # noqa: UP007 — made at run time
+
+
 def _union(members: tuple[object, ...]) -> object:
+    members = tuple(one for one in members if one is not msgspec.UnsetType)
     tagged = [one for one in members if isinstance(one, type) and issubclass(one, Shape) and one.__struct_config__.tag]
     if len(tagged) < 2:  # noqa: PLR2004 — one needs no discriminator
         return Union[tuple(map(_in_pydantic, members))]  # noqa: UP007 — made at run time

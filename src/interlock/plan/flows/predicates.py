@@ -6,13 +6,13 @@ JSONLogic is translated into the form of workflow files, so that there is one se
 
 from collections.abc import Callable, Mapping
 
-from pydantic import ValidationError
-
 from interlock.decide.condition import AllOf, AnyOf, Compare, Condition, Not
 from interlock.define.native.condition_forms import ConditionForm
 from interlock.define.native.conditions import ConditionLowering
 from interlock.kernel.canonical import Json
+from interlock.kernel.shape import Reader, ShapeError
 
+_CONDITION = Reader[ConditionForm](ConditionForm)
 _COMPARISONS = {"==": "equals", "!=": "notEquals", ">": "gt", ">=": "gte", "<": "lt", "<=": "lte"}
 _MIRRORED = {"==": "==", "!=": "!=", ">": "<", ">=": "<=", "<": ">", "<=": ">="}
 """The operator with its operands exchanged."""
@@ -28,8 +28,8 @@ def lower_predicate(predicate: Mapping[str, Json], rename: Callable[[str], str])
     `rename` returns the context path of each path that the predicate reads.
     """
     try:
-        form = ConditionForm.model_validate(_translate(dict(predicate)))
-    except (_UnsupportedError, ValidationError):
+        form = _CONDITION.of_json(_translate(dict(predicate)))
+    except (_UnsupportedError, ShapeError):
         return None
     lowering = ConditionLowering(named={})
     condition = lowering.lower_condition(form, "predicate")
