@@ -5,11 +5,10 @@ import fcntl
 import os
 import stat
 import time
-from collections.abc import Callable
 from pathlib import Path
 
-import filelock
 import pytest
+from filelock import FileLock, Timeout
 from tests.support.crash import advance_plan, apply, run_id, session_id, start_plan
 from tests.support.server import tree
 
@@ -17,7 +16,7 @@ from interlock.engine.request import Request
 from interlock.engine.start import root_node
 from interlock.service.ports import ReadPorts
 from interlock.service.run.plans import Plans
-from interlock.store.local import layout
+from interlock.store.local import layout, locks
 from interlock.store.local.files import OsFiles
 from interlock.store.local.locks import OsLocks, is_held
 from interlock.store.local.store import LocalStore
@@ -30,21 +29,37 @@ A = session_id("a")
 def test_a_lock_that_went_away_with_its_directory_is_no_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / layout.lock(A)
     path.parent.mkdir(parents=True)
-    lock: Callable[..., bool] = filelock.lock_descriptor
-    moves = list[Path]()
+    lock, moves = fcntl.flock, list[Path]()
 
-    def lock_and_lose(handle: int, *, blocking: bool) -> bool:
-        is_locked = lock(handle, blocking=blocking)
+    def lock_and_lose(handle: int, operation: int) -> None:
+        lock(handle, operation)
         if not moves:
             moves.append(path.parent.rename(tmp_path / "gone"))
             path.parent.mkdir()
-        return is_locked
 
-    monkeypatch.setattr(filelock, "lock_descriptor", lock_and_lose)
+    monkeypatch.setattr(fcntl, "flock", lock_and_lose)
     with OsLocks(tmp_path).hold(A):
         assert moves
         assert is_held(tmp_path, A), "the file that the path names now"
     assert not is_held(tmp_path, A)
+
+
+@pytest.mark.inv("LOCK-4")
+@pytest.mark.parametrize("is_imported", [True, False])
+def test_a_lock_excludes_one_of_the_library_for_platforms_without_flock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_imported: bool
+) -> None:
+    path = tmp_path / layout.lock(A)
+    path.parent.mkdir(parents=True)
+    if not is_imported:
+        monkeypatch.setattr(locks, "fcntl", None)
+    other = FileLock(path)
+    with OsLocks(tmp_path).hold(A), pytest.raises(Timeout):
+        other.acquire(timeout=0)
+    with other.acquire(timeout=0), pytest.raises(SessionBusyError), OsLocks(tmp_path, wait_ms_max=1).hold(A):
+        pass
+    with OsLocks(tmp_path).hold(A):
+        pass
 
 
 @pytest.mark.inv("LOCK-7")

@@ -1,5 +1,6 @@
 """The session lock: a lock of the operating system, which releases it if its holder dies (LOCK-1, LOCK-4)."""
 
+import errno
 import os
 import random
 import time
@@ -17,8 +18,16 @@ from interlock.store.lock_wait import wait_window
 from interlock.store.ports.errors import SessionBusyError, UpkeepBusyError
 from interlock.store.regular_file import open_regular
 
+try:
+    import fcntl
+except ImportError:
+    # On Windows `filelock` does it, whose import takes 10 ms and more.
+    fcntl = None
+
 _OPEN_FLAGS = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 """A lock file is a regular file: no link is followed, and opening a pipe of its name does not block."""
+_HELD = frozenset({errno.EACCES, errno.EAGAIN, errno.EWOULDBLOCK})
+"""The errors for a lock that somebody else holds."""
 
 
 class Locks(Protocol):
@@ -146,14 +155,36 @@ def _acquire(path: str | Path, wait_ms_max: int, since_s: float | None) -> int:
 
 def _lock(handle: int, until_s: float) -> bool:
     """Try to lock an open file until a time; return whether that succeeded."""
-    from filelock import lock_descriptor  # noqa: PLC0415 — off the start-up path
-
-    while not lock_descriptor(handle, blocking=False):
+    while not _try_lock(handle):
         if time.monotonic() >= until_s:
             return False
         with TURNS.waiting():
             time.sleep(random.uniform(LOCK_POLL_S_MIN, LOCK_POLL_S_MAX))  # noqa: S311 — jitter, not a secret
     return True
+
+
+def _try_lock(handle: int) -> bool:
+    """Try once to lock an open file; return whether that succeeded."""
+    if fcntl is None:
+        from filelock import lock_descriptor  # noqa: PLC0415 — see the import of fcntl
+
+        return lock_descriptor(handle, blocking=False)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in _HELD:
+            return False
+        raise
+    return True
+
+
+def _unlock(handle: int) -> None:
+    if fcntl is None:
+        from filelock import unlock_descriptor  # noqa: PLC0415 — see the import of fcntl
+
+        unlock_descriptor(handle)
+    else:
+        fcntl.flock(handle, fcntl.LOCK_UN)
 
 
 def _is_named(path: str | Path, handle: int) -> bool:
@@ -171,13 +202,11 @@ def _released(handle: int) -> Generator[None]:
     Closing the handle releases the lock, even if unlocking failed (LOCK-7). On Windows, a lock that only closing
     releases is released late, so it is unlocked first.
     """
-    from filelock import unlock_descriptor  # noqa: PLC0415 — off the start-up path
-
     try:
         yield
     finally:
         with suppress(OSError):
-            unlock_descriptor(handle)
+            _unlock(handle)
         with suppress(OSError):
             os.close(handle)
 
@@ -192,9 +221,7 @@ def is_held(root: Path, session: SessionId) -> bool | None:
 
 def is_locked(path: Path) -> bool | None:
     """Return whether a process holds the lock of a file right now, as `is_held` does."""
-    try:
-        import fcntl  # noqa: PLC0415 — POSIX only
-    except ImportError:
+    if fcntl is None:
         return None
     try:
         handle, _ = open_regular(path)
