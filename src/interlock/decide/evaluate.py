@@ -1,7 +1,7 @@
 """Evaluation of a condition, deterministic: true, false, or undecided because a value is missing (DEC-13)."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, Protocol, TypeAlias, assert_never, cast
 
 from interlock.decide.condition import (
@@ -16,7 +16,7 @@ from interlock.decide.condition import (
     reads_loop_control,
 )
 from interlock.kernel.canonical import Json
-from interlock.kernel.frozen import frozen
+from interlock.kernel.frozen import frozen, positional
 
 LoopDecision = Literal["continue", "stop"]
 
@@ -144,7 +144,7 @@ def _evaluate_loop_control(
     return Undecided(path=None, found="no loop-control artifact", expected="`continue` or `stop`")
 
 
-@dataclass(frozen=True, slots=True)
+@positional
 class _Absent:
     """No value at a path. Not the same as null."""
 

@@ -31,7 +31,7 @@ from interlock.decide.value import (
 )
 from interlock.kernel.budgets import EVENT_FIELDS_BYTES_MAX
 from interlock.kernel.canonical import Json, JsonScalar, canonical_bytes
-from interlock.kernel.frozen import frozen
+from interlock.kernel.frozen import frozen, positional
 
 Conform: TypeAlias = Callable[[str, Json], Json | Undecided]
 """Holds a value to the declaration of a context key. It is pure."""
@@ -150,7 +150,7 @@ def run_pass(
     )
 
 
-@dataclass(frozen=True, slots=True)
+@positional
 class _Ports:
     """The inputs of one compute: what leads into its ports, by their names."""
 

@@ -2,11 +2,12 @@
 
 import time
 import uuid
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
 
 import anyio
+
+from interlock.kernel.frozen import positional
 
 
 class Effects(Protocol):
@@ -29,7 +30,7 @@ class Effects(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@positional
 class SystemEffects:
     """The clock and the ids of this machine."""
 

@@ -11,6 +11,8 @@ from dataclasses import FrozenInstanceError
 from operator import attrgetter
 from typing import Any, NoReturn, TypeVar, cast, dataclass_transform
 
+from interlock.kernel.budgets import VALUES_BEFORE_GENERATED
+
 _T = TypeVar("_T")
 
 
@@ -20,8 +22,21 @@ def frozen(cls: type[_T]) -> type[_T]:
 
     `fields`, `asdict` and `field` of `dataclasses` work as usual. A method that the class has is kept.
     """
+    return _made(cls, is_positional=False)
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field,))
+def positional(cls: type[_T]) -> type[_T]:
+    """Make a class an immutable value whose fields are given and matched in order, else as `frozen` does."""
+    return _made(cls, is_positional=True)
+
+
+def _made(cls: type[_T], *, is_positional: bool) -> type[_T]:
     cls.__doc__ = cls.__doc__ or cls.__name__  # else the standard library writes one, from the signature
-    made: Any = dataclasses.dataclass(init=False, repr=False, eq=False, match_args=False, slots=True, kw_only=True)(cls)
+    define = dataclasses.dataclass(
+        init=False, repr=False, eq=False, match_args=is_positional, slots=True, kw_only=not is_positional
+    )
+    made: Any = define(cls)
     compared = [one.name for one in dataclasses.fields(made) if one.compare]
     methods: dict[str, object] = {
         **_SHARED,
@@ -37,14 +52,50 @@ def frozen(cls: type[_T]) -> type[_T]:
 
 
 def _first_init(made: Any) -> Callable[..., None]:  # noqa: ANN401 — a class
-    """Return the `__init__` of the first instance, which takes its own place with the generated one."""
+    """Return the `__init__` of the first instances, which then takes its own place with a generated one.
+
+    Generating it takes as long as a hundred instances, and of most classes a command makes few.
+    """
+    left, setters = VALUES_BEFORE_GENERATED, cast("Mapping[str, Callable[[object, object], None]]", {})
 
     def __init__(self: object, *args: object, **values: object) -> None:  # noqa: N807 — the name in messages
-        init = _generated_init(made)
-        made.__init__ = init
-        init(self, *args, **values)
+        nonlocal left, setters
+        left -= 1
+        setters = setters or {one.name: getattr(made, one.name).__set__ for one in dataclasses.fields(made)}
+        if left < 0 or not _is_set(made, self, setters, args, values):
+            made.__init__ = _generated_init(made)
+            made.__init__(self, *args, **values)
 
     return __init__
+
+
+def _is_set(
+    made: Any,  # noqa: ANN401 — a class
+    value: object,
+    setters: Mapping[str, Callable[[object, object], None]],
+    args: tuple[object, ...],
+    values: Mapping[str, object],
+) -> bool:
+    """Set the fields of an instance, and return whether the generated `__init__` would do the same."""
+    names = cast("tuple[str, ...]", getattr(made, "__match_args__", ()))
+    named: dict[str, object] = dict(zip(names, args, strict=False))
+    if len(named) != len(args) or not named.keys().isdisjoint(values) or not setters.keys() >= values.keys():
+        return False
+    named |= values
+    for one in dataclasses.fields(made):
+        if not one.init:
+            return False
+        if one.name in named:
+            setters[one.name](value, named[one.name])
+        elif one.default is not dataclasses.MISSING:
+            setters[one.name](value, one.default)
+        elif one.default_factory is not dataclasses.MISSING:
+            setters[one.name](value, one.default_factory())
+        else:
+            return False
+    if hasattr(made, "__post_init__"):
+        cast("Any", value).__post_init__()
+    return True
 
 
 def _generated_init(made: Any) -> Callable[..., None]:  # noqa: ANN401 — a class
@@ -70,7 +121,7 @@ def _generated_init(made: Any) -> Callable[..., None]:  # noqa: ANN401 — a cla
         lines.append(f" _set_{name}(self, {given})")
     if hasattr(made, "__post_init__"):
         lines.append(" self.__post_init__()")
-    named = f", *, {', '.join(parameters)}" if parameters else ""
+    named = f", {'' if hasattr(made, '__match_args__') else '*, '}{', '.join(parameters)}" if parameters else ""
     exec("\n".join([f"def __init__(self{named}):", *lines, " return None"]), scope)  # noqa: S102 — as dataclasses does
     init = cast("Callable[..., None]", scope["__init__"])
     init.__qualname__ = f"{made.__qualname__}.__init__"

@@ -3,11 +3,11 @@
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
 
 from interlock.kernel.budgets import BEGINNING_CHARS_MIN, SLIP_CHARS_MIN
+from interlock.kernel.frozen import positional
 
 _WORD = re.compile(r"[\w-]+")
 _PART = re.compile(r"[^\W_]+")
@@ -26,7 +26,7 @@ class Closeness(IntEnum):
     """Not every word of the query is in the text, but at least half of them are."""
 
 
-@dataclass(frozen=True, slots=True)
+@positional
 class Words:
     """The searchable words of a query, in any script. Without one, it matches nothing."""
 

@@ -7,12 +7,12 @@ git only if the files that name the branch and the commit changed.
 import os
 import stat
 import subprocess
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from pathlib import Path
 
 from interlock.kernel.budgets import GIT_POSITION_BYTES_MAX, GIT_SECONDS_MAX, WORKSPACES_KEPT_MAX
-from interlock.kernel.frozen import frozen
+from interlock.kernel.frozen import frozen, positional
 from interlock.kernel.turns import TURNS
 from interlock.store.ports.workspace import NOWHERE, GitAnchors
 from interlock.store.regular_file import read_regular
@@ -35,7 +35,7 @@ class _PositionFiles:
     packed: tuple[tuple[int, int, int] | None, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@positional
 class GitObserver:
     """Finds git positions for one process, and remembers the last one of each workspace."""
 

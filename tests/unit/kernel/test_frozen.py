@@ -4,10 +4,11 @@ import copy
 import dataclasses
 from collections.abc import Callable
 from dataclasses import FrozenInstanceError, asdict, dataclass, field, fields
+from typing import cast
 
 import pytest
 
-from interlock.kernel.frozen import frozen, replace
+from interlock.kernel.frozen import frozen, positional, replace
 
 
 @frozen
@@ -32,6 +33,15 @@ class Marked(Point):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standard:
+    """A place."""
+
+    x: int
+    y: int = 0
+    names: list[str] = field(default_factory=list[str], compare=False, repr=False)
+
+
+@positional
+class Ordered:
     """A place."""
 
     x: int
@@ -97,6 +107,45 @@ def test_it_is_made_by_names_alone_and_complains_as_any_function(made: Callable[
         made(1)
     with pytest.raises(TypeError, match="unexpected keyword argument 'z'"):
         made(x=1, z=2)
+
+
+def test_a_positional_value_is_made_and_matched_in_order() -> None:
+    for _ in range(50):  # the first instances of a class are made otherwise
+        assert (Ordered(1), Ordered(1, y=2), Ordered(1, 2, ["a"])) == (Ordered(x=1), Ordered(x=1, y=2), Ordered(1, 2))
+        assert Ordered(1).names is not Ordered(1).names
+        match Ordered(3, 4, ["b"]):
+            case Ordered(x, y, [name]):
+                assert (x, y, name) == (3, 4, "b")
+            case _:
+                pytest.fail("it is not matched in order")
+        wrong: tuple[tuple[tuple[object, ...], dict[str, object], str], ...] = (
+            ((), {}, "missing 1 required positional argument: 'x'"),
+            ((1, 2, [], 4), {}, "takes from 2 to 4 positional arguments but 5"),
+            ((1,), {"x": 2}, "multiple values for argument 'x'"),
+            ((1,), {"z": 2}, "unexpected keyword argument 'z'"),
+        )
+        for args, values, complaint in wrong:
+            with pytest.raises(TypeError, match=complaint):
+                cast("Callable[..., object]", Ordered)(*args, **values)
+
+
+def test_the_first_instances_of_a_class_are_made_as_all_others() -> None:
+    @frozen
+    class Fresh:
+        x: int
+        y: int = 0
+        names: list[str] = field(default_factory=list[str])
+
+        def __post_init__(self) -> None:
+            if self.y < 0:
+                raise ValueError("below")
+
+    made = [Fresh(x=number, y=1) for number in range(50)]
+    assert [(one.x, one.y, one.names) for one in made] == [(number, 1, []) for number in range(50)]
+    assert len({id(one.names) for one in made}) == len(made)
+    for _ in range(50):
+        with pytest.raises(ValueError, match="below"):
+            Fresh(x=1, y=-1)
 
 
 def test_it_compares_and_hashes_by_its_compared_fields_and_its_class() -> None:

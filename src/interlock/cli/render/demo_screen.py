@@ -2,7 +2,7 @@
 
 import json
 import sys
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from rich.console import Console
 from rich.text import Text
@@ -10,6 +10,7 @@ from rich.text import Text
 from interlock.kernel.budgets import DEMO_LINE_BYTES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import InterlockError
+from interlock.kernel.frozen import positional
 from interlock.kernel.text import one_line
 
 TOKEN_PREFIXES = ("ack_", "st_")
@@ -28,7 +29,7 @@ def open_console() -> Console:
     return Console(highlight=False, emoji=False)
 
 
-@dataclass(frozen=True, slots=True)
+@positional
 class DemoScreen:
     """Prints the acts, the messages sent and received, and the claims that were checked."""
 

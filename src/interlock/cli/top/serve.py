@@ -6,7 +6,6 @@ import os
 import signal
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -19,6 +18,7 @@ from interlock.config.model import FaultyConfig
 from interlock.config.places import LOG_LEVELS
 from interlock.config.settings import Settings, read_settings
 from interlock.kernel.budgets import SERVER_COLLECTION_VALUES_MIN
+from interlock.kernel.frozen import positional
 
 if TYPE_CHECKING:
     import argparse
@@ -39,7 +39,7 @@ def add_arguments(parser: "argparse.ArgumentParser") -> None:
     parser.add_argument("--core-source", help="add a directory of core workflows (for packagers and tests)")
 
 
-@dataclass(frozen=True, slots=True)
+@positional
 class Loaded:
     """A server that is ready to serve, and the ports that it uses."""
 

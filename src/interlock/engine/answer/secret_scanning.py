@@ -11,7 +11,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from enum import IntEnum
 from functools import cache, lru_cache
 from itertools import islice
@@ -26,7 +25,7 @@ from interlock.kernel.budgets import (
     SECRETS_NAMED_MAX,
 )
 from interlock.kernel.canonical import Json
-from interlock.kernel.frozen import frozen
+from interlock.kernel.frozen import frozen, positional
 from interlock.kernel.text import in_code, one_line
 from interlock.record.context import Context
 
@@ -182,7 +181,7 @@ def _keys_of(path: "_Path") -> tuple[str | int, ...]:
     return tuple(reversed(keys))
 
 
-@dataclass(frozen=True, slots=True)
+@positional
 class _Name:
     """What a name says about the value below it. The name of a collection also counts for the members of an object."""
 

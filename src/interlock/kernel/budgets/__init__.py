@@ -38,6 +38,10 @@ ARTIFACT_DEPTH_MAX = 64
 ARGUMENT_VALUES_MAX = 100_000
 """Values of an argument that is sent as a string of JSON: several such strings fit into one line."""
 
+# Values.
+VALUES_BEFORE_GENERATED = 20
+"""Instances of a class of values before its `__init__` is generated, which takes as long as 40 to 100 instances."""
+
 # JSON before it is parsed.
 NUMBER_DIGITS_MAX = 500
 """Digits of a number in a row: no exact or finite number needs as many, and parsing thousands takes long."""

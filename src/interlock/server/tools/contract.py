@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TypeAlias
 
@@ -16,7 +16,7 @@ from interlock.engine.published import Published
 from interlock.kernel.budgets import ARTIFACT_BYTES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import ENVELOPE_SCHEMA, Correction, Refusal
-from interlock.kernel.frozen import frozen
+from interlock.kernel.frozen import frozen, positional
 from interlock.kernel.ids import SessionId
 from interlock.record.events import Actor
 from interlock.service.ports import Ports
@@ -34,7 +34,7 @@ class Caller:
     artifact_bytes_max: int = ARTIFACT_BYTES_MAX
 
 
-@dataclass(frozen=True, slots=True)
+@positional
 class Fault:
     """Why arguments are refused: the path, what was found, and what to send. The parser adds the tool's name."""
 

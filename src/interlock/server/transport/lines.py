@@ -7,7 +7,6 @@ rule can be tested without a process.
 import json
 import re
 from collections import Counter
-from dataclasses import dataclass
 from typing import cast
 
 from mcp_types import INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR, JSONRPCMessage, RequestId, jsonrpc_message_adapter
@@ -19,7 +18,7 @@ from interlock.kernel.budgets import (
     LINE_VALUES_MAX,
     NUMBER_DIGITS_MAX,
 )
-from interlock.kernel.frozen import frozen
+from interlock.kernel.frozen import frozen, positional
 from interlock.kernel.json_bounds import Excess, JsonBounds, find_excess
 from interlock.kernel.strict_json import NotANumberError, RepeatedKeyError, decode, holds_lone_surrogate
 from interlock.kernel.text import one_line
@@ -45,14 +44,14 @@ _KINDS: dict[type[object], str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@positional
 class Message:
     """A line that is a message, in the form that the SDK accepts."""
 
     content: JSONRPCMessage
 
 
-@dataclass(frozen=True, slots=True)
+@positional
 class Skip:
     """A blank line: no message and no fault."""
 
@@ -143,7 +142,7 @@ def _reject_partly_read(code: int, fault: str, members: dict[str, object]) -> Re
     return Reject(code=code, message=fault, id=readable, response_to=_answered_id(members))
 
 
-@dataclass(frozen=True, slots=True)
+@positional
 class _Parsed:
     value: object
 

@@ -3,20 +3,19 @@
 Untrusted text has its own type, so each renderer has one place that escapes it.
 """
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
-from interlock.kernel.frozen import frozen
+from interlock.kernel.frozen import frozen, positional
 
 
-@dataclass(frozen=True, slots=True)
+@positional
 class UntrustedText:
     """Text from an agent, an author or a client, shown within a line. It may contain any characters."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@positional
 class Prose:
     """Untrusted text of one line that people read as prose: in Markdown it is escaped text, not code."""
 
@@ -36,42 +35,42 @@ class Heading:
     line: Line
 
 
-@dataclass(frozen=True, slots=True)
+@positional
 class Properties:
     """Named properties, one row each."""
 
     rows: tuple[tuple[str, Line], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@positional
 class Bullets:
     """A list."""
 
     items: tuple[Line, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@positional
 class Paragraph:
     """A single line of text."""
 
     line: Line
 
 
-@dataclass(frozen=True, slots=True)
+@positional
 class Quote:
     """Untrusted text of many lines, shown unchanged apart from escaping."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@positional
 class Drawing:
     """Preformatted text, shown in a fixed-width font."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@positional
 class Notes:
     """Untrusted Markdown of an agent: paragraphs, lists and code are rendered, everything else is text."""
 

@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, TypeAlias
 
+from interlock.kernel.frozen import positional
 from interlock.kernel.text import printable
 
 _FENCE = re.compile(r"\s{0,3}(`{3,}(?=[^`]*$)|~{3,})(.*)$")
@@ -17,7 +18,7 @@ _INDENT = 2
 """Blanks by which a list is indented in another one, at least."""
 
 
-@dataclass(frozen=True, slots=True)
+@positional
 class Span:
     """A piece of a line. `kind` says how it is shown."""
 
@@ -25,7 +26,7 @@ class Span:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@positional
 class TextPart:
     """A paragraph, or a heading, which is shown as a bold paragraph: the headings of a page are Interlock's."""
 
@@ -33,7 +34,7 @@ class TextPart:
     is_heading: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@positional
 class ItemPart:
     """An item of a list that is in `depth` others. `number` is as written, `2.`; None in a list without numbers."""
 
@@ -42,7 +43,7 @@ class ItemPart:
     spans: tuple[Span, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@positional
 class CodePart:
     """Preformatted text: a block of code, a table, a quote or an indented line."""
 

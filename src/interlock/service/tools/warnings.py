@@ -1,11 +1,11 @@
 """Warnings for agents, derived only from the log, so that a replay gives the same warnings (ANS-19)."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from interlock.engine.answer.structure import Warned
 from interlock.engine.judge.recommended import beyond_recommendation
 from interlock.kernel.budgets import NOTES_BYTES_MAX, WARNED_GAP_BYTES_MAX, WARNED_GAPS_MAX
+from interlock.kernel.frozen import positional
 from interlock.kernel.ids import WorkflowHash
 from interlock.kernel.text import TRUNCATION_MARKER, flat, in_code, one_line, utf8_bytes
 from interlock.plan.compiled import CompiledWorkflow
@@ -26,7 +26,7 @@ def notes_cut(notes: str | None) -> Iterator[Warned]:
         yield Warned(code="NOTES_TRUNCATED", message=message)
 
 
-@dataclass(frozen=True, slots=True)
+@positional
 class SourceRemoved:
     """No source that is visible from the caller's workspace holds the file of a run's workflow."""
 

@@ -4,11 +4,11 @@ Every use case has it. It has no method that writes.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import TYPE_CHECKING, NewType, Protocol
 
-from interlock.kernel.frozen import frozen
+from interlock.kernel.frozen import frozen, positional
 from interlock.kernel.ids import Digest, SessionId, SnapshotRef, WorkflowHash
 from interlock.store.ports.errors import ContentDamagedError, Health
 
@@ -84,7 +84,7 @@ class StoredLog:
     is_attested: bool
 
 
-@dataclass(frozen=True, slots=True)
+@positional
 class ContentCheck:
     """Looks, while sessions are listed, for content that their logs name and that is missing or altered.
 

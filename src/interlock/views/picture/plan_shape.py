@@ -1,10 +1,10 @@
 """A plan as a tree: a sequence of parts, with the paths of decisions and the bodies of loops inside them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from interlock.decide.condition import Always, describe_condition
-from interlock.kernel.frozen import frozen
+from interlock.kernel.frozen import frozen, positional
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.graph import Graphs, find_meetings
 from interlock.plan.records import NOTES_CONTRACT, PlanEdge, PlanNode
@@ -55,7 +55,7 @@ def way_words(graphs: Graphs, edge: PlanEdge) -> str:
     return "otherwise" if graphs.nodes[edge.source].kind == "decision" else ""
 
 
-@dataclass(frozen=True, slots=True)
+@positional
 class _Shaper:
     graphs: Graphs
     meets: Mapping[str, str]
