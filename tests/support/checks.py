@@ -7,7 +7,8 @@ from pathlib import Path
 
 from tests.support.flow import Document, declared, document, step
 
-from interlock.channels.check import CheckConfig, CheckFault, PlacedCheck
+from interlock.channels.check import CheckFault, PlacedCheck
+from interlock.channels.check_config import CheckConfig
 from interlock.config.checks import LocalChecks
 from interlock.kernel.errors import Refusal
 from interlock.kernel.ids import NodeId

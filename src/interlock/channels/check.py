@@ -8,9 +8,10 @@ import time
 from pathlib import Path
 from typing import Literal
 
+from interlock.channels.check_config import CheckConfig
 from interlock.channels.child import ChildStartError, Command, running_child
 from interlock.channels.kept_output import KeptOutput
-from interlock.kernel.budgets import CHECK_GRACE_S, CHECK_OUTPUT_KIB, CHECK_TIMEOUT_S, KIB
+from interlock.kernel.budgets import CHECK_GRACE_S, KIB
 from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import Digest
 
@@ -19,27 +20,6 @@ Ended = Literal["exit", "signal", "timeout", "changed"]
 _NOT_STARTED = 126
 """The exit code of a command whose program exists and does not start."""
 SEARCH_PATH = "/usr/local/bin:/opt/homebrew/bin:/usr/bin:/bin:/usr/sbin:/sbin"
-
-
-@frozen
-class CheckConfig:
-    """A check as the user configured it: an argv without a shell, and the directories that it may run in.
-
-    `sandbox` is an argv before that of the command. `protect` are patterns of files that a run must not change.
-    """
-
-    name: str
-    command: tuple[str, ...]
-    workspaces: tuple[str, ...]
-    timeout_s: int = CHECK_TIMEOUT_S
-    output_kb: int = CHECK_OUTPUT_KIB
-    sandbox: tuple[str, ...] = ()
-    protect: tuple[str, ...] = ()
-
-    @property
-    def argv(self) -> tuple[str, ...]:
-        """The whole command line."""
-        return (*self.sandbox, *self.command)
 
 
 @frozen

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-from interlock.channels.check import SEARCH_PATH, CheckConfig, CheckFault, PlacedCheck
+from interlock.channels.check import SEARCH_PATH, CheckFault, PlacedCheck
+from interlock.channels.check_config import CheckConfig
 from interlock.kernel.budgets.workflow import PROTECTED_BYTES_MAX, PROTECTED_FILES_MAX, SCRIPT_LINE_BYTES_MAX
 from interlock.kernel.canonical import Json, digest_of
 from interlock.kernel.ids import Digest

@@ -252,6 +252,19 @@ def _print(say: Callable[[], None]) -> bool:
     return printing(command) == 0
 
 
+class _Formatter(argparse.HelpFormatter):
+    """Asks for the width of the terminal when it prints: argparse makes a formatter for each argument that is added."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=80)
+
+    def format_help(self) -> str:
+        """Return the help, as wide as the terminal."""
+        found = argparse.HelpFormatter(self._prog)
+        self._width, self._max_help_position = found._width, found._max_help_position  # noqa: SLF001 — of its class
+        return super().format_help()
+
+
 class _Parser(argparse.ArgumentParser):
     """A parser that suggests a command for a mistyped one. Subparsers have the same class."""
 
@@ -261,7 +274,7 @@ class _Parser(argparse.ArgumentParser):
     def __init__(self, *, is_named: bool = True, **options: Any) -> None:  # noqa: ANN401 — those of argparse
         """Make a parser; that of a command which no word names parses nothing, and is not built."""
         if is_named:
-            super().__init__(**options)
+            super().__init__(**options, formatter_class=_Formatter)
         else:
             # With these, argparse checks the line of help from Python 3.14 on.
             self.prog, self.formatter_class, self.color = options["prog"], argparse.HelpFormatter, False
@@ -328,7 +341,7 @@ def command_line(words: Collection[str]) -> argparse.ArgumentParser:
     )
     parser.add_argument("-V", "--version", action="version", version=f"interlock {VERSION}", help="print the version")
     add_places(parser)
-    add_parser = parser.add_subparsers(dest="command", metavar="command").add_parser
+    add_parser = parser.add_subparsers(dest="command", metavar="command", prog=parser.prog).add_parser
     for row in COMMANDS:
         if isinstance(row, Group):
             _add_group(add_parser, row, words)
@@ -355,7 +368,7 @@ def _add_group(add_parser: _AddParser, group: Group, words: Collection[str]) -> 
     if not is_named:
         return
     parser.set_defaults(run=partial(_print_help, parser))
-    add_action = parser.add_subparsers(dest="action", metavar="action").add_parser
+    add_action = parser.add_subparsers(dest="action", metavar="action", prog=parser.prog).add_parser
     for command in group.commands:
         _add_command(add_action, command, words)
 

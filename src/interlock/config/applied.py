@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import cast
 
 from interlock.channels.channel import ChannelConfig
-from interlock.channels.check import CheckConfig
+from interlock.channels.check_config import CheckConfig
 from interlock.config.data_dir import Origin
 from interlock.config.settings import Settings
 from interlock.engine.outside import SourceKey

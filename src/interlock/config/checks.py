@@ -8,7 +8,8 @@ from contextlib import AbstractContextManager
 from dataclasses import field
 from pathlib import Path
 
-from interlock.channels.check import CheckConfig, CheckFault, PlacedCheck
+from interlock.channels.check import CheckFault, PlacedCheck
+from interlock.channels.check_config import CheckConfig
 from interlock.channels.check_place import changed_fault, definition_digest, pin_check, place_check, place_fault
 from interlock.kernel.budgets import CHECKS_FILE_BYTES_MAX
 from interlock.kernel.canonical import digest_of_bytes

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from interlock.channels.channel import DEFAULT_SOURCES, ChannelConfig, ChannelKind, ChannelSource, Delivery
-from interlock.channels.check import CheckConfig
+from interlock.channels.check_config import CheckConfig
 from interlock.config.bounds import find_costly
 from interlock.config.model import Config, ConfigFault
 from interlock.define.diagnostics import Diagnostic

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from interlock.channels.channel import ChannelConfig
-from interlock.channels.check import CheckConfig
+from interlock.channels.check_config import CheckConfig
 from interlock.engine.gates import AppAnswers, GateClaims
 from interlock.engine.outside import SourceKey
 from interlock.engine.published import Published

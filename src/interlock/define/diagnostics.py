@@ -1,7 +1,6 @@
 """Diagnostics of a workflow document: each says where the fault is, what was found, and how to fix it."""
 
 from collections.abc import Iterable, Iterator
-from difflib import get_close_matches
 from typing import Literal, TypeAlias
 
 from interlock.kernel.budgets import (
@@ -204,6 +203,8 @@ def suggest_name(name: str, known: Iterable[str]) -> str | None:
     """Return the known name that is most similar to an unknown one, or None if no name is similar."""
     if len(name) > GUESSED_NAME_CHARS_MAX:
         return None
+    from difflib import get_close_matches  # noqa: PLC0415 — only a mistake pays for it
+
     candidates = sorted(known, key=lambda one: (one[:1] != name[:1], abs(len(one) - len(name)), one))
     candidates = candidates[:GUESS_CANDIDATES_MAX]
     matches = get_close_matches(name, candidates, n=1, cutoff=0.6)

@@ -39,6 +39,7 @@ from interlock.plan.records import PlanNode
 from interlock.record import payloads as data
 from interlock.record.append_plan import EventDraft
 from interlock.record.base import Record
+from interlock.record.content import output_id
 from interlock.record.context import Context
 from interlock.record.outcome import AdvancedTo, Blocked
 from interlock.record.payloads import TraceEntry
@@ -175,7 +176,7 @@ def on_node(run: RunId, node: NodeId, records: Iterable[Record]) -> list[EventDr
 def claim_gaps(attempt: Attempt, claims: Iterable[Violation]) -> list[data.GapRecorded]:
     """Return the gaps of approvals that rest on the agent's own word, each with the artifacts that claim it (GAP-4)."""
     claimed = [digest_of(dict(one)) for one in attempt.evidence.artifacts if one.get("kind") == CONFIRMATION_KIND]
-    outputs = [_output_id(attempt.attempt, digest) for digest in dict.fromkeys(claimed)]
+    outputs = [output_id(attempt.attempt, digest) for digest in dict.fromkeys(claimed)]
     refs = tuple(data.OutputEvidence(output_id=one) for one in outputs)
     gaps = [claim.gap(attempt.attempt, "warning") for claim in claims]
     return [gap.changed(evidence_refs=refs) if refs else gap for gap in gaps]
@@ -262,7 +263,7 @@ def notes_draft(
         return []
     notes = data.NotesPayload(notes_markdown=request.stored_notes())
     appended = data.NodeOutputAppended(
-        output_id=_output_id(attempt, "notes"),
+        output_id=output_id(attempt, None),
         output_channel="recap",
         payload=notes,
         supersedes_output_id=supersedes,
@@ -276,7 +277,7 @@ def artifact_drafts(
     """`node_output_appended` of artifacts, in the order they are given."""
     appended = (
         data.NodeOutputAppended(
-            output_id=_output_id(attempt, output.digest),
+            output_id=output_id(attempt, output.digest),
             output_channel="artifact",
             payload=data.ArtifactPayload(
                 sha256=output.digest, content_type=output.content_type, byte_length=len(output.data)
@@ -285,15 +286,6 @@ def artifact_drafts(
         for output in outputs
     )
     return [EventDraft(data=one, run=run, node=node) for one in appended]
-
-
-def output_id(attempt: AttemptId, payload: data.NotesPayload | data.ArtifactPayload) -> OutputId:
-    """Return the id of an output of an attempt: one for its notes, and one for each content of an artifact."""
-    return _output_id(attempt, "notes" if isinstance(payload, data.NotesPayload) else payload.sha256)
-
-
-def _output_id(attempt: AttemptId, discriminator: str) -> OutputId:
-    return OutputId(derived_id("out", attempt, discriminator))
 
 
 def effects_draft(effects: Context, run: RunId, node: NodeId, origin: Origin) -> list[EventDraft]:

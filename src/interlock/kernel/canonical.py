@@ -6,8 +6,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
-import rfc8785
-
 from interlock.kernel.ids import Digest
 from interlock.kernel.text import has_surrogate, render_path
 
@@ -78,6 +76,8 @@ def canonical_bytes(value: object) -> bytes:
     try:
         if _is_plain(value):
             return _encode_plain(value).encode("utf-8")
+        import rfc8785  # noqa: PLC0415 — most values are plain
+
         written = rfc8785.dumps(cast("dict[str, object]", value))  # pyright: ignore[reportArgumentType] — judges by itself
     except RecursionError:
         raise NotCanonicalError("", "nested too deep") from None

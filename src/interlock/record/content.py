@@ -3,14 +3,24 @@
 from collections.abc import Iterable, Mapping
 
 from interlock.kernel.frozen import frozen
-from interlock.kernel.ids import Digest, SessionId, SnapshotRef, WorkflowHash
+from interlock.kernel.ids import AttemptId, Digest, OutputId, SessionId, SnapshotRef, WorkflowHash, derived_id
 from interlock.record import events as ev
-from interlock.record.payloads import ArtifactPayload
+from interlock.record.payloads import ArtifactPayload, NotesPayload
 
 WHOLE_NOTES_CONTENT_TYPE = "text/markdown"
 """Notes beyond their budget are recorded cut; the complete text is stored as an artifact of this type."""
 REDACTED = "[redacted]"
 """The text that replaces the value in a redacted copy of a session."""
+
+
+def output_id(attempt: AttemptId, digest: Digest | None) -> OutputId:
+    """Return the id of an output of an attempt: that of its notes, or of an artifact with this digest."""
+    return OutputId(derived_id("out", attempt, digest or "notes"))
+
+
+def output_id_of(attempt: AttemptId, payload: NotesPayload | ArtifactPayload) -> OutputId:
+    """Return the id of an output of an attempt with this payload."""
+    return output_id(attempt, payload.sha256 if isinstance(payload, ArtifactPayload) else None)
 
 
 @frozen

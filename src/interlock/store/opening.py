@@ -13,11 +13,21 @@ from interlock.store.ports.store import Store
 if TYPE_CHECKING:
     from interlock.store.local.checks import LocalCheckFiles
     from interlock.store.local.session.session_files import SessionFiles
+    from interlock.store.ports.maintenance import RetentionPins
 
 
 def open_store(data_dir: Path, *, is_server: bool = False) -> Store:
     """Return the store of a data directory. That of a server announces its process with the first write."""
     return LocalStore(data_dir, announces=is_server)
+
+
+def open_retention_pins(data_dir: Path) -> "RetentionPins":
+    """Return the retention pins of a data directory."""
+    from interlock.store.local.collect.keep import PinFile  # noqa: PLC0415 — no server needs it
+    from interlock.store.local.files import OsFiles  # noqa: PLC0415 — see above
+    from interlock.store.local.locks import OsLocks  # noqa: PLC0415 — see above
+
+    return PinFile(OsFiles(data_dir), OsLocks(data_dir))
 
 
 def descends_from_client(data_dir: Path) -> bool | None:

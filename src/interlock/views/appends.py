@@ -1,10 +1,10 @@
 """Says what one append may hold: a start, an attempt, or one of the few plans without a decision (VERIFY-2)."""
 
-from interlock.engine.event_drafts import output_id
 from interlock.kernel.errors import InterlockError
 from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import AttemptId, NodeId, checkpoint_attempt, node_of_attempt
 from interlock.record import events as ev
+from interlock.record.content import output_id_of
 from interlock.views.session import Advance, Node, Session
 
 KeyEvent = ev.RunStartedEvent | ev.AdvanceRecordedEvent
@@ -113,7 +113,9 @@ def _is_of_checkpoint(event: ev.Event, parent: Node, attempt: AttemptId, made: N
         case ev.EdgeCreatedEvent():
             return event.data.to_node_id == made
         case ev.NodeOutputAppendedEvent():
-            return event.scope.node_id == parent.node and event.data.output_id == output_id(attempt, event.data.payload)
+            return event.scope.node_id == parent.node and event.data.output_id == output_id_of(
+                attempt, event.data.payload
+            )
         case ev.WorkRecordedEvent():
             return isinstance(event.scope, ev.NodeScope) and event.scope.node_id == made
         case _:

@@ -6,7 +6,7 @@ from typing import Literal, get_args
 from interlock.kernel.budgets import BRANCH_DIGEST_CHARS, SHORT_STRING_CHARS_MAX
 from interlock.kernel.canonical import digest_of_bytes
 from interlock.kernel.frozen import frozen, replace
-from interlock.kernel.ids import Digest, RunId, SessionId
+from interlock.kernel.ids import RunId, SessionId
 from interlock.kernel.matching import NO_WORDS, Closeness, Words, match_texts
 from interlock.kernel.text import TRUNCATION_MARKER
 from interlock.views.summary import RunSummary, SessionSummary
@@ -148,8 +148,3 @@ def _searched_text(session: SessionId, run: RunSummary) -> str:
     """Return all text by which a run can be found, including its ids and `run` with its label."""
     named = f"{run.workflow_id} {run.workflow_name}\n{run.goal or ''}\nrun {run.label} {run.run} {session}"
     return f"{_notes(run)}\n{named}"
-
-
-def repo_root_hash(repo_root: str) -> Digest:
-    """Return the digest that identifies a repository without storing its path."""
-    return digest_of_bytes(repo_root.encode("utf-8", "surrogatepass"))

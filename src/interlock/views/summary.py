@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from interlock.kernel.canonical import Json
+from interlock.kernel.canonical import Json, digest_of_bytes
 from interlock.kernel.frozen import frozen
-from interlock.kernel.ids import NodeId, RunId, SessionId, SourceKind, WorkflowHash
+from interlock.kernel.ids import Digest, NodeId, RunId, SessionId, SourceKind, WorkflowHash
 from interlock.views.verdicts import Standing
 
 if TYPE_CHECKING:
@@ -103,6 +103,11 @@ class SessionSummary:
             "runs": [asdict(run) for run in self.runs],
         }
         return json.dumps(stored, separators=(",", ":"), ensure_ascii=True).encode("ascii")
+
+
+def repo_root_hash(repo_root: str) -> Digest:
+    """Return the digest that identifies a repository without storing its path."""
+    return digest_of_bytes(repo_root.encode("utf-8", "surrogatepass"))
 
 
 def status_words(status: RunStatus, waiting: str | None = None) -> str:

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from interlock.channels import check as module
-from interlock.channels.check import CheckConfig, CheckFault, CheckResult, PlacedCheck, run_command
+from interlock.channels.check import CheckFault, CheckResult, PlacedCheck, run_command
+from interlock.channels.check_config import CheckConfig
 from interlock.channels.check_place import changed_fault, pin_check, place_check
 from interlock.kernel.canonical import digest_of_bytes
 from interlock.record.world import PinnedCheck

@@ -11,7 +11,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from interlock.channels.channel import ChannelConfig
-from interlock.channels.check import CheckConfig
+from interlock.channels.check_config import CheckConfig
 from interlock.config.applied import applied_config_hash, applied_keys
 from interlock.config.data_dir import PlaceArguments
 from interlock.config.file import read_config

@@ -24,7 +24,8 @@ from interlock.service.outside.signatures import SigningKey
 from interlock.service.transfer.redact import Redacted, redact_session
 from interlock.store.ports.workspace import GitAnchors
 from interlock.testing.harness import Harness, ToolResult, linear_workflow
-from interlock.views.resume import repo_root_hash, short_branch
+from interlock.views.resume import short_branch
+from interlock.views.summary import repo_root_hash
 
 SECRET = "hunter2x"
 LONG = f"{SECRET} {' '.join(f'word{number}' for number in range(900))}"

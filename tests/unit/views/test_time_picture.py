@@ -9,7 +9,8 @@ from tests.support.history import HOSTILE
 
 from interlock.kernel.budgets.pictures import PICTURE_LINE_MAX
 from interlock.kernel.text import duration_words
-from interlock.views.picture.time_picture import TimeBar, shown_bars, time_scale, time_svg, time_text
+from interlock.views.picture.time_bar import TimeBar
+from interlock.views.picture.time_picture import shown_bars, time_scale, time_svg, time_text
 
 MINUTE, HOUR = 60_000, 3_600_000
 

@@ -4,7 +4,7 @@ import argparse
 import os
 import shlex
 
-from interlock.channels.check import CheckConfig
+from interlock.channels.check_config import CheckConfig
 from interlock.cli.options import add_store_options
 from interlock.cli.outside.person import require_person
 from interlock.cli.outside.writing import command_settings, finish_sending

@@ -3,6 +3,7 @@
 Each line that begins with text that Interlock did not write begins with `> `, as no line of Interlock does (EVD-4).
 """
 
+import sys
 import textwrap
 from collections.abc import Iterator
 from typing import assert_never
@@ -24,6 +25,15 @@ from interlock.service.report.document import (
     Quote,
     Table,
 )
+
+
+def terminal_columns() -> int | None:
+    """Return the width of the terminal that is printed to; None if the output is no terminal."""
+    if not sys.stdout.isatty():
+        return None
+    import shutil  # noqa: PLC0415 — it imports libraries for archives
+
+    return shutil.get_terminal_size().columns
 
 
 def as_text(page: Page, width: int | None) -> str:

@@ -12,7 +12,7 @@ from interlock.cli.upkeep.failures import answered_by_upkeep, unconfirmed
 from interlock.kernel.errors import ErrorCode
 from interlock.kernel.ids import SessionId
 from interlock.service.collect import Kept, read_kept
-from interlock.store.opening import open_store
+from interlock.store.opening import open_retention_pins
 
 UNCONFIRMED = (
     "The retention pins were written, but the disk did not confirm it, so a power loss may undo the change",
@@ -34,7 +34,7 @@ def run(options: argparse.Namespace) -> int:
             is running.
     """
     names, is_unkeep = named_sessions(open_chosen_reader(options), options.sessions), options.action == "unkeep"
-    pins = open_store(chosen_data_dir(options)).upkeep.retention_pins
+    pins = open_retention_pins(chosen_data_dir(options))
     with answered_by_upkeep(), unconfirmed(*UNCONFIRMED):
         before = pins.kept()
         after = pins.unkeep(names) if is_unkeep else pins.keep(names)
@@ -53,7 +53,7 @@ def kept_sessions(data_dir: Path) -> Kept:
     Raises:
         StoreFailureError: The disk failed.
     """
-    return read_kept(open_store(data_dir).upkeep.retention_pins)
+    return read_kept(open_retention_pins(data_dir))
 
 
 def _say(

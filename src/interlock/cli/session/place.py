@@ -13,8 +13,7 @@ from interlock.kernel.frozen import replace
 from interlock.kernel.ids import Digest
 from interlock.service.report.run_list import is_source_visible, project_of
 from interlock.store.git import git_anchors
-from interlock.views.resume import repo_root_hash
-from interlock.views.summary import Drift, RunSummary
+from interlock.views.summary import Drift, RunSummary, repo_root_hash
 
 if TYPE_CHECKING:
     from interlock.service.workflows.catalog import CatalogView

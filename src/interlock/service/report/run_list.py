@@ -2,13 +2,16 @@
 
 import re
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from interlock.kernel.budgets import PROJECT_DIGEST_CHARS
 from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import Digest, SessionId
-from interlock.kernel.matching import Closeness, Words, match_texts
 from interlock.service.clock import moment_of
 from interlock.views.summary import RunStatus, RunSummary, SessionSummary
+
+if TYPE_CHECKING:
+    from interlock.kernel.matching import Closeness
 
 
 @frozen
@@ -81,8 +84,12 @@ def texts_of(row: Row) -> tuple[str, ...]:
     return *named, run.goal or "", run.branch or "", run.notes or ""
 
 
-def best_matches(rows: Sequence[Row], texts: Iterable[Iterable[str]], query: str) -> tuple[list[Row], Closeness | None]:
+def best_matches(
+    rows: Sequence[Row], texts: Iterable[Iterable[str]], query: str
+) -> "tuple[list[Row], Closeness | None]":
     """Return the rows whose texts match a query best, in their order, and how well they match."""
+    from interlock.kernel.matching import Closeness, Words, match_texts  # noqa: PLC0415 — only a query needs it
+
     found = match_texts(Words.of(query), ["\n".join(one) for one in texts])
     best = min((one for one in found if one is not None), default=None)
     kept = {Closeness.WORDS, Closeness.BEGINNINGS} if best in (Closeness.WORDS, Closeness.BEGINNINGS) else {best}

@@ -32,7 +32,7 @@ from interlock.store.ports.errors import ContentDamagedError
 from interlock.store.ports.reader import SessionReader
 from interlock.views.node_position import PathStep, advance_to, refusal_of
 from interlock.views.outside import Intent, Received, SigningKeys, has_unknown_key
-from interlock.views.picture.time_picture import TimeBar
+from interlock.views.picture.time_bar import TimeBar
 from interlock.views.recap import notes_of_attempt, notes_of_checkpoint
 from interlock.views.session import Node, Session
 

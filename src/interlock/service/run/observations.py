@@ -11,8 +11,9 @@ from interlock.kernel.ids import NodeId, RunId
 from interlock.record.append_plan import EventDraft
 from interlock.record.payloads import ObservationKey, ObservationRecorded, ObservationValue
 from interlock.store.ports.workspace import GitAnchors
-from interlock.views.resume import repo_root_hash, short_branch
+from interlock.views.resume import short_branch
 from interlock.views.session import Session
+from interlock.views.summary import repo_root_hash
 
 _REPO: Literal["repo_root_hash"] = "repo_root_hash"
 

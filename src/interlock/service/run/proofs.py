@@ -22,8 +22,8 @@ from interlock.service.run.context import RunContext
 from interlock.store.ports.workspace import WorkTree
 from interlock.views.node_position import chain_head, walk_up
 from interlock.views.outside import Received, level_of
-from interlock.views.resume import repo_root_hash
 from interlock.views.session import Node
+from interlock.views.summary import repo_root_hash
 
 
 def proof_context(run_context: RunContext, node: Node, task: Task) -> ProofContext:

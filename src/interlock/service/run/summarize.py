@@ -4,7 +4,6 @@ A cached summary is never needed: a reader sees that it does not belong to the c
 process that is killed in between loses nothing, and several appends in a row cost one summary.
 """
 
-import logging
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -27,7 +26,6 @@ from interlock.views.status import run_status
 from interlock.views.summary import RunSummary, SessionSummary
 
 _Name = TypeVar("_Name")
-_log = logging.getLogger(__name__)
 PERSON_AWAITED = "a person's answer"
 """What a run waits for whose step asks a person before the work."""
 
@@ -173,5 +171,7 @@ class LateSummaries:
         try:
             with TURNS.computing():
                 self.write(session)
-        except Exception:  # noqa: BLE001 — an optional cache must not end the thread
-            _log.debug("no summary of %s was cached", session, exc_info=True)
+        except Exception:
+            import logging  # noqa: PLC0415 — most commands import this module and log nothing
+
+            logging.getLogger(__name__).debug("no summary of %s was cached", session, exc_info=True)

@@ -29,8 +29,8 @@ from interlock.service.tokens.mint import minting
 from interlock.store.ports.errors import UNUSABLE_SESSION, KeyRingMissingError
 from interlock.store.ports.keys import KeyRing
 from interlock.store.ports.workspace import NOWHERE
-from interlock.views.resume import Candidate, RunQuery, Why, ranked, repo_root_hash
-from interlock.views.summary import RunStatus, SessionSummary
+from interlock.views.resume import Candidate, RunQuery, Why, ranked
+from interlock.views.summary import RunStatus, SessionSummary, repo_root_hash
 
 
 @frozen

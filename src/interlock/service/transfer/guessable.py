@@ -21,8 +21,8 @@ from interlock.service.run.context import load_run_context
 from interlock.service.run.evidence.approval import open_approval
 from interlock.service.transfer.salvage import SoundPrefix
 from interlock.views.evolution import evolve
-from interlock.views.resume import repo_root_hash
 from interlock.views.session import Session, new_session
+from interlock.views.summary import repo_root_hash
 
 
 def guessable_digests(read: ReadPorts, prefix: SoundPrefix, is_in: Callable[[bytes], bool]) -> dict[str, str]:

@@ -6,15 +6,15 @@ recorded is drawn short, with its length above it.
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
 from statistics import median_low
 
 from interlock.kernel.budgets.pictures import IDLE_MS_MIN, IDLE_TIMES_USUAL, PICTURE_LINE_MAX
-from interlock.kernel.frozen import frozen
+from interlock.kernel.frozen import positional
 from interlock.kernel.text import duration_words, flat
 from interlock.views.picture.layout import wrap_text
+from interlock.views.picture.time_bar import TimeBar
 
 _LABELS, _TRACK, _WORDS = 230, 560, 110
 """The widths of the titles, of the bars, and of the durations, in pixels."""
@@ -27,27 +27,7 @@ _TITLE_CHARS, _TEXT_TRACK = 32, 40
 _STEP, _CURRENT, _REFUSED, _IDLE = "#2da44e", "#218bff", "#cf222e", "#6e7781"
 
 
-@frozen
-class TimeBar:
-    """A step: when it became pending, when it was done (None: not yet), and when attempts were refused.
-
-    Times are in milliseconds since the epoch.
-    """
-
-    title: str
-    node: str
-    since: int
-    until: int | None
-    refused: tuple[int, ...] = ()
-
-    @property
-    def words(self) -> str:
-        """Return how long it took, and how many attempts were refused."""
-        lasted = duration_words(self.until - self.since) if self.until is not None else "not done"
-        return f"{lasted}, {len(self.refused)} refused" if self.refused else lasted
-
-
-@dataclass(frozen=True, slots=True)
+@positional
 class TimeScale:
     """Recorded instants, in order, with the position of each from 0 to 1, and whether the time after it is idle."""
 

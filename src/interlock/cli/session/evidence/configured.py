@@ -6,9 +6,10 @@ import os
 from interlock.cli.options import chosen_data_dir, place_arguments
 from interlock.cli.session.keep import kept_sessions
 from interlock.cli.store import answered_by_store
-from interlock.config.data_dir import SettingsError
+from interlock.config.data_dir import SettingsError, data_dir_of
+from interlock.config.file import read_config
 from interlock.config.model import Config, FaultyConfig
-from interlock.config.settings import read_settings
+from interlock.config.places import CONFIG_FILE
 from interlock.service.collect import Lifetime, lifetime_of
 from interlock.views.outside import SigningKeys
 from interlock.views.session import Session
@@ -40,7 +41,7 @@ def read_lifetime(options: argparse.Namespace, session: Session) -> Lifetime:
 def _read_config(options: argparse.Namespace) -> Config | None:
     """Return the configuration; None if it has faults."""
     try:
-        settings = read_settings(os.environ, place_arguments(options))
+        config = read_config(data_dir_of(os.environ, place_arguments(options)) / CONFIG_FILE)
     except SettingsError:
         return None
-    return None if isinstance(settings, FaultyConfig) else settings.config
+    return None if isinstance(config, FaultyConfig) else config

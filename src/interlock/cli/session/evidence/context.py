@@ -1,13 +1,11 @@
 """`interlock session context`: what the context of a run holds, and which step set each key."""
 
 import argparse
-import shutil
-import sys
 
 from interlock.cli.options import add_store_options
 from interlock.cli.render.phrases import place_words
 from interlock.cli.render.report_json import context_json
-from interlock.cli.render.terminal import as_text
+from interlock.cli.render.terminal import as_text, terminal_columns
 from interlock.cli.screen import say, say_json
 from interlock.cli.session.chosen import add_session_argument
 from interlock.cli.session.evidence.show import account_of
@@ -36,7 +34,7 @@ def run(options: argparse.Namespace) -> int:
         say_json(viewed.with_damage({"session": report.session, "runs": runs}))
         return viewed.exit_code
     page = (*viewed.banner, *(block for run in report.runs for block in _blocks(run)))
-    say(as_text(page, shutil.get_terminal_size().columns if sys.stdout.isatty() else None))
+    say(as_text(page, terminal_columns()))
     return viewed.exit_code
 
 

@@ -1,12 +1,9 @@
 """`interlock session show`: one session: the status of its runs, the steps done, the open gaps."""
 
 import argparse
-import shutil
-import sys
 
 from interlock.cli.options import add_store_options
-from interlock.cli.render.report_json import session_json
-from interlock.cli.render.terminal import as_text
+from interlock.cli.render.terminal import as_text, terminal_columns
 from interlock.cli.screen import StopError, flat, say, say_json
 from interlock.cli.session.chosen import (
     LATEST_HERE,
@@ -73,6 +70,8 @@ def run(options: argparse.Namespace) -> int:
     report = viewed.view if options.step is None else select_steps(viewed.view, options.step)
     lifetime = read_lifetime(options, viewed.view.runs[0].run_context.session)
     if options.as_json:
+        from interlock.cli.render.report_json import session_json  # noqa: PLC0415 — the text needs none of it
+
         say_json(viewed.with_damage({**session_json(report, here.drift_of), "lifetime": lifetime.to_json()}))
         return viewed.exit_code
     render_options = RenderOptions(
@@ -87,7 +86,7 @@ def run(options: argparse.Namespace) -> int:
     )
     past = (Paragraph((f"As of event {report.events - 1}.",)),) if options.at is not None else ()
     page = (*viewed.banner, *past, *page_of(report, render_options))
-    say(as_text(page, shutil.get_terminal_size().columns if sys.stdout.isatty() else None))
+    say(as_text(page, terminal_columns()))
     if others is not None:
         say(others)
     return viewed.exit_code

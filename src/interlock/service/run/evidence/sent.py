@@ -3,13 +3,12 @@
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 
-from interlock.engine.event_drafts import output_id
 from interlock.engine.gates import Answered
 from interlock.engine.request import ARTIFACT_CONTENT_TYPE, REPLY_CONTENT_TYPE, TURN_CONTENT_TYPE, Request
 from interlock.kernel.canonical import Json, parse_object
 from interlock.kernel.ids import AttemptId, Digest
 from interlock.kernel.shape import ShapeError
-from interlock.record.content import WHOLE_NOTES_CONTENT_TYPE
+from interlock.record.content import WHOLE_NOTES_CONTENT_TYPE, output_id_of
 from interlock.record.payloads import ArtifactPayload, NotesPayload
 from interlock.store.ports.errors import ContentDamagedError
 from interlock.store.ports.reader import SessionReader
@@ -37,7 +36,7 @@ def whole_notes(reader: SessionReader, node: Node, attempt: AttemptId) -> str | 
     notes: str | None = None
     for output in node.outputs:
         payload = output.payload
-        if output.output_id != output_id(attempt, payload):
+        if output.output_id != output_id_of(attempt, payload):
             continue
         if isinstance(payload, NotesPayload):
             notes = payload.notes_markdown

@@ -1,8 +1,8 @@
 """The verdicts that the evidence of a run states (EVD-2)."""
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
-from interlock.engine.judge.attempt import Artifacts, FailedVerdict
 from interlock.engine.request import ARTIFACT_CONTENT_TYPE
 from interlock.kernel.frozen import replace
 from interlock.kernel.ids import Digest
@@ -15,8 +15,11 @@ from interlock.views.recap import nodes_above, nodes_with_artifacts
 from interlock.views.session import Node
 from interlock.views.verdicts import Standing, StepVerdict, Verdict, in_effect, verdict_of, worst_standing
 
+if TYPE_CHECKING:
+    from interlock.engine.judge.attempt import Artifacts, FailedVerdict
 
-def failed_verdict(run_context: RunContext, node: Node, artifacts: Artifacts) -> FailedVerdict | None:
+
+def failed_verdict(run_context: RunContext, node: Node, artifacts: "Artifacts") -> "FailedVerdict | None":
     """Return the failed verdict that is in effect after a node and artifacts of its step; None if there is none.
 
     One that a claim overruled comes before the others.
@@ -29,6 +32,8 @@ def failed_verdict(run_context: RunContext, node: Node, artifacts: Artifacts) ->
     failed = [one for one in _in_effect(run_context, node, reported) if one.verdict.standing == "failed"]
     if not failed:
         return None
+    from interlock.engine.judge.attempt import FailedVerdict  # noqa: PLC0415 — a report judges no attempt
+
     claimed = (one for one in nodes_above(session, node) if any(gap.severity == "warning" for gap in one.gaps))
     last_claim = next((one.index for one in claimed), -1)
     found = [
