@@ -7,14 +7,14 @@ says whether a person made it in a terminal of their own: answers of a browser t
 
 import hmac
 from base64 import urlsafe_b64encode
-from dataclasses import dataclass, field
+from dataclasses import field
 from hashlib import sha256
 
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from interlock.kernel.budgets.console import CONSOLE_BROWSERS_MAX, CONSOLE_LINK_MS, CONSOLE_SECRET_BYTES
-from interlock.kernel.frozen import frozen
+from interlock.kernel.frozen import frozen, mutable
 from interlock.kernel.ids import SigningKey
 from interlock.service.clock import Clock
 
@@ -48,7 +48,7 @@ def address_of(port: int, secret: str) -> str:
     return f"http://127.0.0.1:{port}/#{secret}"
 
 
-@dataclass(slots=True)
+@mutable
 class Access:
     """The browsers that are admitted to one console. Kept in memory: after a restart each needs a new link."""
 

@@ -2,11 +2,11 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeVar
 
 from interlock.kernel.budgets.console import CONSOLE_HISTORIES_KEPT, CONSOLE_SLOW_S
 from interlock.kernel.errors import Refusal
+from interlock.kernel.frozen import mutable
 from interlock.kernel.ids import SessionId
 from interlock.service.audit.damage import Viewed, view_session
 from interlock.service.run.history import History, grown_history
@@ -19,7 +19,7 @@ from interlock.store.ports.reader import SessionReader
 _View = TypeVar("_View")
 
 
-@dataclass(slots=True)
+@mutable
 class _Kept:
     history: History | None = None
 

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass, field
+from dataclasses import field
 from threading import Event
 
 import anyio
@@ -11,11 +11,12 @@ from starlette.responses import Response, StreamingResponse
 
 from interlock.console.reading import Sources
 from interlock.kernel.budgets.console import CONSOLE_BEAT_S, CONSOLE_POLL_S, CONSOLE_STREAMS_MAX
+from interlock.kernel.frozen import mutable
 from interlock.kernel.ids import SessionId
 from interlock.store.ports.errors import StoreFailureError
 
 
-@dataclass(slots=True)
+@mutable
 class Watcher:
     """Reads the versions of all logs for every stream; the first that finds them too old reads them again."""
 

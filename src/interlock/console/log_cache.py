@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeVar
 
 from interlock.kernel.budgets.console import (
@@ -13,6 +13,7 @@ from interlock.kernel.budgets.console import (
     CONSOLE_SLOW_S,
     CONSOLE_WAIT_S,
 )
+from interlock.kernel.frozen import mutable
 from interlock.kernel.ids import SessionId
 from interlock.store.ports.reader import LogVersion, SessionReader
 
@@ -71,7 +72,7 @@ class RecentVersions:
             self._is_expired = True
 
 
-@dataclass(slots=True)
+@mutable
 class Reading:
     """A view that is being made. `events` is how many events were verified; None until the whole log is."""
 

@@ -4,7 +4,7 @@ Effects are collected, not applied. Passes share no state: only a later pass see
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias, assert_never, cast
 
 from interlock.decide.evaluate import (
@@ -31,7 +31,7 @@ from interlock.decide.value import (
 )
 from interlock.kernel.budgets import EVENT_FIELDS_BYTES_MAX
 from interlock.kernel.canonical import Json, JsonScalar, canonical_bytes
-from interlock.kernel.frozen import frozen, positional
+from interlock.kernel.frozen import frozen, mutable, positional
 
 Conform: TypeAlias = Callable[[str, Json], Json | Undecided]
 """Holds a value to the declaration of a context key. It is pure."""
@@ -160,7 +160,7 @@ class _Ports:
         return self.values[name]
 
 
-@dataclass(slots=True, kw_only=True)
+@mutable
 class _PassState:
     """The results of a pass so far."""
 

@@ -5,7 +5,7 @@ the same input share one source.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import cast
 
 from interlock.decide.condition import Always, Condition
@@ -27,7 +27,7 @@ from interlock.decide.graph import (
 )
 from interlock.decide.value import Given, Read, Value
 from interlock.kernel.canonical import Json
-from interlock.kernel.frozen import frozen
+from interlock.kernel.frozen import frozen, mutable
 
 OWN = "*"
 """The name of the trigger that gates every assignment: that of the step itself. No condition can have this name."""
@@ -77,7 +77,7 @@ def emit_name(number: int) -> str:
     return f"emit.{number}"
 
 
-@dataclass(slots=True, kw_only=True)
+@mutable
 class _Lowering:
     is_of_step: bool
     nodes: dict[str, Node] = field(default_factory=dict[str, Node])

@@ -2,11 +2,11 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from typing import Literal
 
 from interlock.decide.graph import Action, Compute, DecisionGraph, Edge, Node, PortType, Source, Trigger
+from interlock.kernel.frozen import frozen
 
 GraphFaultCode = Literal[
     "duplicate_id",
@@ -22,7 +22,7 @@ GraphFaultCode = Literal[
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+@frozen
 class GraphFault:
     """A fault of a graph: what is wrong, at which nodes, ports or context key."""
 
@@ -58,7 +58,7 @@ def validate_graph(graph: DecisionGraph) -> tuple[GraphFault, ...]:
     nodes = {node.id: node for node in graph.nodes}
     faults = [*_check_ids(graph), *_check_edges(graph, nodes), *_check_inputs(graph, nodes)]
     faults += [*_check_cycles(graph, nodes), *_check_writes(graph)]
-    return tuple(sorted(set(faults)))
+    return tuple(sorted(set(faults), key=lambda one: (one.code, one.nodes, one.ports, one.key, one.message)))
 
 
 def _check_ids(graph: DecisionGraph) -> Iterator[GraphFault]:

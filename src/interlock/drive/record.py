@@ -1,7 +1,7 @@
 """The record of a turn, `wr.turn`: how it is written, and what a driver reads back of the turns of a run (TURN-7)."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from interlock.drive.conversation.messages import Message, Origin, ToolCall, carried, parse_call, parse_message
@@ -10,7 +10,7 @@ from interlock.drive.models.protocol import Usage
 from interlock.drive.state import StateChange, parse_changes
 from interlock.kernel.budgets.drive import RECORDED_TEXT_CHARS_MAX, TURN_RECORD_BYTES_MAX
 from interlock.kernel.canonical import Json, canonical_bytes
-from interlock.kernel.frozen import frozen, replace
+from interlock.kernel.frozen import frozen, mutable, replace
 
 TURN_KIND = "wr.turn"
 RECORD_VERSION: Literal[1] = 1
@@ -87,7 +87,7 @@ class ToolExecution:
         }
 
 
-@dataclass(slots=True, kw_only=True)
+@mutable
 class TurnRecord:
     """What a turn has come to so far. Its phases fill it in; `to_artifact` returns what is kept of it."""
 

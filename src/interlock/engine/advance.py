@@ -6,7 +6,7 @@ BLK-2).
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from interlock.decide.evaluate import EVENT, Undecided
 from interlock.decide.evaluation_pass import PassAborted
@@ -69,7 +69,7 @@ from interlock.kernel.budgets.workflow import (
     TRACE_SUMMARY_BYTES_MAX,
 )
 from interlock.kernel.canonical import Json
-from interlock.kernel.frozen import frozen, replace
+from interlock.kernel.frozen import frozen, mutable, replace
 from interlock.kernel.ids import EventId, NodeId, node_of_attempt
 from interlock.kernel.text import one_line
 from interlock.plan.records import PlanNode
@@ -135,7 +135,7 @@ class _Transition:
     receipts: tuple[EventId, ...] = ()
 
 
-@dataclass(slots=True)
+@mutable
 class _Violations:
     """The violations of one attempt. In a run that never stops they do not refuse it."""
 

@@ -6,13 +6,13 @@ Callers set the values. None of them can pass for the author's or Interlock's wo
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import cast
 
 from interlock.kernel.budgets import HEADER_TITLE_BYTES_MAX, TITLES_KEPT_MAX
 from interlock.kernel.budgets.workflow import INSERTED_BYTES_MAX, TITLE_VALUES_BYTES_MAX
 from interlock.kernel.canonical import Json
+from interlock.kernel.frozen import mutable
 from interlock.kernel.text import (
     TRUNCATION_MARKER,
     flat,
@@ -30,7 +30,7 @@ from interlock.record.snapshot import ListFrame, LoopFrame
 _HOLE = re.compile(r"\{\{\s*([A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*)\s*\}\}")
 
 
-@dataclass(slots=True)
+@mutable
 class ValueRoom:
     """The bytes of values that texts which are shown together may still insert, before the values are quoted."""
 

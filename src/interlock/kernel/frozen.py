@@ -31,7 +31,13 @@ def positional(cls: type[_T]) -> type[_T]:
     return _made(cls, is_positional=True)
 
 
-def _made(cls: type[_T], *, is_positional: bool) -> type[_T]:
+@dataclass_transform(field_specifiers=(dataclasses.field,))
+def mutable(cls: type[_T]) -> type[_T]:
+    """Make a class whose fields can be set, as `dataclass(slots=True)` does."""
+    return _made(cls, is_positional=True, shared=_SHARED_BY_ALL | {"__hash__": None})
+
+
+def _made(cls: type[_T], *, is_positional: bool, shared: Mapping[str, object] | None = None) -> type[_T]:
     cls.__doc__ = cls.__doc__ or cls.__name__  # else the standard library writes one, from the signature
     define = dataclasses.dataclass(
         init=False, repr=False, eq=False, match_args=is_positional, slots=True, kw_only=not is_positional
@@ -39,7 +45,7 @@ def _made(cls: type[_T], *, is_positional: bool) -> type[_T]:
     made: Any = define(cls)
     compared = [one.name for one in dataclasses.fields(made) if one.compare]
     methods: dict[str, object] = {
-        **_SHARED,
+        **(_SHARED_BY_VALUES if shared is None else shared),
         "__init__": _first_init(made),
         "__compared__": attrgetter(*compared or ["__class__"]),
         "__copied__": _first_copied(made) if _is_copied(made) else None,
@@ -207,10 +213,9 @@ def _restore(self: Any, state: list[object]) -> None:  # noqa: ANN401 — as abo
         object.__setattr__(self, one.name, held)
 
 
-_SHARED: dict[str, object] = {
-    "__eq__": _equal,
+_SHARED_BY_ALL: dict[str, object] = {"__eq__": _equal, "__repr__": _repr}
+_SHARED_BY_VALUES: dict[str, object] = _SHARED_BY_ALL | {
     "__hash__": _hash,
-    "__repr__": _repr,
     "__setattr__": _refuse_set,
     "__delattr__": _refuse_delete,
     "__getstate__": _state,

@@ -6,13 +6,13 @@ A function answers each request from its body, or from a script. The server coun
 import json
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Lock, Thread
 from typing import Any, TypeAlias
 
-from interlock.kernel.frozen import frozen
+from interlock.kernel.frozen import frozen, mutable
 
 Body: TypeAlias = dict[str, Any]
 
@@ -33,7 +33,7 @@ class ChatAnswer:
 Answer: TypeAlias = Callable[[Body], ChatAnswer]
 
 
-@dataclass(slots=True, kw_only=True)
+@mutable
 class ChatServer:
     """A running server: its address, the requests that it served, and the tokens that it counted."""
 

@@ -14,10 +14,10 @@ import stat
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias, TypeVar
 
-from interlock.kernel.frozen import frozen, replace
+from interlock.kernel.frozen import frozen, mutable, replace
 from interlock.kernel.ids import SessionId
 from interlock.store.local.files import FileStat, OpenedFile, UnreadableError
 
@@ -90,7 +90,7 @@ class DiskOperation:
     bytes: int = 0
 
 
-@dataclass(slots=True, kw_only=True)
+@mutable
 class InjectedFault:
     """A fault to inject: at the operation of this number (from 0), after this many bytes of it.
 
@@ -104,7 +104,7 @@ class InjectedFault:
     is_lasting: bool = False
 
 
-@dataclass(slots=True)
+@mutable
 class CrashDisk:
     """`FileOps` in memory. Copies are independent. `now_s` is the clock that dates files."""
 

@@ -8,7 +8,7 @@ from typing import cast
 
 import pytest
 
-from interlock.kernel.frozen import frozen, positional, replace
+from interlock.kernel.frozen import frozen, mutable, positional, replace
 
 
 @frozen
@@ -47,6 +47,16 @@ class Ordered:
     x: int
     y: int = 0
     names: list[str] = field(default_factory=list[str], compare=False, repr=False)
+
+
+@mutable
+class Counter:
+    name: str
+    seen: list[str] = field(default_factory=list[str])
+    left: int = field(default=3, init=False)
+
+    def take(self) -> None:
+        self.left -= 1
 
 
 @frozen
@@ -127,6 +137,20 @@ def test_a_positional_value_is_made_and_matched_in_order() -> None:
         for args, values, complaint in wrong:
             with pytest.raises(TypeError, match=complaint):
                 cast("Callable[..., object]", Ordered)(*args, **values)
+
+
+def test_the_fields_of_a_mutable_class_can_be_set_and_it_is_no_key() -> None:
+    counter, same = Counter("a"), Counter(name="a")
+    assert (counter.left, counter) == (3, same)
+    counter.take()
+    counter.name, counter.seen = "b", ["c"]
+    assert (counter.left, counter.name, counter.seen, counter != same) == (2, "b", ["c"], True)
+    assert repr(counter).endswith("Counter(name='b', seen=['c'], left=2)")
+    assert copy.copy(counter) == counter
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(counter)
+    with pytest.raises(AttributeError):
+        counter.other = 1  # type: ignore[attr-defined]
 
 
 def test_the_first_instances_of_a_class_are_made_as_all_others() -> None:

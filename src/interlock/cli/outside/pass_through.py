@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import FrameType
 
 from interlock.channels.kept_output import KeptOutput
@@ -27,6 +27,7 @@ from interlock.kernel.budgets import (
 from interlock.kernel.budgets.workflow import (
     RECEIPT_OUTPUT_BYTES_MAX,
 )
+from interlock.kernel.frozen import mutable
 
 _OUT, _ERR = 1, 2
 _FLAGS = 1
@@ -35,7 +36,7 @@ _DIRECT = (signal.SIGINT, signal.SIGQUIT)
 """A terminal sends these to its whole foreground group: the command gets them without help."""
 
 
-@dataclass(slots=True)
+@mutable
 class RunningCommand:
     """A command that runs. `sinks` maps what is read to the descriptor that it is passed on to."""
 

@@ -4,7 +4,7 @@ import argparse
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from interlock.cli.options import add_json
@@ -20,7 +20,7 @@ from interlock.cli.workflow.places import (
 )
 from interlock.define.diagnostics import Diagnostics, fault, has_errors
 from interlock.kernel.canonical import Json
-from interlock.kernel.frozen import frozen
+from interlock.kernel.frozen import frozen, mutable
 from interlock.service.workflows.catalog import Entry, Pinnable
 from interlock.store.workflow_files import PROJECT_DIR
 
@@ -45,7 +45,7 @@ class Checked:
         return fields
 
 
-@dataclass(slots=True, kw_only=True)
+@mutable
 class Totals:
     """Counts of files by result, and of faults."""
 
@@ -86,7 +86,7 @@ class Totals:
         return f"{counted(files, 'file')}: {counts}"
 
 
-@dataclass(slots=True, kw_only=True)
+@mutable
 class _Progress:
     """A progress bar on stderr, drawn only on a terminal."""
 

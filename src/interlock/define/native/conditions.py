@@ -1,7 +1,7 @@
 """Lowers conditions and criteria of native files: resolves names and checks that each has exactly one meaning."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, cast
 
 from msgspec import UNSET
@@ -31,6 +31,7 @@ from interlock.kernel.budgets.workflow import (
     VALUE_DEPTH_MAX,
 )
 from interlock.kernel.canonical import Json
+from interlock.kernel.frozen import mutable
 
 _OPERATORS: Mapping[str, Operator] = {
     "equals": "equals",
@@ -52,7 +53,7 @@ _PLACEHOLDER = Always(op="always")
 """Replaces a faulty condition, so that the rest of the document can still be checked. The fault is reported."""
 
 
-@dataclass(slots=True, kw_only=True)
+@mutable
 class ConditionLowering:
     """Lowers the conditions and criteria of one document.
 

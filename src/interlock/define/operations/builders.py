@@ -5,7 +5,7 @@ definition and its alias or name. So the same calls build the same definition ev
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Self
 
 from interlock.define.diagnostics import Diagnostic, fault, suggest_name
@@ -17,7 +17,7 @@ from interlock.define.operations.flows import Condition, Flow
 from interlock.define.operations.validate_contract import validate_contract
 from interlock.define.operations.validate_flow import validate_block, validate_flow, validate_port_mappings
 from interlock.kernel.canonical import Json
-from interlock.kernel.frozen import frozen
+from interlock.kernel.frozen import frozen, mutable
 from interlock.kernel.uuids import Uuid, derived_uuid
 
 
@@ -181,7 +181,7 @@ def _edge_json(way: _Way, ids: Mapping[str, Uuid]) -> Json:
     }
 
 
-@dataclass(slots=True)
+@mutable
 class _Parts:
     """The lists of a contract as JSON, and the definitions that they name."""
 

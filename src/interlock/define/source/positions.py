@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
 from interlock.define.source.text_form import FORMAT_BYTES_MAX, TextFormat
@@ -11,7 +11,7 @@ from interlock.kernel.budgets.workflow import (
     DOCUMENT_DEPTH_MAX,
     PATH_CHARS_MATCHED_MAX,
 )
-from interlock.kernel.frozen import frozen
+from interlock.kernel.frozen import frozen, mutable
 
 _PART_END = re.compile(r"[.\[]|$")
 _INDEX = re.compile(r"\[(0|[1-9][0-9]{0,8})\]")
@@ -50,7 +50,7 @@ def find_positions(data: bytes, text_format: TextFormat, paths: Iterable[str]) -
     return {one.path: _to_position(text, one.at) for one in targets}
 
 
-@dataclass(slots=True, kw_only=True)
+@mutable
 class _Target:
     """A path with its best position so far. At first that is the start of the document."""
 

@@ -7,7 +7,7 @@ nothing changes. A run that never stops takes the cautious way instead and discl
 
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, NamedTuple, Protocol, TypeAlias, cast
 
 from interlock.decide.evaluate import NOT_SET, LoopDecision, Undecided, value_at
@@ -19,7 +19,7 @@ from interlock.kernel.budgets.workflow import (
     WALK_NODES_MAX,
 )
 from interlock.kernel.canonical import Json
-from interlock.kernel.frozen import frozen
+from interlock.kernel.frozen import frozen, mutable
 from interlock.kernel.ids import NodeId
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.graph import Graphs
@@ -160,7 +160,7 @@ def run_to_next_task(
     return Walk(graphs=workflow.graphs, marks=marks, at=at, decider=decider, never_stops=never_stops).run()
 
 
-@dataclass(slots=True, kw_only=True)
+@mutable
 class Walk:
     """A walk in progress. `moves` are those made so far."""
 

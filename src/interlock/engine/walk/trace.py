@@ -1,7 +1,7 @@
 """The decisions of a walk, kept twice: as text for people, and as the values read and their result (TRACE-1)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from interlock.decide.evaluate import Verdict
@@ -10,7 +10,7 @@ from interlock.kernel.budgets.workflow import (
     TRACE_SUMMARY_BYTES_MAX,
 )
 from interlock.kernel.canonical import Json
-from interlock.kernel.frozen import frozen, replace
+from interlock.kernel.frozen import frozen, mutable, replace
 from interlock.kernel.text import one_line
 from interlock.plan.records import PlanNode
 from interlock.record.payloads import ConditionRef, IterationRef, LoopRef, StepRef, TraceEntry, TraceKind
@@ -44,7 +44,7 @@ class DecisionRecord:
     took: str | None = None
 
 
-@dataclass(slots=True)
+@mutable
 class DecisionTrace:
     """Collects the decisions of one walk."""
 

@@ -7,7 +7,6 @@ authors and agents send, `interlock.kernel.shape.mirror` checks with pydantic, w
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -27,6 +26,7 @@ import msgspec
 
 from interlock.kernel.budgets.files import RECORD_DEPTH_MAX
 from interlock.kernel.canonical import Json
+from interlock.kernel.frozen import positional
 from interlock.kernel.json_bounds import JsonBounds, find_excess
 
 if TYPE_CHECKING:
@@ -108,14 +108,14 @@ def described(description: str) -> Rule:
     return Rule(description=description)
 
 
-@dataclass(frozen=True)
+@positional
 class Alternative:
     """Names one member of a union: `Annotated[str, Alternative("<text>")]`. The name is in the places of faults."""
 
     name: str
 
 
-@dataclass(frozen=True)
+@positional
 class AlternativeBy:
     """Says of a union of alternatives which one a value belongs to: `of` returns its name."""
 

@@ -1,7 +1,7 @@
 """Checks what is decided right after a step that removes a context key: no call comes in between that could send it."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import reduce
 from typing import NamedTuple, TypeAlias
 
@@ -11,6 +11,7 @@ from interlock.decide.value import Given, Value
 from interlock.define import document as doc
 from interlock.define.diagnostics import Diagnostic, fault
 from interlock.kernel.budgets.workflow import STEPS_FOLLOWED_MAX
+from interlock.kernel.frozen import mutable
 from interlock.plan.check.reads import loop_variables, read_paths
 
 _Results: TypeAlias = frozenset[Verdict]
@@ -69,7 +70,7 @@ def _inside(step: doc.Step, after: _Place) -> Iterator[_Place]:
             return
 
 
-@dataclass(slots=True)
+@mutable
 class _Following:
     """Follows every way from a step up to the next steps of an agent, with some keys removed."""
 

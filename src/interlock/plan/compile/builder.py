@@ -4,7 +4,7 @@ A step with a condition is no special case: it is a choice between the step and 
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, cast
 
 from interlock.decide.condition import Condition
@@ -18,7 +18,7 @@ from interlock.kernel.budgets.workflow import (
     PROMPT_BYTES_MAX,
     PROMPTS_BYTES_MAX,
 )
-from interlock.kernel.frozen import frozen
+from interlock.kernel.frozen import frozen, mutable
 from interlock.kernel.text import utf8_bytes
 from interlock.plan import records as plan
 from interlock.plan.compile.prompts import Prompts
@@ -41,7 +41,7 @@ class _Exit:
     condition_id: str | None = None
 
 
-@dataclass(slots=True, kw_only=True)
+@mutable
 class Builder:
     """Builds the plan of one document; `at` maps each node to its place in the author's document."""
 

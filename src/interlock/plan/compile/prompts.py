@@ -1,7 +1,7 @@
 """Renders prompts from prose: sections, features, inlined references and bindings. Each inlined text is recorded."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from interlock.define import document as doc
 from interlock.define.diagnostics import Diagnostic, fault, guessed_fix
@@ -10,6 +10,7 @@ from interlock.kernel.budgets.workflow import (
     INJECTED_BYTES_MAX,
 )
 from interlock.kernel.canonical import Json, digest_of_bytes
+from interlock.kernel.frozen import mutable
 from interlock.kernel.text import utf8_bytes
 from interlock.plan.builtins.features import FEATURES
 from interlock.plan.builtins.references import SNIPPETS
@@ -18,7 +19,7 @@ from interlock.plan.prompt_blocks import ResolvedBlocks, guidance_section, join_
 from interlock.plan.records import Injection
 
 
-@dataclass(slots=True, kw_only=True)
+@mutable
 class Prompts:
     """Renders the prompts of one document. The faults that it finds are added to `faults`."""
 

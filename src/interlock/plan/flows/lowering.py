@@ -5,7 +5,7 @@ condition is evaluated if its predicate has a supported form, and decided by an 
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from interlock.decide.condition import Compare
 from interlock.decide.condition import Condition as PlanCondition
@@ -19,7 +19,7 @@ from interlock.kernel.budgets.workflow import (
     PROMPT_BYTES_MAX,
     PROMPTS_BYTES_MAX,
 )
-from interlock.kernel.frozen import replace
+from interlock.kernel.frozen import mutable, replace
 from interlock.kernel.ids import SourceKind
 from interlock.kernel.text import utf8_bytes
 from interlock.plan.builtins.packs import PACKS
@@ -109,7 +109,7 @@ def workflow_id_of(flow: Flow) -> str:
     return f"flow.id-{flow.id}"
 
 
-@dataclass(slots=True, kw_only=True)
+@mutable
 class _Lowering:
     """Builds the plan of one flow. Faults and warnings are added to `faults`."""
 

@@ -10,7 +10,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeVar
 
 from interlock.channels.channel import ChannelConfig, ChannelSource, Message, Result, owner_of
@@ -28,7 +28,7 @@ from interlock.kernel.budgets import (
     SETTLE_WAIT_S,
 )
 from interlock.kernel.canonical import canonical_bytes
-from interlock.kernel.frozen import frozen, replace
+from interlock.kernel.frozen import frozen, mutable, replace
 from interlock.kernel.ids import IntentId, RunId, SessionId
 from interlock.kernel.text import one_line
 from interlock.record.append_plan import AppendPlan, EventDraft
@@ -220,7 +220,7 @@ def _while_busy(record: Callable[[], T]) -> T:
                 raise
 
 
-@dataclass(slots=True, kw_only=True)
+@mutable
 class Dispatcher:
     """Sends the intents that this process records, in threads of its own (`Outbox`).
 

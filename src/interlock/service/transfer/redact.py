@@ -3,14 +3,14 @@
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import chain, product
 from typing import cast
 
 from interlock.kernel.budgets import CHECKPOINTS_PER_NODE_MAX, REDACTED_CHARS_MIN
 from interlock.kernel.canonical import Json, canonical_bytes, digest_of, digest_of_bytes
 from interlock.kernel.errors import ErrorCode, Refusal
-from interlock.kernel.frozen import frozen
+from interlock.kernel.frozen import frozen, mutable
 from interlock.kernel.ids import (
     ID_BODY_PATTERN,
     AttemptId,
@@ -101,7 +101,7 @@ def redact_session(ports: Restoring, session: SessionId, value: str) -> Redacted
     return Redacted(restored=ports.restored(None, history, contents), source=session, texts=redaction.texts)
 
 
-@dataclass(slots=True)
+@mutable
 class _Redaction:
     """Replaces a value in texts, and the digests and ids that were made from text with it: `names`, by the old ones."""
 

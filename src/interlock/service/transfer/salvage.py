@@ -1,12 +1,12 @@
 """Finds the undamaged part of a session: the longest beginning of its log that verifies, with all content (SAL-1)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import chain
 
 from interlock.kernel.budgets import FOUND_BYTES_MAX
 from interlock.kernel.errors import ErrorCode, Refusal
-from interlock.kernel.frozen import frozen, replace
+from interlock.kernel.frozen import frozen, mutable, replace
 from interlock.kernel.ids import Digest, SessionId, SnapshotRef, WorkflowHash
 from interlock.kernel.text import one_line
 from interlock.record.bundle import SalvageBanner
@@ -126,7 +126,7 @@ def health_words(salvaged: Salvaged) -> str:
     return f"{salvaged.health.value}: {salvaged.found}; {sound} ({salvaged.code})"
 
 
-@dataclass(slots=True)
+@mutable
 class _ContentReader:
     """Reads content, each item only once."""
 

@@ -24,7 +24,7 @@ from interlock.kernel.budgets.workflow import (
     SOURCE_FILES_MAX,
 )
 from interlock.kernel.canonical import Json, digest_of_bytes
-from interlock.kernel.frozen import frozen
+from interlock.kernel.frozen import frozen, mutable
 from interlock.kernel.ids import SourceKind, WorkflowHash
 from interlock.plan.compile.compiler import Compiled, compile_workflow
 from interlock.plan.compile.routines import Routine, RoutineLibrary, builtin_routines, names_routine, routine_of
@@ -235,7 +235,7 @@ class _CachedFile:
     found: "ReadFile | ReadDefinition | RefusedFile"
 
 
-@dataclass(slots=True)
+@mutable
 class _PatternBudget:
     """The total size of the patterns that one view has checked so far."""
 

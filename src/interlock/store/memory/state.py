@@ -2,10 +2,10 @@
 
 import threading
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from interlock.kernel.canonical import digest_of_bytes
-from interlock.kernel.frozen import frozen
+from interlock.kernel.frozen import frozen, mutable
 from interlock.kernel.ids import Digest, SessionId
 from interlock.record.content import Contents, References
 from interlock.record.events import Event, parse_event
@@ -22,7 +22,7 @@ class StoredContent:
     written_s: float
 
 
-@dataclass(slots=True, kw_only=True)
+@mutable
 class MemoryState:
     """Everything in one store except its keys. A change of several parts takes the mutex."""
 

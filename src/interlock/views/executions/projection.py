@@ -6,12 +6,12 @@ workflow. Of a workflow, each step instance is a slot, whose ids are derived fro
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import cast
 
 from interlock.kernel.budgets.operations import EXECUTOR_CHARS_MAX
 from interlock.kernel.canonical import Json
-from interlock.kernel.frozen import frozen
+from interlock.kernel.frozen import frozen, mutable
 from interlock.kernel.ids import NodeId
 from interlock.kernel.uuids import Uuid, derived_uuid
 from interlock.plan.compiled import CompiledWorkflow
@@ -117,7 +117,7 @@ def project_executions(
     return projection.finish()
 
 
-@dataclass(slots=True, kw_only=True)
+@mutable
 class _Execution:
     """An execution in progress of the projection."""
 
@@ -129,7 +129,7 @@ class _Execution:
     is_started: bool = False
 
 
-@dataclass(slots=True, kw_only=True)
+@mutable
 class _Projection:
     session: Session
     run: Run

@@ -5,7 +5,7 @@ one wrong line does not make all later ones faulty.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias, cast
 
 from interlock.define.diagnostics import has_errors
@@ -17,7 +17,7 @@ from interlock.kernel.budgets.operations import (
     LIFECYCLE_REFS_MAX,
 )
 from interlock.kernel.canonical import Json, NotCanonicalError, canonical_bytes
-from interlock.kernel.frozen import frozen
+from interlock.kernel.frozen import frozen, mutable
 from interlock.kernel.shape import ShapeError
 from interlock.kernel.text import one_line
 from interlock.plan.check.validate import validate_plan
@@ -113,7 +113,7 @@ def _over_budget(body: object) -> Found:
         yield "over_budget", "refs", f"{total} bytes in all, at most {LIFECYCLE_REFS_BYTES_MAX}"
 
 
-@dataclass(slots=True)
+@mutable
 class _Instance:
     """What is known of a node in its loop passes. `is_failed`: its attempt failed, and no later one began."""
 
@@ -123,7 +123,7 @@ class _Instance:
     is_failed: bool = False
 
 
-@dataclass(slots=True, kw_only=True)
+@mutable
 class _Check:
     graphs: Graphs
     is_created: bool = False

@@ -6,7 +6,7 @@ partial and says so; it never guesses.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from operator import itemgetter
 from typing import Literal, cast
 
@@ -16,7 +16,7 @@ from interlock.engine.walk.items import read_lists_again
 from interlock.engine.walk.recorded import Repeated, repeat_walk
 from interlock.kernel.budgets.operations import LIFECYCLE_REFS_MAX
 from interlock.kernel.canonical import Json, digest_of_bytes
-from interlock.kernel.frozen import frozen
+from interlock.kernel.frozen import frozen, mutable
 from interlock.kernel.ids import Digest, NodeId
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.walk import ExecutionState
@@ -97,7 +97,7 @@ def lifecycle_of(session: Session, tip: Node, workflow: CompiledWorkflow, source
     return projection.finish()
 
 
-@dataclass(slots=True, kw_only=True)
+@mutable
 class _Projection:
     session: Session
     run: Run

@@ -2,10 +2,10 @@
 
 import unicodedata
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from interlock.kernel.budgets.pictures import PICTURE_COLUMN_PX_MAX, PICTURE_TEXT_LINES_MAX
-from interlock.kernel.frozen import frozen
+from interlock.kernel.frozen import frozen, mutable
 from interlock.kernel.text import flat
 from interlock.views.picture.chart import Box, Chart, ChartPart, Lane, fold_chart
 
@@ -59,7 +59,7 @@ class PlacedArrow:
     has_tip: bool = True
 
 
-@dataclass(slots=True, kw_only=True)
+@mutable
 class Placed:
     """A chart with the place of everything on it."""
 

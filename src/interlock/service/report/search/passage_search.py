@@ -4,11 +4,11 @@ A stored record that cannot match is passed over by its bytes. What matches is s
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Protocol
 
 from interlock.decide.pattern_match import has_match
-from interlock.kernel.frozen import frozen
+from interlock.kernel.frozen import frozen, mutable
 from interlock.kernel.ids import SessionId
 from interlock.kernel.matching import (
     Closeness,
@@ -75,7 +75,7 @@ class Scanned:
     incomplete: Unreadable | None
 
 
-@dataclass(slots=True)
+@mutable
 class _Scanner:
     reader: SessionReader
     query: Words
@@ -118,7 +118,7 @@ class _Scanner:
         return min((found for one in records if (found := self.bound(one)) is not None), default=None)
 
 
-@dataclass(slots=True)
+@mutable
 class _Search:
     reader: SessionReader
     query: Words

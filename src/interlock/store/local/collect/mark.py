@@ -8,10 +8,10 @@ its manifest, and reads a session in full only if they differ.
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 
-from interlock.kernel.frozen import frozen
+from interlock.kernel.frozen import frozen, mutable
 from interlock.kernel.ids import SessionId
 from interlock.kernel.progress import Progress, report_nothing
 from interlock.record.content import collect_references
@@ -185,7 +185,7 @@ def is_beginning(files: FileOps, session: SessionId) -> bool:
     return all(int(first) == 0 for first in firsts)
 
 
-@dataclass(slots=True, kw_only=True)
+@mutable
 class _Marking:
     """Collects everything that the store holds."""
 

@@ -16,10 +16,11 @@ After an interruption at any point, the next sweep can continue.
 
 import secrets
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 
 from interlock.kernel.canonical import digest_of_bytes
+from interlock.kernel.frozen import mutable
 from interlock.kernel.ids import SessionId
 from interlock.store.local import layout
 from interlock.store.local.collect.mark import is_beginning, link_to_log, newest_s, read_session, tree
@@ -60,7 +61,7 @@ def sweep(files: FileOps, locks: Locks, marked: GcSnapshot, retention: Retention
     return Swept(taken=taken, skipped=tuple(sweeping.skipped), failure=failure)
 
 
-@dataclass(slots=True, kw_only=True)
+@mutable
 class _Sweeping:
     """What was taken so far, and what had to be left."""
 
