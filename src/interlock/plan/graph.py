@@ -3,15 +3,14 @@
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import field
+from typing import TYPE_CHECKING
 
-from interlock.decide.condition import Compare, Condition
-from interlock.decide.evaluate import EMITTED
-from interlock.decide.graph import DecisionGraph, EmitIntent, SetKey
-from interlock.decide.lowering import Assignment, build_graph, emit_name
-from interlock.decide.schedule import Schedule, build_schedule
-from interlock.decide.validate import GraphFault, validate_graph
+from interlock.decide.condition import Condition
 from interlock.kernel.frozen import frozen
-from interlock.plan.records import Loop, Plan, PlanEdge, PlanNode, Task
+from interlock.plan.records import Loop, Plan, PlanEdge, PlanNode
+
+if TYPE_CHECKING:
+    from interlock.decide.schedule import Schedule
 
 
 @frozen
@@ -30,8 +29,8 @@ class Graphs:
     position_of: Mapping[str, int]
     out_edges: Mapping[str, tuple[PlanEdge, ...]]
     in_edges: Mapping[str, tuple[PlanEdge, ...]]
-    schedules: dict[str, Schedule] = field(default_factory=dict[str, Schedule], compare=False, repr=False)
-    step_schedules: dict[str, Schedule] = field(default_factory=dict[str, Schedule], compare=False, repr=False)
+    schedules: "dict[str, Schedule]" = field(default_factory=dict, compare=False, repr=False)
+    step_schedules: "dict[str, Schedule]" = field(default_factory=dict, compare=False, repr=False)
     parallels: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]], compare=False, repr=False)
     reaches: dict[str | None, dict[str, int]] = field(
         default_factory=dict[str | None, dict[str, int]], compare=False, repr=False
@@ -41,26 +40,23 @@ class Graphs:
         default_factory=dict[str | None, tuple[str, ...]], compare=False, repr=False
     )
 
-    def schedule(self, condition_id: str) -> Schedule:
+    def schedule(self, condition_id: str) -> "Schedule":
         """Return the decision graph of a condition, scheduled once and then kept (decision 18)."""
         if condition_id not in self.schedules:
-            graph = build_graph({condition_id: self.conditions[condition_id]})
-            self.schedules[condition_id] = _schedule(graph)
+            from interlock.plan.step_graph import schedule_condition  # noqa: PLC0415 — who only looks decides nothing
+
+            self.schedules[condition_id] = schedule_condition(condition_id, self.conditions[condition_id])
         return self.schedules[condition_id]
 
-    def actions(self, node_id: str) -> Schedule:
+    def actions(self, node_id: str) -> "Schedule":
         """Return the decision graph of what a step sets, scheduled once and then kept (decision 18)."""
         if node_id not in self.step_schedules:
             task = self.nodes[node_id].task
             assert task is not None, "only a task sets anything"
-            self.step_schedules[node_id] = _schedule(_step_graph(task))
-        return self.step_schedules[node_id]
+            from interlock.plan.step_graph import schedule_actions  # noqa: PLC0415 — see above
 
-    def action_faults(self, node_id: str) -> tuple[GraphFault, ...]:
-        """Return the faults of the decision graph of what a step sets. Only a plan file may have some."""
-        task = self.nodes[node_id].task
-        assert task is not None, "only a task sets anything"
-        return validate_graph(_step_graph(task))
+            self.step_schedules[node_id] = schedule_actions(task)
+        return self.step_schedules[node_id]
 
     @classmethod
     def of(cls, plan: Plan) -> "Graphs":
@@ -159,44 +155,6 @@ class Graphs:
                 reach[node.node_id] = reached
             self.reaches[scope] = reach
         return self.reaches[scope]
-
-
-def _step_graph(task: Task) -> DecisionGraph:
-    """Return the decision graph of what a step sets and sends."""
-    conditions: dict[str, Condition] = {}
-    assignments: list[Assignment] = []
-    for action in task.sets:
-        gates = _gates(conditions, action.key, action.when)
-        effect = SetKey(kind="set", key=action.key)
-        assignments.append(Assignment(name=action.key, effect=effect, payload=(action.payload,), when=gates))
-    for number, action in enumerate(task.emits):
-        name = emit_name(number)
-        gates = _gates(conditions, name, action.when)
-        if action.once is not None:
-            # Whether it was sent before is an input like any other, so that no trigger needs a memory (DEC-8).
-            conditions[f"{name}.once"] = Compare(op="equals", var=f"{EMITTED}.{number}", value=False)
-            gates = (*gates, f"{name}.once")
-        fields = sorted(action.fields)
-        effect = EmitIntent(
-            kind="emit", number=number, sends=action.kind, fields=tuple(fields), mirror=dict(action.mirror)
-        )
-        payload = tuple(action.fields[one].payload for one in fields)
-        assignments.append(Assignment(name=name, effect=effect, payload=payload, when=gates))
-    return build_graph(conditions, assignments)
-
-
-def _gates(conditions: dict[str, Condition], name: str, when: Condition | None) -> tuple[str, ...]:
-    """Name the condition of an action, and return the names of its gates."""
-    if when is None:
-        return ()
-    conditions[f"{name}.when"] = when
-    return (f"{name}.when",)
-
-
-def _schedule(graph: DecisionGraph) -> Schedule:
-    schedule = build_schedule(graph)
-    assert isinstance(schedule, Schedule), f"a plan has sound graphs: {schedule}"
-    return schedule
 
 
 def find_meetings(plan: Plan, graphs: Graphs) -> Mapping[str, str]:

@@ -35,6 +35,7 @@ from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.graph import Graphs, find_meetings
 from interlock.plan.prompt_blocks import join_blocks
 from interlock.plan.records import Loop, PlanNode, Task
+from interlock.plan.step_graph import action_faults
 
 _OPERANDS: Mapping[str, Callable[[object], bool]] = {
     "in": lambda value: isinstance(value, list),
@@ -56,7 +57,7 @@ def check_parts(workflow: CompiledWorkflow, patterns: PatternChecker, *, is_soun
         yield from _too_long(f"{at}.title", node.title, TITLE_CHARS_MAX, least=1)
         if node.task is not None:
             yield from _task(workflow, node.task, f"{at}.task", patterns)
-            for found in workflow.graphs.action_faults(node.node_id):
+            for found in action_faults(node.task):
                 code = "duplicate_write" if found.code == "duplicate_write" else "wrong_value"
                 yield fault(f"{at}.task.sets", code, found.message, "Remove all but one action on each key.")
     for number, loop in enumerate(workflow.plan.loops):
