@@ -121,10 +121,10 @@ def test_no_summary_is_of_a_version_whose_mark_says_that_the_manifest_lost_its_e
     store = opened(disk)
     with store.hold(A) as lock:
         store.cache_summary(lock, b"of the start")
-    assert store.summary_of(A, store.log_versions()[A]) == b"of the start"
+    assert store.cached_summary_of(A, store.log_versions()[A]) == b"of the start"
     put(disk, MARK, longer)
     store = opened(disk)
-    assert store.summary_of(A, store.log_versions()[A]) is None
+    assert store.cached_summary_of(A, store.log_versions()[A]) is None
 
 
 @pytest.mark.inv("CRASH-9")

@@ -1,7 +1,7 @@
 """Turns the faults that pydantic finds into diagnostics for authors: the place, what was found, and the fix.
 
-Both front ends validate a document with pydantic models. The paths of diagnostics are those of the author's document,
-without the names that pydantic adds for alternatives of a union.
+A document that is refused is checked with pydantic models, in both front ends. The paths of diagnostics are those of
+the author's document, without the names that pydantic adds for alternatives of a union.
 """
 
 import re

@@ -35,7 +35,7 @@ def parse_document(value: dict[str, Json], patterns: PatternChecker | None = Non
             diagnostics=(fault("steps", "too_many", message, "Combine steps, or repeat them with a loop."),),
             recovered=None,
         )
-    # The models of a dialect take a tenth of a second to build, so only the dialects in use are imported.
+    # The models of WorkRail files take a tenth of a second to build, so only the dialects in use are imported.
     dialect = detect_dialect(value)
     if dialect == "workrail":
         from interlock.define.workrail.document import parse_workrail  # noqa: PLC0415 — see above

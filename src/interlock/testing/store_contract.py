@@ -270,14 +270,14 @@ class StoreContract(Suite):
             store.cache_summary(lock, b"summary\nof a start")
             begun = store.log_versions()[start.session]
             assert store.cached_summary(start.session) == b"summary\nof a start"
-            assert store.summary_of(start.session, begun) == b"summary\nof a start"
+            assert store.cached_summary_of(start.session, begun) == b"summary\nof a start"
             store.append(lock, advance, self.stamps())
             advanced = store.log_versions()[start.session]
             assert store.cached_summary(start.session) is None
-            assert store.summary_of(start.session, advanced) is None
+            assert store.cached_summary_of(start.session, advanced) is None
             store.cache_summary(lock, b"summary of an advance")
-            assert store.summary_of(start.session, advanced) == b"summary of an advance"
-            assert store.summary_of(start.session, begun) is None
+            assert store.cached_summary_of(start.session, advanced) == b"summary of an advance"
+            assert store.cached_summary_of(start.session, begun) is None
         with expects(SessionLockReleasedError):
             store.cache_summary(lock, b"too late")
         assert self.reopen(store).cached_summary(start.session) == b"summary of an advance"

@@ -34,11 +34,11 @@ class SlowStore(MemoryStore):
         self.slow_at: str | None = None
         self.read = 0
 
-    def summary_of(self, session: SessionId, version: LogVersion) -> bytes | None:
+    def cached_summary_of(self, session: SessionId, version: LogVersion) -> bytes | None:
         self.read += 1
         if self.read == 3:
             self._wait("summary")
-        return super().summary_of(session, version)
+        return super().cached_summary_of(session, version)
 
     @contextmanager
     def hold(self, session: SessionId, *, since_s: float | None = None) -> Generator[SessionLock]:

@@ -159,7 +159,7 @@ def read_entry(
     Raises:
         StoreFailureError: The disk failed.
     """
-    cached = reader.cached_summary(session, check) if version is None else reader.summary_of(session, version)
+    cached = reader.cached_summary(session, check) if version is None else reader.cached_summary_of(session, version)
     summary = parse_summary(session, cached) if cached is not None else None
     if summary is not None:
         return summary

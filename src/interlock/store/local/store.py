@@ -108,8 +108,8 @@ class LocalStore:
         """See `SessionReader.cached_summary`."""
         return self._summaries.read(session, check)
 
-    def summary_of(self, session: SessionId, version: LogVersion) -> bytes | None:
-        """See `SessionReader.summary_of`."""
+    def cached_summary_of(self, session: SessionId, version: LogVersion) -> bytes | None:
+        """See `SessionReader.cached_summary_of`."""
         return self._summaries.read_of(session, version)
 
     def salvage(self, session: SessionId) -> Salvaged | None:

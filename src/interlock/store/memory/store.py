@@ -116,8 +116,8 @@ class MemoryStore:
         count, summary = self._state.summaries.get(session, (0, b""))
         return summary if count and count == len(self._state.segments.get(session, ())) else None
 
-    def summary_of(self, session: SessionId, version: LogVersion) -> bytes | None:
-        """See `SessionReader.summary_of`."""
+    def cached_summary_of(self, session: SessionId, version: LogVersion) -> bytes | None:
+        """See `SessionReader.cached_summary_of`."""
         count, summary = self._state.summaries.get(session, (0, b""))
         return summary if count and count == version[0] else None
 

@@ -204,7 +204,7 @@ class SessionReader(Protocol):
         """
         ...
 
-    def summary_of(self, session: SessionId, version: LogVersion) -> bytes | None:
+    def cached_summary_of(self, session: SessionId, version: LogVersion) -> bytes | None:
         """Return the summary that was cached of this version of a session's log; None if there is none.
 
         Cheaper than `cached_summary`: neither segments nor content are looked up. It is for callers that read the log

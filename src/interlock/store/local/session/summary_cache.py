@@ -67,7 +67,7 @@ class SummaryCache:
         return cached.summary if all(map(self._is_sound, origin["content"])) else None
 
     def read_of(self, session: SessionId, version: LogVersion) -> bytes | None:
-        """Return the cached summary of a version of a session's log, else None. See `SessionReader.summary_of`.
+        """Return the cached summary of a version of a session's log, else None. See `SessionReader.cached_summary_of`.
 
         Raises:
             StoreFailureError: The disk failed.
