@@ -3,7 +3,6 @@
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import field
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, Self
 
@@ -170,7 +169,7 @@ class ReadPorts:
     tree: Callable[[Path], WorkTree] = no_tree
     anchors_again: Callable[[Path | None], GitAnchors] = nowhere
     token_format: TokenFormat = SHORT
-    summaries: Summaries = field(default_factory=partial(Summaries, checks_files=False))
+    summaries: Summaries = field(default_factory=Summaries)
     since_s: float | None = None
     progress: Progress = report_nothing
 
@@ -182,13 +181,13 @@ class ReadPorts:
         """
         return self.reader.load(session, tag, since_s=self.since_s)
 
-    def listing(self) -> Listing:
-        """Return all sessions, by id. Writes nothing.
+    def listing(self, *, checks_files: bool = True) -> Listing:
+        """Return all sessions, by id, as `Summaries.listing` does. Writes nothing.
 
         Raises:
             StoreFailureError: The disk failed.
         """
-        return self.summaries.listing(self.reader, self.plans, self.progress)
+        return self.summaries.listing(self.reader, self.plans, self.progress, checks_files=checks_files)
 
     @classmethod
     def over(cls, reader: SessionReader, key_ring: KeyRingReader) -> Self:

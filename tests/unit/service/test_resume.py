@@ -16,6 +16,7 @@ from interlock.kernel.budgets import (
     CANDIDATE_SNIPPET_BYTES_MAX,
     CANDIDATES_MAX,
     QUERY_BYTES_MAX,
+    SESSIONS_KEPT_MAX,
     SHORT_STRING_CHARS_MAX,
 )
 from interlock.kernel.errors import ErrorCode
@@ -289,7 +290,57 @@ def test_a_search_looks_at_the_events_of_what_it_offers_and_of_nothing_else(
     assert runs(fresh.resume("zebra")) == [run_of(wanted)]
     found = fresh.resume("aardvark")
     assert runs(found) == [run_of(wanted)]
+    assert found["reason"].startswith("What matches cannot be read; these are the latest runs.")
     assert str(harness.session_of(other)) in found["reason"]
+
+
+@pytest.mark.inv("RES-7", "HIS-9")
+@pytest.mark.damages
+def test_a_match_that_cannot_be_shown_is_named_however_many_others_are_offered(tmp_path: Path) -> None:
+    harness = Harness.on_disk(tmp_path, linear_workflow("test.abc", "a", "b"))
+    lost = harness.start("test.abc", goal="aardvark")
+    for number in range(CANDIDATES_MAX + 2):
+        harness.start("test.abc", goal=f"zebra {number}")
+    next((tmp_path / "sessions" / harness.session_of(lost) / "events").iterdir()).unlink()
+    found = Harness.on_disk(tmp_path).resume("aardvark")
+    assert len(found["candidates"]) == CANDIDATES_MAX
+    assert found["more"] == 2
+    assert f"run `{lost['run']['label']}` of session {harness.session_of(lost)}" in found["reason"]
+
+
+@pytest.mark.inv("HIS-9")
+@pytest.mark.damages
+def test_a_list_after_a_search_checks_the_files_that_the_search_did_not(tmp_path: Path) -> None:
+    harness = Harness.on_disk(tmp_path, linear_workflow("test.abc", "a", "b"))
+    lost = harness.session_of(harness.start("test.abc", goal="aardvark"))
+    wanted = harness.start("test.abc", goal="zebra")
+    next((tmp_path / "sessions" / lost / "events").iterdir()).unlink()
+    fresh = Harness.on_disk(tmp_path)
+    assert runs(fresh.resume("zebra")) == [run_of(wanted)]
+    listed = fresh.ports.read.listing()
+    assert [one.session for one in listed.sessions] == [harness.session_of(wanted)]
+    assert [one.session for one in listed.unreadable] == [lost]
+    assert lost in fresh.resume("aardvark")["reason"]
+
+
+@pytest.mark.inv("RES-7", "RES-1")
+@pytest.mark.damages
+def test_what_is_offered_is_what_its_call_shows_whatever_a_damaged_mark_hides(tmp_path: Path) -> None:
+    harness = Harness.on_disk(tmp_path, linear_workflow("test.abc", "a", "b", "c"))
+    started = harness.start("test.abc", goal="zebra")
+    session = harness.session_of(started)
+    others = [harness.session_of(harness.start("test.abc")) for _ in range(SESSIONS_KEPT_MAX + 1)]
+    harness.advance(harness.advance(started))
+    (tmp_path / layout.cached_summary(SessionId(session))).unlink()
+    serving = Harness.on_disk(tmp_path, linear_workflow("test.abc", "a", "b", "c"))
+    assert serving.resume("zebra")["candidates"][0]["pendingStep"].endswith("Step c")
+    for other in others:
+        serving.resume(sessionId=other)
+    mark = tmp_path / layout.settled(SessionId(session))
+    mark.write_bytes(mark.read_bytes().replace(b"2 ", b"3 ", 1))
+    (offered,) = serving.resume("zebra")["candidates"]
+    shown = serving.call(offered["nextCall"]["tool"], offered["nextCall"]["arguments"])
+    assert offered["pendingStep"].endswith(shown["pending"]["title"])
 
 
 @pytest.mark.inv("RES-7")

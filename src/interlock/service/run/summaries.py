@@ -1,8 +1,8 @@
 """Lists all sessions by their cached summaries; a session without one is read (RES-4)."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-from interlock.kernel.frozen import frozen, replace
+from interlock.kernel.frozen import frozen, positional, replace
 from interlock.kernel.ids import SessionId
 from interlock.kernel.progress import Progress, report_nothing
 from interlock.record.errors import UnknownVersionError
@@ -95,15 +95,10 @@ def _listing_of(found: Sequence[SessionSummary | Unreadable]) -> Listing:
 
 
 class Summaries:
-    """The summaries of all sessions of one store. A session that has not changed is not read again.
+    """The summaries of all sessions of one store. A session that has not changed is not read again."""
 
-    With `checks_files`, a cached summary is used only if the files that it was made from are unchanged. Without, the
-    version of the log is enough: for callers that read the log of a session before they offer it.
-    """
-
-    def __init__(self, *, checks_files: bool = True) -> None:
-        self._checks_files = checks_files
-        self._kept: dict[SessionId, tuple[LogVersion, SessionSummary | Unreadable]] = {}
+    def __init__(self) -> None:
+        self._kept: dict[SessionId, _Kept] = {}
 
     def listing(
         self,
@@ -112,35 +107,43 @@ class Summaries:
         progress: Progress = report_nothing,
         *,
         versions: Mapping[SessionId, LogVersion] | None = None,
+        checks_files: bool = True,
     ) -> Listing:
         """Return all sessions, by id; report how many are read. Writes nothing.
 
-        `versions` are those of the logs if the caller has read them a moment ago.
+        `versions` are those of the logs if the caller has read them a moment ago. With `checks_files`, a cached summary
+        is used only if the files that it was made from are unchanged. Without, the version of the log is enough: for a
+        caller that reads the log of a session before it offers it.
 
         Raises:
             StoreFailureError: The disk failed.
         """
         known = versions if versions is not None else reader.log_versions()
-        return _listing_of(tuple(self._each(reader, plans, progress, known)))
-
-    def _each(
-        self, reader: SessionReader, plans: Plans, progress: Progress, versions: Mapping[SessionId, LogVersion]
-    ) -> Iterator[SessionSummary | Unreadable]:
-        for gone in self._kept.keys() - versions.keys():
+        for gone in self._kept.keys() - known.keys():
             self._kept.pop(gone, None)
-        for number, (session, version) in enumerate(sorted(versions.items()), start=1):
-            progress(number, len(versions))
+        found = list[SessionSummary | Unreadable]()
+        for number, (session, version) in enumerate(sorted(known.items()), start=1):
+            progress(number, len(known))
             kept = self._kept.get(session)
-            if kept is None or kept[0] != version:
-                entry = read_entry(reader, plans, session, version=None if self._checks_files else version)
+            if kept is None or kept.version != version or (checks_files and not kept.is_checked):
+                entry = read_entry(reader, plans, session, version=None if checks_files else version)
                 if entry is None:
                     continue
-                if isinstance(entry, Unreadable) and entry.health == Health.UNREADABLE:
-                    # Once it can be read, its log has the same version.
-                    yield entry
-                    continue
-                self._kept[session] = kept = (version, entry)
-            yield kept[1]
+                kept = _Kept(version, checks_files or isinstance(entry, Unreadable), entry)
+                if not isinstance(entry, Unreadable) or entry.health != Health.UNREADABLE:
+                    # Once an unreadable one can be read, its log has the same version, so that is not kept.
+                    self._kept[session] = kept
+            found.append(kept.entry)
+        return _listing_of(found)
+
+
+@positional
+class _Kept:
+    """What was found of a version of a log. `is_checked`: the files that a cached summary was made from, too."""
+
+    version: LogVersion
+    is_checked: bool
+    entry: SessionSummary | Unreadable
 
 
 def read_entry(

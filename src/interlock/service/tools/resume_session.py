@@ -1,8 +1,8 @@
 """`resume_session`: find the run to continue if no token is known. Writes nothing (RES-1, READ-1)."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from interlock.engine.answer.model import CONTINUE_TOOL, Answer, look_call
 from interlock.engine.answer.parts import RunView
@@ -17,7 +17,7 @@ from interlock.kernel.budgets import (
     HEADER_TITLE_BYTES_MAX,
     NAMED_MAX,
 )
-from interlock.kernel.frozen import frozen
+from interlock.kernel.frozen import frozen, replace
 from interlock.kernel.ids import RunId, SessionId
 from interlock.kernel.matching import Closeness, Words
 from interlock.kernel.shape import described
@@ -25,6 +25,7 @@ from interlock.kernel.text import in_code, one_line, printable, quoted, truncate
 from interlock.service.ports import ReadPorts
 from interlock.service.run.context import load_run_context
 from interlock.service.run.summaries import Unreadable, unreadable_by
+from interlock.service.run.summarize import summary_of
 from interlock.service.tokens.mint import minting
 from interlock.store.ports.errors import UNUSABLE_SESSION, KeyRingMissingError
 from interlock.store.ports.keys import KeyRing
@@ -57,6 +58,9 @@ class _Found:
         return look_call(self.state_token, self.candidate.run.label)
 
 
+_Lost = Literal["runs", "matches"]
+
+
 class CandidateOut(Published):
     """A run that matches the search. `nextCall` can be sent unchanged."""
 
@@ -87,18 +91,22 @@ def resume_session(ports: ReadPorts, command: ResumeCommand) -> Answer:
     """
     run_query = _build_query(ports, command)
     with ports.trace.span("load"):
-        listing = ports.listing()
+        listing = ports.listing(checks_files=False)
     ordered = ranked(listing.sessions, run_query)
-    found, skipped = _load_candidates(ports, ordered) if ordered else ([], [])
+    events = {one.session: one.events for one in listing.sessions}
+    found, skipped = _load_candidates(ports, ordered, events) if ordered else ([], [])
+    is_lost = bool(skipped) and not found and ordered[0].why != ("recency_fallback",)
     if skipped and not found and not run_query.is_exact:
-        # No matching run can be continued: offer the others, as if nothing had matched.
+        # No matching run can be continued: offer the others, and name those that matched.
         ordered = ranked(listing.sessions, RunQuery(repo=run_query.repo))
-        found, skipped = _load_candidates(ports, ordered)
+        found, others = _load_candidates(ports, ordered, events)
+        skipped = [*dict.fromkeys([*skipped, *others])]
     more = max(len(ordered) - len(found) - len(skipped), 0)
     # An unreadable session may be the wanted one, unless another session id was given.
     skipped += [_describe(one) for one in listing.unreadable if run_query.session in (None, one.session)]
     candidates, has_ended = [one.candidate for one in found], any(_has_ended(one) for one in listing.sessions)
-    reasons = list(_reasons(command, run_query, candidates, is_damaged=bool(skipped), has_ended=has_ended))
+    lost: _Lost | None = "matches" if is_lost else "runs" if skipped else None
+    reasons = list(_reasons(command, run_query, candidates, lost=lost, has_ended=has_ended))
     if skipped:
         reasons.append(_left_out(skipped))
     return _answer(found, " ".join(reasons) or None, more)
@@ -142,8 +150,13 @@ def _build_query(ports: ReadPorts, command: ResumeCommand) -> RunQuery:
     )
 
 
-def _load_candidates(ports: ReadPorts, ordered: Sequence[Candidate]) -> tuple[list[_Found], list[str]]:
-    """Return the first candidates that can be continued, and descriptions of the skipped ones (RES-3, RES-7)."""
+def _load_candidates(
+    ports: ReadPorts, ordered: Sequence[Candidate], events: Mapping[SessionId, int]
+) -> tuple[list[_Found], list[str]]:
+    """Return the first candidates that can be continued, and descriptions of the skipped ones (RES-3, RES-7).
+
+    `events` is the number of events of each session when it was summarized.
+    """
     ring = ports.key_ring.keys()
     if ring is None:
         raise KeyRingMissingError("the key ring is missing")
@@ -152,20 +165,22 @@ def _load_candidates(ports: ReadPorts, ordered: Sequence[Candidate]) -> tuple[li
         if len(found) == CANDIDATES_MAX:
             break
         try:
-            token = _make_token(ports, ring, candidate)
+            one = _load_candidate(ports, ring, candidate, events[candidate.session])
         except UNUSABLE_SESSION as error:
             unreadable = unreadable_by(candidate.session, error)
             skipped.append(f"run `{candidate.run.label}` of {_describe(unreadable)}")
             continue
-        if token is None:
+        if one is None:
             skipped.append(f"run `{candidate.run.label}` of session {candidate.session} (not in its log any more)")
         else:
-            found.append(_Found(candidate=candidate, state_token=token))
+            found.append(one)
     return found, skipped
 
 
-def _make_token(ports: ReadPorts, ring: KeyRing, candidate: Candidate) -> str | None:
-    """Return the token that shows a candidate, whose plan and tip are read first; None if its log lacks the run.
+def _load_candidate(ports: ReadPorts, ring: KeyRing, candidate: Candidate, events: int) -> _Found | None:
+    """Return a candidate with the token that shows it; its plan and tip are read first. None if its log lacks the run.
+
+    What is offered is what the token shows, also if the log has other events than when it was summarized.
 
     Raises:
         SessionUnhealthyError, ContentDamagedError, UnknownVersionError: The token could not show it.
@@ -175,25 +190,33 @@ def _make_token(ports: ReadPorts, ring: KeyRing, candidate: Candidate) -> str | 
     if session is None or run is None or run.tip is None:
         return None
     load_run_context(session, run, ports.plans).snapshot(session.nodes[run.tip])
-    return minting(ports, ring, session, run).state(run.tip)
+    if session.next_index != events:
+        summary = next(one for one in summary_of(session, ports.plans).runs if one.run == run.run)
+        candidate = replace(candidate, run=summary)
+    return _Found(candidate=candidate, state_token=minting(ports, ring, session, run).state(run.tip))
 
 
 def _reasons(
-    command: ResumeCommand, run_query: RunQuery, found: Sequence[Candidate], *, is_damaged: bool, has_ended: bool
+    command: ResumeCommand,
+    run_query: RunQuery,
+    found: Sequence[Candidate],
+    *,
+    lost: _Lost | None,
+    has_ended: bool,
 ) -> Iterator[str]:
-    """Yield why nothing matched, or what was ignored. With `is_damaged`, runs that cannot be shown may have matched.
+    """Yield why nothing matched, or what was ignored. `lost`: some runs, or all that matched, cannot be shown.
 
     `has_ended` says whether runs are stored that failed or were cancelled: those are found by their ids only.
     """
     if run_query.is_exact and not found:
         named = f"run {command.run!r}" if command.run is not None else f"session {command.session!r}"
         where = f"session {command.session!r}" if command.run and command.session else "this data directory"
-        yield f"There is no {named}{' that can be continued' if is_damaged else ''} in {where}."
+        yield f"There is no {named}{' that can be continued' if lost else ''} in {where}."
         return
     if command.query is not None and not run_query.words:
         said = one_line(command.query, ECHO_BYTES_MAX)
         yield f"The query {said!r} has no searchable word (letters, digits, `_`, `-`)."
-    if not found and is_damaged:
+    if not found and lost:
         yield "No stored run can be continued."
     elif not found:
         stored = "Every run here is cancelled or failed; an id shows it" if has_ended else "No run is stored here"
@@ -203,7 +226,8 @@ def _reasons(
     elif found[0].closeness is Closeness.SOME:
         yield "No run has all of these words; these have the most of them. Ask the user before you continue one."
     elif found[0].why == ("recency_fallback",) and not (run_query.is_open and command.query is None):
-        yield "Nothing matches; these are the latest runs. Ask the user before you continue one of them."
+        why = "What matches cannot be read" if lost == "matches" else "Nothing matches"
+        yield f"{why}; these are the latest runs. Ask the user before you continue one of them."
 
 
 def _answer(found: Iterable[_Found], reason: str | None, more: int) -> Answer:
