@@ -43,7 +43,7 @@ class Graphs:
     def schedule(self, condition_id: str) -> "Schedule":
         """Return the decision graph of a condition, scheduled once and then kept (decision 18)."""
         if condition_id not in self.schedules:
-            from interlock.plan.step_graph import schedule_condition  # noqa: PLC0415 — who only looks decides nothing
+            from interlock.plan.step_graph import schedule_condition  # noqa: PLC0415 — a report decides nothing
 
             self.schedules[condition_id] = schedule_condition(condition_id, self.conditions[condition_id])
         return self.schedules[condition_id]

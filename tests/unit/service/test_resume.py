@@ -308,6 +308,23 @@ def test_a_match_that_cannot_be_shown_is_named_however_many_others_are_offered(t
     assert f"run `{lost['run']['label']}` of session {harness.session_of(lost)}" in found["reason"]
 
 
+@pytest.mark.inv("RES-7")
+@pytest.mark.damages
+@pytest.mark.parametrize("is_cached", [True, False])
+def test_a_run_is_offered_again_when_its_lost_file_is_put_back(tmp_path: Path, *, is_cached: bool) -> None:
+    harness = Harness.on_disk(tmp_path, linear_workflow("test.abc", "a", "b"))
+    started = harness.start("test.abc", goal="zebra")
+    session = SessionId(harness.session_of(started))
+    if not is_cached:
+        (tmp_path / layout.cached_summary(session)).unlink()
+    segment = next((tmp_path / layout.events_dir(session)).iterdir())
+    serving = Harness.on_disk(tmp_path)
+    segment.rename(tmp_path / "elsewhere")
+    assert serving.resume("zebra")["candidates"] == []
+    (tmp_path / "elsewhere").rename(segment)
+    assert runs(serving.resume("zebra")) == [run_of(started)]
+
+
 @pytest.mark.inv("HIS-9")
 @pytest.mark.damages
 def test_a_list_after_a_search_checks_the_files_that_the_search_did_not(tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ class _DescribedForm(Form):
 
 
 def model_of(form: "type[BaseModel | Shape]") -> type[BaseModel]:
-    """Return the model of a form: itself, or the one that mirrors a shape."""
+    """Return the model of a form: itself, or the mirror of a shape."""
     return mirror_of(form) if issubclass(form, Shape) else form
 
 

@@ -129,9 +129,9 @@ class Summaries:
                 entry = read_entry(reader, plans, session, version=None if checks_files else version)
                 if entry is None:
                     continue
-                kept = _Kept(version, checks_files or isinstance(entry, Unreadable), entry)
-                if not isinstance(entry, Unreadable) or entry.health != Health.UNREADABLE:
-                    # Once an unreadable one can be read, its log has the same version, so that is not kept.
+                kept = _Kept(version, checks_files, entry)
+                if not isinstance(entry, Unreadable) or (checks_files and entry.health != Health.UNREADABLE):
+                    # Putting a file back does not change the version of a log. Polled pages keep what is damaged.
                     self._kept[session] = kept
             found.append(kept.entry)
         return _listing_of(found)
