@@ -13,7 +13,7 @@ from interlock.define.native import condition_forms, forms, outside_forms, promp
 from interlock.kernel.budgets.workflow import (
     PROMPT_BYTES_MAX,
 )
-from interlock.kernel.shape.mirror import Form, mirror_of
+from interlock.kernel.shape.mirror import mirror_of
 
 _Schema: TypeAlias = Mapping[str, object]
 _CITATION = re.compile(r" \([A-Z]+-\d+(?:, [A-Z]+-\d+)*\)")
@@ -36,7 +36,7 @@ unless they are required. Of types:
 - *long text*: at most {PROMPT_BYTES_MAX} characters
 - *prose*: a long text, or a list of up to 50 [prose parts](#prose-part)"""
 
-_FORMS: tuple[type[Form | parts.Part], ...] = (
+_FORMS: tuple[type[parts.Part], ...] = (
     forms.WorkflowForm,
     forms.StepForm,
     forms.PromptBlocksForm,
@@ -96,13 +96,12 @@ def described_keys() -> dict[str, frozenset[str]]:
     return {form.__name__: frozenset(_meanings(form)) for form in _FORMS}
 
 
-def _meanings(form: type[Form | parts.Part]) -> dict[str, str]:
-    model = mirror_of(form) if issubclass(form, parts.Part) else form
-    described = ((field.alias or name, field.description) for name, field in model.model_fields.items())
+def _meanings(form: type[parts.Part]) -> dict[str, str]:
+    described = ((field.alias or name, field.description) for name, field in mirror_of(form).model_fields.items())
     return {key: description for key, description in described if description is not None}
 
 
-def _section(form: type[Form | parts.Part], schema: _Schema) -> str:
+def _section(form: type[parts.Part], schema: _Schema) -> str:
     description = " ".join(str(schema["description"]).split())
     required = cast("list[str]", schema.get("required", []))
     members = cast("Mapping[str, _Schema]", schema["properties"])

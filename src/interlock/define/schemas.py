@@ -6,7 +6,7 @@ from pydantic import BaseModel
 
 from interlock.kernel.canonical import Json
 from interlock.kernel.shape import Shape
-from interlock.kernel.shape.mirror import mirror_of
+from interlock.kernel.shape.mirror import model_of
 
 _REDUNDANT: tuple[tuple[str, Json], ...] = (("default", None), ("additionalProperties", {}), ("items", {}))
 _FORBIDDEN = frozenset({"anyOf", "oneOf", "allOf", "not", "if", "$ref", "$defs"})
@@ -18,8 +18,7 @@ def flat_schema(model: type[BaseModel | Shape], mode: Literal["validation", "ser
     In arguments (`validation`), an optional member may be absent, but never null, and every object lists its members,
     the required ones, and whether it accepts others. In answers (`serialization`), a required member may be null.
     """
-    form = mirror_of(model) if issubclass(model, Shape) else model
-    raw = cast("dict[str, Json]", form.model_json_schema(mode=mode, by_alias=True))
+    raw = cast("dict[str, Json]", model_of(model).model_json_schema(mode=mode, by_alias=True))
     definitions = cast("dict[str, Json]", raw.pop("$defs", {}))
     raw.pop("description", None)
     schema = cast("dict[str, Json]", _flatten(raw, definitions))

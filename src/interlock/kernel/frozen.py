@@ -22,22 +22,22 @@ def frozen(cls: type[_T]) -> type[_T]:
 
     `fields`, `asdict` and `field` of `dataclasses` work as usual. A method that the class has is kept.
     """
-    return _made(cls, is_positional=False)
+    return _made(cls, _SHARED_BY_VALUES, is_positional=False)
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field,))
 def positional(cls: type[_T]) -> type[_T]:
     """Make a class an immutable value whose fields are given and matched in order, else as `frozen` does."""
-    return _made(cls, is_positional=True)
+    return _made(cls, _SHARED_BY_VALUES, is_positional=True)
 
 
 @dataclass_transform(field_specifiers=(dataclasses.field,))
 def mutable(cls: type[_T]) -> type[_T]:
     """Make a class whose fields can be set, as `dataclass(slots=True)` does."""
-    return _made(cls, is_positional=True, shared=_SHARED_BY_ALL | {"__hash__": None})
+    return _made(cls, _SHARED_BY_MUTABLE, is_positional=True)
 
 
-def _made(cls: type[_T], *, is_positional: bool, shared: Mapping[str, object] | None = None) -> type[_T]:
+def _made(cls: type[_T], shared: Mapping[str, object], *, is_positional: bool) -> type[_T]:
     cls.__doc__ = cls.__doc__ or cls.__name__  # else the standard library writes one, from the signature
     define = dataclasses.dataclass(
         init=False, repr=False, eq=False, match_args=is_positional, slots=True, kw_only=not is_positional
@@ -45,7 +45,7 @@ def _made(cls: type[_T], *, is_positional: bool, shared: Mapping[str, object] | 
     made: Any = define(cls)
     compared = [one.name for one in dataclasses.fields(made) if one.compare]
     methods: dict[str, object] = {
-        **(_SHARED_BY_VALUES if shared is None else shared),
+        **shared,
         "__init__": _first_init(made),
         "__compared__": attrgetter(*compared or ["__class__"]),
         "__copied__": _first_copied(made) if _is_copied(made) else None,
@@ -60,7 +60,7 @@ def _made(cls: type[_T], *, is_positional: bool, shared: Mapping[str, object] | 
 def _first_init(made: Any) -> Callable[..., None]:  # noqa: ANN401 — a class
     """Return the `__init__` of the first instances, which then takes its own place with a generated one.
 
-    Generating it takes as long as a hundred instances, and of most classes a command makes few.
+    Generating it takes as long as many instances, and of most classes a command makes few.
     """
     left, setters = VALUES_BEFORE_GENERATED, cast("Mapping[str, Callable[[object, object], None]]", {})
 
@@ -214,6 +214,7 @@ def _restore(self: Any, state: list[object]) -> None:  # noqa: ANN401 — as abo
 
 
 _SHARED_BY_ALL: dict[str, object] = {"__eq__": _equal, "__repr__": _repr}
+_SHARED_BY_MUTABLE: dict[str, object] = _SHARED_BY_ALL | {"__hash__": None}
 _SHARED_BY_VALUES: dict[str, object] = _SHARED_BY_ALL | {
     "__hash__": _hash,
     "__setattr__": _refuse_set,

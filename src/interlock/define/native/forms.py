@@ -42,7 +42,7 @@ from interlock.kernel.budgets.workflow import (
     PROOFS_PER_STEP_MAX,
     STEPS_MAX,
 )
-from interlock.kernel.shape import Alternative, AlternativeBy, Choice, Shape, alternatives_of, described, limits
+from interlock.kernel.shape import Alternative, AlternativeBy, Choice, Shape, described, limits
 
 
 def _text_or_object(value: object) -> str:
@@ -354,7 +354,9 @@ else:
         @classmethod
         def union(cls) -> object:
             """Return the union in pydantic's terms."""
-            return alternatives_of(_FORMS_BY_TAG, step_tag)
+            from interlock.kernel.shape.mirror import alternatives  # noqa: PLC0415 — only pydantic asks
+
+            return alternatives(_FORMS_BY_TAG, step_tag)
 
 
 _FORMS_BY_TAG: Mapping[str, type[Shape]] = {

@@ -240,13 +240,6 @@ class Choice(metaclass=_ChoiceMeta):
         return handler.generate_schema(cls.union())
 
 
-def alternatives_of(members: Mapping[str, type[Shape]], name_of: Callable[[Any], str]) -> object:
-    """Return a union of shapes in pydantic's terms. `name_of` returns the name of a value's shape."""
-    from interlock.kernel.shape.mirror import alternatives  # noqa: PLC0415 — see the module
-
-    return alternatives(members, name_of)
-
-
 def _choose(kind: type, value: object) -> object:
     """Return the value of a `Choice`: the hook of the decoders."""
     if issubclass(kind, Choice) and isinstance(value, kind.members()):

@@ -95,8 +95,8 @@ def resume_session(ports: ReadPorts, command: ResumeCommand) -> Answer:
     ordered = ranked(listing.sessions, run_query)
     events = {one.session: one.events for one in listing.sessions}
     found, skipped = _load_candidates(ports, ordered, events) if ordered else ([], [])
-    is_lost = bool(skipped) and not found and ordered[0].why != ("recency_fallback",)
-    if skipped and not found and not run_query.is_exact:
+    is_lost = bool(skipped) and not found
+    if is_lost and not run_query.is_exact:
         # No matching run can be continued: offer the others, and name those that matched.
         ordered = ranked(listing.sessions, RunQuery(repo=run_query.repo))
         found, others = _load_candidates(ports, ordered, events)

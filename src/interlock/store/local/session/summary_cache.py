@@ -77,14 +77,13 @@ class SummaryCache:
             return None
         try:
             cached = read_cached(self._files, session)
-            if cached is None or cached.manifest_bytes != manifest_bytes:
+            if cached is None or not _is_of_manifest(self._files, cached, manifest_bytes, modified_s):
                 return None
-            is_of_log = cached.manifest_modified_s == modified_s or is_attested(self._files, cached)
         except UnreadableError:
             return None
         except OSError as error:
             raise store_failure(error) from error
-        return cached.summary if is_of_log else None
+        return cached.summary
 
     def _check(self, check: ContentCheck, paths: Iterable[str], known_s: float) -> None:
         """Note which files are lost. One that is newer than what the summary was made from is read and verified."""
@@ -136,16 +135,21 @@ class SummaryCache:
 
 
 def _is_current(files: FileOps, cached: CachedSummary) -> bool:
-    """Say whether the manifest is what it was when the summary was cached.
+    """Say whether the manifest is what it was when the summary was cached, and has not lost its end."""
+    stat = files.stat(layout.manifest(cached.session))
+    if stat is None or missing_bytes(read_mark(files, cached.session), stat.size):
+        return False
+    return _is_of_manifest(files, cached, stat.size, stat.modified_s)
+
+
+def _is_of_manifest(files: FileOps, cached: CachedSummary, size: int, modified_s: float) -> bool:
+    """Say whether a summary is of a manifest with this size and time.
 
     A manifest of the same size and time is not read. It was settled: only a writer that holds the lock caches.
     """
-    stat = files.stat(layout.manifest(cached.session))
-    if stat is None or stat.size != cached.manifest_bytes:
+    if size != cached.manifest_bytes:
         return False
-    if missing_bytes(read_mark(files, cached.session), stat.size):
-        return False
-    return stat.modified_s == cached.manifest_modified_s or is_attested(files, cached)
+    return modified_s == cached.manifest_modified_s or is_attested(files, cached)
 
 
 def _head(files: FileOps, verified: "Verified", body: bytes) -> dict[str, Json]:
