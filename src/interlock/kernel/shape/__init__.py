@@ -298,8 +298,8 @@ class Reader(Generic[_T]):
     def of_json(self, value: object) -> _T:
         """Return the value that a JSON value holds, in which parts may also be values already.
 
-        The JSON value has canonical bytes, as every file that was parsed has, and no type in the shape has the check of
-        a `Rule`.
+        The JSON value has canonical bytes and is at most as deep as a record, as every file that was parsed, and no
+        type in the shape has the check of a `Rule`.
 
         Raises:
             ShapeError: It does not have the shape.
