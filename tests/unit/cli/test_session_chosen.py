@@ -5,7 +5,7 @@ import argparse
 import pytest
 from tests.support.history import Place, begun_at, damage, label_of
 
-from interlock.cli.session.place import read_place
+from interlock.cli.session.place import Place as PlaceOfCommand
 from interlock.store.git import GitAnchors
 from interlock.testing.harness import Harness, ToolResult, linear_workflow
 
@@ -87,7 +87,7 @@ def test_show_without_a_name_shows_the_latest_run_and_says_which_others_there_ar
 
 @pytest.mark.inv("HIS-3")
 def test_show_without_a_name_prefers_the_runs_of_its_own_repository(place: Place, harness: Harness) -> None:
-    root = read_place(argparse.Namespace()).root
+    root = PlaceOfCommand(argparse.Namespace()).root
     here = begun_at(harness, GitAnchors(repo_root=root, branch="main", head_sha="a" * 40)).start("team.ship")
     place.later(1)
     begun_at(harness, GitAnchors(repo_root="/elsewhere", branch="main", head_sha="a" * 40)).start("team.ship")

@@ -12,7 +12,7 @@ from interlock.cli.render.phrases import ago, step_words
 from interlock.cli.render.progress import with_progress
 from interlock.cli.screen import StopError, counted, say, say_json, say_table
 from interlock.cli.session.chosen import listing, say_incomplete, short_of
-from interlock.cli.session.place import Place, read_place
+from interlock.cli.session.place import Place
 from interlock.cli.store import answered_by_store, open_chosen_reader
 from interlock.kernel.budgets import CELL_BYTES_MAX, CELL_FOUND_BYTES_MAX, ECHO_BYTES_MAX, RUNS_LISTED
 from interlock.kernel.canonical import Json
@@ -96,7 +96,7 @@ def run(options: argparse.Namespace) -> int:
             "--limit and --page must be at least 1.", "Leave both options out for the first page.", exit_code=2
         )
     since_ms = since(options.since, now_ms) if options.since is not None else None
-    here = read_place(options)
+    here = Place(options)
     with answered_by_store():
         found = _find_runs(store, options, since_ms, here)
     first = (options.page - 1) * options.limit

@@ -2,7 +2,6 @@
 
 import argparse
 import os
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,19 +11,29 @@ from interlock.cli.screen import StopError
 from interlock.kernel.frozen import replace
 from interlock.kernel.ids import Digest
 from interlock.service.report.run_list import is_source_visible, project_of
-from interlock.store.git import git_anchors
 from interlock.views.summary import Drift, RunSummary, repo_root_hash
 
 if TYPE_CHECKING:
     from interlock.service.workflows.catalog import CatalogView
 
 
-@dataclass(frozen=True, kw_only=True)
 class Place:
-    """A directory, and the arguments that name the sources of workflows."""
+    """The directory at which a command is run, and the arguments that name the sources of workflows.
 
-    options: argparse.Namespace
-    root: str | None
+    Git is asked for the repository when it is first needed: it takes longer than reading a session.
+    """
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self._options = options
+
+    @cached_property
+    def root(self) -> str | None:
+        """The root of the repository around the named workspace, or around the current directory; None outside."""
+        from interlock.store.git import git_anchors  # noqa: PLC0415 — see above
+
+        arguments = place_arguments(self._options)
+        here = arguments.workspace or os.environ.get("INTERLOCK_WORKSPACE") or "."
+        return git_anchors(Path(here)).repo_root
 
     @cached_property
     def repo(self) -> Digest | None:
@@ -46,7 +55,8 @@ class Place:
 
         None for a run of another project, whose files are not visible from here.
         """
-        if not is_source_visible(run, self.repo) or self._catalog is None:
+        repo = self.repo if run.repo is not None else None
+        if not is_source_visible(run, repo) or self._catalog is None:
             return None
         return self._catalog.drift_of(run)
 
@@ -56,14 +66,7 @@ class Place:
         from interlock.cli.workflow.places import chosen_places  # noqa: PLC0415 — only an open run needs it
 
         try:
-            places = chosen_places(self.options)
+            places = chosen_places(self._options)
         except StopError:
             return None
         return places.catalog.view(places.workspace)
-
-
-def read_place(options: argparse.Namespace) -> Place:
-    """Return the place of a command: the named workspace, or the current directory."""
-    arguments = place_arguments(options)
-    here = arguments.workspace or os.environ.get("INTERLOCK_WORKSPACE") or "."
-    return Place(options=options, root=git_anchors(Path(here)).repo_root)

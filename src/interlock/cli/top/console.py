@@ -15,7 +15,7 @@ from interlock.cli.outside.writing import command_settings
 from interlock.cli.screen import StopError, say
 from interlock.cli.session.chosen import chosen_run
 from interlock.cli.session.keep import kept_sessions
-from interlock.cli.session.place import read_place
+from interlock.cli.session.place import Place
 from interlock.cli.store import answered_by_store, open_chosen_reader
 from interlock.cli.upkeep.clients import PLACES, registration, serving_command
 from interlock.cli.upkeep.gc import dry_run_json
@@ -136,7 +136,7 @@ def _open_sources(options: argparse.Namespace) -> "Sources":
         store=open_chosen_reader(options),
         catalog=places.catalog,
         workspace=places.workspace,
-        repo=read_place(options).repo,
+        repo=Place(options).repo,
         clock=SystemClock(),
         keys=frozenset((one.name, one.public_key) for one in command_settings(options).config.sources),
     )

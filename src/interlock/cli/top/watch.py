@@ -12,7 +12,7 @@ from interlock.cli.screen import StopError, flat, printable, say, say_json
 from interlock.cli.session.chosen import LATEST_HERE, SelectedSession, add_session_argument, chosen_or_latest
 from interlock.cli.session.evidence.configured import known_keys
 from interlock.cli.session.evidence.timeline import StepTitles, entry_lines, run_of
-from interlock.cli.session.place import read_place
+from interlock.cli.session.place import Place
 from interlock.cli.store import answered_by_store, open_chosen_reader
 from interlock.kernel.budgets import CELL_BYTES_MAX, WATCH_STEP_S, WATCHED_ENTRIES
 from interlock.kernel.text import one_line
@@ -41,7 +41,7 @@ def run(options: argparse.Namespace) -> int:
     Raises:
         StopError: The name fits no run or several, or the store cannot answer.
     """
-    here, store = read_place(options), open_chosen_reader(options)
+    here, store = Place(options), open_chosen_reader(options)
     with answered_by_store():
         plans = Plans(store)
         chosen, others = chosen_or_latest(store, plans, options.session, here)

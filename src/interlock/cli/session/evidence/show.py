@@ -14,7 +14,7 @@ from interlock.cli.session.chosen import (
 )
 from interlock.cli.session.evidence.configured import known_keys, read_lifetime
 from interlock.cli.session.evidence.damage import Viewed, view_session
-from interlock.cli.session.place import read_place
+from interlock.cli.session.place import Place
 from interlock.cli.store import answered_by_store, open_chosen_reader
 from interlock.kernel.budgets import ECHO_BYTES_MAX, STEPS_SHOWN
 from interlock.kernel.frozen import replace
@@ -60,7 +60,7 @@ def run(options: argparse.Namespace) -> int:
     Raises:
         StopError: The name fits no session or several, or the store cannot answer.
     """
-    here = read_place(options)
+    here = Place(options)
     shows_evidence: bool = options.shows_evidence or options.step is not None
     shows_all: bool = options.shows_all or shows_evidence
     store = open_chosen_reader(options)
