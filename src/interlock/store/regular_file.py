@@ -2,7 +2,6 @@
 
 import errno
 import os
-import secrets
 import stat
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
@@ -108,6 +107,11 @@ def replace_whole(path: Path, data: bytes) -> None:
         written.replace(path)
 
 
+def unused_name() -> str:
+    """Return random hexadecimal digits, for the name of a file that no other process makes."""
+    return os.urandom(8).hex()
+
+
 @contextmanager
 def written_beside(path: Path, data: bytes, mode: int = 0o666) -> Generator[Path]:
     """Write a new file in the directory of another one, for the caller to rename; otherwise it is removed.
@@ -118,7 +122,7 @@ def written_beside(path: Path, data: bytes, mode: int = 0o666) -> Generator[Path
         OSError: It cannot be written.
     """
     # A short name of its own: the name of the file may be as long as a name can be.
-    written = path.with_name(f".{secrets.token_hex(8)}.tmp")
+    written = path.with_name(f".{unused_name()}.tmp")
     handle, _ = open_regular(written, WRITE_FLAGS | os.O_CREAT | os.O_EXCL, mode)
     try:
         with os.fdopen(handle, "wb") as stream:

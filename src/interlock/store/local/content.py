@@ -3,7 +3,6 @@
 A file's name is the digest of its bytes, so readers verify what they read, and writing a file again changes nothing.
 """
 
-import secrets
 import threading
 import time
 from collections import OrderedDict
@@ -20,7 +19,7 @@ from interlock.store.local.failures import error_name, store_failure
 from interlock.store.local.files import FileOps, UnreadableError
 from interlock.store.local.rounds import Round, in_order
 from interlock.store.ports.errors import ContentDamagedError, ContentUnreadableError
-from interlock.store.regular_file import NotRegularFileError
+from interlock.store.regular_file import NotRegularFileError, unused_name
 
 
 class ContentFiles:
@@ -166,7 +165,7 @@ def write_together(files: FileOps, wanted: Sequence[tuple[str, bytes]], sync_rou
     Raises:
         OSError: The disk failed; each name refers to the previous file, if any, or to its whole new one.
     """
-    temps = [layout.temp(path, secrets.token_hex(8)) for path, _ in wanted]
+    temps = [layout.temp(path, unused_name()) for path, _ in wanted]
     try:
         for temp, (_, data) in zip(temps, wanted, strict=True):
             files.write(temp, data)

@@ -10,7 +10,6 @@ disk in either case: it continues to sign, and the next rotation finishes this o
 """
 
 import base64
-import secrets
 import stat
 import threading
 from collections.abc import Mapping
@@ -178,6 +177,8 @@ def _mark_of(data: bytes) -> bytes:
 
 
 def _fresh_key() -> SigningKey:
+    import secrets  # noqa: PLC0415 — only a new data directory and a new key need it
+
     return SigningKey(secrets.token_bytes(_KEY_BYTES))
 
 

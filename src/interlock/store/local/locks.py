@@ -2,7 +2,6 @@
 
 import errno
 import os
-import random
 import time
 from collections.abc import Generator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
@@ -158,6 +157,8 @@ def _lock(handle: int, until_s: float) -> bool:
     while not _try_lock(handle):
         if time.monotonic() >= until_s:
             return False
+        import random  # noqa: PLC0415 — only a lock that another process holds needs it
+
         with TURNS.waiting():
             time.sleep(random.uniform(LOCK_POLL_S_MIN, LOCK_POLL_S_MAX))  # noqa: S311 — jitter, not a secret
     return True

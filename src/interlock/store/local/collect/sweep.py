@@ -14,7 +14,6 @@ Other processes write meanwhile, so each thing is checked again before it is rem
 After an interruption at any point, the next sweep can continue.
 """
 
-import secrets
 from collections.abc import Callable, Iterable
 from dataclasses import field
 from functools import partial
@@ -33,6 +32,7 @@ from interlock.store.local.session.session_log import cut_torn_tail
 from interlock.store.local.upkeep import make_trash
 from interlock.store.ports.errors import FailureKind, SessionBusyError, StoreFailureError
 from interlock.store.ports.maintenance import CONTENT, Due, GcSession, GcSnapshot, Item, Kind, Retention, Skipped, Swept
+from interlock.store.regular_file import unused_name
 from interlock.store.retention import due, roots_of
 
 _ALL_SOUND = "no sweep while any session is unsound (GC-7)"
@@ -245,7 +245,7 @@ class _Sweeping:
     def _to_trash(self, path: str) -> None:
         target = f"{layout.TRASHED_SESSIONS}/{path.rpartition('/')[2]}"
         if self.files.own_stat(target) is not None:
-            target = f"{target}.{secrets.token_hex(8)}"
+            target = f"{target}.{unused_name()}"
         self.files.rename(path, target)
 
     def _is_old(self, path: str) -> bool:

@@ -5,7 +5,6 @@ settled mark. One rename removes it, so another process that creates or waits fo
 nothing.
 """
 
-import secrets
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 
@@ -16,6 +15,7 @@ from interlock.store.local.files import FileOps
 from interlock.store.local.locks import Locks
 from interlock.store.local.session.settled import read_mark
 from interlock.store.ports.errors import SessionBusyError
+from interlock.store.regular_file import unused_name
 
 
 @contextmanager
@@ -74,7 +74,7 @@ def _is_unused(files: FileOps, session: SessionId) -> bool:
 
 def _remove(files: FileOps, session: SessionId) -> None:
     directory = layout.session_dir(session)
-    gone = layout.temp(directory, secrets.token_hex(8))
+    gone = layout.temp(directory, unused_name())
     files.rename(directory, gone)
     events, *plain = (gone + path.removeprefix(directory) for path in _made(session))
     for path in plain:

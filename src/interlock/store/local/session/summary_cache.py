@@ -14,7 +14,6 @@ A caller that reads the log of a session before it offers it needs no more than 
 """
 
 import json
-import secrets
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -29,6 +28,7 @@ from interlock.store.local.session.settled import missing_bytes, read_mark
 from interlock.store.local.session.summary_file import VERSION, CachedSummary, is_attested, read_cached
 from interlock.store.ports.errors import ContentDamagedError
 from interlock.store.ports.reader import ContentCheck, LogVersion
+from interlock.store.regular_file import unused_name
 
 if TYPE_CHECKING:
     from interlock.store.local.session.reading import Verified
@@ -120,7 +120,7 @@ class SummaryCache:
             StoreFailureError: The disk failed.
         """
         path = layout.cached_summary(verified.session)
-        temp = layout.temp(path, secrets.token_hex(8))
+        temp = layout.temp(path, unused_name())
         try:
             body = json.dumps(_origin(self._files, verified)).encode() + b"\n" + summary
             data = canonical_bytes(_head(self._files, verified, body)) + b"\n" + body
