@@ -13,6 +13,7 @@ from tests.support.sweep import advanced
 
 from interlock.engine.request import Request
 from interlock.engine.start import root_node
+from interlock.kernel.frozen import mutable
 from interlock.kernel.ids import tag_of
 from interlock.record.append_plan import AppendPlan
 from interlock.service.audit.verify import unfinished_note, verify_session
@@ -390,7 +391,7 @@ def test_content_that_another_process_wrote_is_written_again_before_anything_ref
     assert pinned not in {step.path for step in disk.steps}
 
 
-@dataclass(slots=True)
+@mutable
 class Interleaved(CrashDisk):
     """A disk on which others work while a reader is between two of its readings."""
 

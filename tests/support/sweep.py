@@ -2,14 +2,15 @@
 
 from collections.abc import Callable, Collection, Generator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 from tests.support.crash import advance_plan, apply, assert_readable, opened, run_id, session_id, start_plan
 
 from interlock.engine.request import Request
+from interlock.kernel.frozen import mutable
 from interlock.kernel.ids import SessionId
-from interlock.service.collect import CollectCommand, Collected, collect
+from interlock.service.retention.collect import CollectCommand, Collected, collect
 from interlock.store.local import layout
 from interlock.store.local.collect.collector import LocalCollector
 from interlock.store.local.locks import Locks
@@ -141,7 +142,7 @@ def _entered(held: set[SessionId | None], key: SessionId | None) -> Generator[No
         held.discard(key)
 
 
-@dataclass(slots=True)
+@mutable
 class Interrupted(CrashDisk):
     """A disk on which something else happens before an operation of this number, from 0."""
 

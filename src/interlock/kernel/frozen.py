@@ -1,19 +1,24 @@
 """Immutable values: dataclasses that cost little to define, because most of them are not used by one command.
 
 A frozen dataclass of the standard library generates and compiles six methods for each class. With some 400 classes that
-was a third of the time in which Interlock's modules are imported. Here five of the six are shared by all values, and
-`__init__` is generated when a class gets its first instance.
+was a third of the time in which Interlock's modules are imported. Here five of the six are shared by all values,
+`__init__` is generated for a class with many instances, and what the standard library's tools need when they ask.
 """
 
 import dataclasses
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import FrozenInstanceError
 from operator import attrgetter
-from typing import Any, NoReturn, TypeVar, cast, dataclass_transform
+from typing import Any, ClassVar, NoReturn, TypeAlias, TypeVar, cast, dataclass_transform, get_origin
 
 from interlock.kernel.budgets import VALUES_BEFORE_GENERATED
 
 _T = TypeVar("_T")
+_Field: TypeAlias = "dataclasses.Field[Any]"
+
+_OF_LAYOUT = ("__dict__", "__weakref__")
+"""What a class without slots has for its instances."""
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(dataclasses.field,))
@@ -38,23 +43,54 @@ def mutable(cls: type[_T]) -> type[_T]:
 
 
 def _made(cls: type[_T], shared: Mapping[str, object], *, is_positional: bool) -> type[_T]:
-    cls.__doc__ = cls.__doc__ or cls.__name__  # else the standard library writes one, from the signature
-    define = dataclasses.dataclass(
-        init=False, repr=False, eq=False, match_args=is_positional, slots=True, kw_only=not is_positional
-    )
-    made: Any = define(cls)
-    compared = [one.name for one in dataclasses.fields(made) if one.compare]
-    methods: dict[str, object] = {
-        **shared,
-        "__init__": _first_init(made),
-        "__compared__": attrgetter(*compared or ["__class__"]),
-        "__copied__": _first_copied(made) if _is_copied(made) else None,
-    }
-    for name, method in methods.items():
-        # A class with `__eq__` alone has None as its `__hash__`.
-        if cls.__dict__.get(name) is None:
-            setattr(made, name, method)
+    own = _own_fields(cls)
+    inherited = dict[str, _Field]()
+    for base in reversed(cls.__mro__[1:]):
+        inherited.update(base.__dict__.get("__value_fields__", {}))
+    fields = inherited | own
+    written = {name: one for name, one in cls.__dict__.items() if name not in own and name not in _OF_LAYOUT}
+    # A class with `__eq__` alone has None as its `__hash__`.
+    members: dict[str, Any] = {**written, **{name: one for name, one in shared.items() if written.get(name) is None}}
+    members["__slots__"] = tuple(name for name in own if name not in inherited)
+    members["__qualname__"] = cls.__qualname__
+    members["__doc__"] = cls.__doc__ or cls.__name__
+    members["__value_fields__"] = fields
+    members["__dataclass_fields__"] = _STANDARD_FIELDS
+    members["__compared__"] = attrgetter(*[name for name, one in fields.items() if one.compare] or ["__class__"])
+    if is_positional:
+        members["__match_args__"] = tuple(name for name, one in fields.items() if one.init)
+    made: Any = type(cls)(cls.__name__, cls.__bases__, members)
+    made.__copied__ = _first_copied(made) if "__init__" not in written and not hasattr(made, "__post_init__") else None
+    if "__init__" not in written:
+        made.__init__ = _first_init(made)
     return made
+
+
+def _own_fields(cls: type) -> "dict[str, _Field]":
+    """Return the fields that a class itself declares, in order."""
+    fields = dict[str, _Field]()
+    for name, kind in inspect.get_annotations(cls).items():
+        if kind is ClassVar or get_origin(kind) is ClassVar:
+            continue
+        given = cls.__dict__.get(name, dataclasses.MISSING)
+        is_field = isinstance(given, dataclasses.Field)
+        one = cast("_Field", given if is_field else dataclasses.field(default=given))
+        one.name, one.type = name, kind
+        fields[name] = one
+    return fields
+
+
+class _StandardFields:
+    """The fields of a class as the tools of the standard library know them, made when one of those asks."""
+
+    def __get__(self, _value: object, owner: Any) -> object:  # noqa: ANN401 — a class
+        members = [(name, one.type, one) for name, one in owner.__value_fields__.items()]
+        known = dataclasses.make_dataclass(owner.__name__, members, init=False, repr=False, eq=False)
+        owner.__dataclass_fields__ = cast("Any", known).__dataclass_fields__
+        return owner.__dataclass_fields__
+
+
+_STANDARD_FIELDS = _StandardFields()
 
 
 def _first_init(made: Any) -> Callable[..., None]:  # noqa: ANN401 — a class
@@ -67,7 +103,7 @@ def _first_init(made: Any) -> Callable[..., None]:  # noqa: ANN401 — a class
     def __init__(self: object, *args: object, **values: object) -> None:  # noqa: N807 — the name in messages
         nonlocal left, setters
         left -= 1
-        setters = setters or {one.name: getattr(made, one.name).__set__ for one in dataclasses.fields(made)}
+        setters = setters or {one.name: getattr(made, one.name).__set__ for one in made.__value_fields__.values()}
         if left < 0 or not _is_set(made, self, setters, args, values):
             made.__init__ = _generated_init(made)
             made.__init__(self, *args, **values)
@@ -88,7 +124,7 @@ def _is_set(
     if len(named) != len(args) or not named.keys().isdisjoint(values) or not setters.keys() >= values.keys():
         return False
     named |= values
-    for one in dataclasses.fields(made):
+    for one in made.__value_fields__.values():
         if not one.init:
             return False
         if one.name in named:
@@ -108,7 +144,7 @@ def _generated_init(made: Any) -> Callable[..., None]:  # noqa: ANN401 — a cla
     """Return a function that sets each field of a class: to what is given, its default, or what its factory makes."""
     scope: dict[str, Any] = {"_MISSING": dataclasses.MISSING}
     parameters, lines = list[str](), list[str]()
-    for one in dataclasses.fields(made):
+    for one in made.__value_fields__.values():
         name, given, default = one.name, one.name, ""
         scope[f"_set_{name}"] = getattr(made, name).__set__
         if one.default_factory is not dataclasses.MISSING:
@@ -146,11 +182,6 @@ def replace(value: _T, /, **changes: object) -> _T:
     return copied(value, changes)
 
 
-def _is_copied(made: Any) -> bool:  # noqa: ANN401 — a class
-    """Say whether instances of a class may be made without its `__init__`: it is generated, and nothing follows it."""
-    return "__init__" not in made.__dict__ and not hasattr(made, "__post_init__")
-
-
 def _first_copied(made: Any) -> Callable[[object, Mapping[str, object]], object]:  # noqa: ANN401 — a class
     """Return the `__copied__` of the first copy, which takes its own place with the generated one."""
 
@@ -163,7 +194,7 @@ def _first_copied(made: Any) -> Callable[[object, Mapping[str, object]], object]
 
 def _generated_copied(made: Any) -> Callable[[object, Mapping[str, object]], object]:  # noqa: ANN401 — a class
     """Return a function that copies each field of a value of a class, and then sets those that are changed."""
-    setters = {one.name: getattr(made, one.name).__set__ for one in dataclasses.fields(made)}
+    setters = {one.name: getattr(made, one.name).__set__ for one in made.__value_fields__.values()}
     scope: dict[str, Any] = {f"_set_{name}": setter for name, setter in setters.items()}
     scope |= {"_new": object.__new__, "_made": made, "_setters": setters}
     source = [
@@ -192,7 +223,7 @@ def _hash(self: Any) -> int:  # noqa: ANN401 — as above
 
 
 def _repr(self: Any) -> str:  # noqa: ANN401 — as above
-    shown = (f"{one.name}={getattr(self, one.name)!r}" for one in dataclasses.fields(self) if one.repr)
+    shown = (f"{one.name}={getattr(self, one.name)!r}" for one in self.__value_fields__.values() if one.repr)
     return f"{self.__class__.__qualname__}({', '.join(shown)})"
 
 
@@ -205,11 +236,11 @@ def _refuse_delete(self: object, name: str) -> NoReturn:  # noqa: ARG001 — as 
 
 
 def _state(self: Any) -> list[object]:  # noqa: ANN401 — as above
-    return [getattr(self, one.name) for one in dataclasses.fields(self)]
+    return [getattr(self, one.name) for one in self.__value_fields__.values()]
 
 
 def _restore(self: Any, state: list[object]) -> None:  # noqa: ANN401 — as above
-    for one, held in zip(dataclasses.fields(self), state, strict=True):
+    for one, held in zip(self.__value_fields__.values(), state, strict=True):
         object.__setattr__(self, one.name, held)
 
 

@@ -4,7 +4,7 @@ import copy
 import dataclasses
 from collections.abc import Callable
 from dataclasses import FrozenInstanceError, asdict, dataclass, field, fields
-from typing import cast
+from typing import ClassVar, cast
 
 import pytest
 
@@ -57,6 +57,13 @@ class Counter:
 
     def take(self) -> None:
         self.left -= 1
+
+
+@frozen
+class Further(Point):
+    kind: ClassVar[str] = "further"
+    y: int = 7
+    late: "str" = "a"
 
 
 @frozen
@@ -184,6 +191,15 @@ def test_it_compares_and_hashes_by_its_compared_fields_and_its_class() -> None:
     assert hash(OwnEquality(x=1)) == hash(OwnEquality(x=1))
     assert OwnEquality(x=1) == OwnEquality(x=2)
     assert OwnEquality(x=2).y == 2
+
+
+def test_a_class_variable_is_no_field_and_a_subclass_may_give_a_field_another_default() -> None:
+    assert [one.name for one in fields(Further)] == ["x", "y", "names", "late"]
+    assert (Further(x=1).y, Further(x=1).late, Further(x=1, late="b").late) == (7, "a", "b")
+    assert (Further.kind, Further(x=1).kind, Point(x=1).y) == ("further", "further", 0)
+    assert Further(x=1) == Further(x=1, y=7)
+    assert replace(Further(x=1), y=2).y == dataclasses.replace(Further(x=1), y=2).y == 2
+    assert not hasattr(Further(x=1), "__dict__")
 
 
 def test_its_fields_cannot_change_and_no_other_can_be_added() -> None:

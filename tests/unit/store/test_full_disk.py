@@ -5,15 +5,15 @@ import os
 import subprocess
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from tests.support.crash import opened, session_id
 from tests.support.sweep import DAY_S, DAYS, assert_whole, dated_disk, paths, settle, started, swept, write
 
+from interlock.kernel.frozen import mutable
 from interlock.kernel.ids import SessionId
-from interlock.service.collect import CollectCommand, collect
+from interlock.service.retention.collect import CollectCommand, collect
 from interlock.store.local import layout
 from interlock.store.local.collect.collector import LocalCollector
 from interlock.store.ports.errors import FailureKind, StoreFailureError
@@ -26,7 +26,7 @@ TEMP = layout.temp("snapshots/x.json", "0123456789abcdef")
 ANY = 1_000_000
 
 
-@dataclass(slots=True)
+@mutable
 class Full(CrashDisk):
     """A disk on which nothing can be made and nothing can grow until so many files were removed."""
 

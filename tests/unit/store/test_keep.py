@@ -2,7 +2,7 @@
 
 import errno
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -11,6 +11,7 @@ from tests.support.sweep import DAY_S, assert_whole, collector_on, dated_disk, p
 
 from interlock.kernel.budgets import RETENTION_PINS_MAX
 from interlock.kernel.canonical import canonical_bytes
+from interlock.kernel.frozen import mutable
 from interlock.kernel.ids import SessionId
 from interlock.record.keep import build_keep_marks
 from interlock.store.local import layout
@@ -119,7 +120,7 @@ def test_more_marks_than_there_may_be_are_refused_and_nothing_is_written() -> No
     assert disk.read(layout.KEEP) == pins
 
 
-@dataclass(slots=True)
+@mutable
 class Unreadable(CrashDisk):
     """A disk on which some paths cannot be read."""
 
@@ -160,7 +161,7 @@ def test_what_cannot_be_read_is_a_failure_of_the_store(path: str) -> None:
         assert not failure.may_be_recorded
 
 
-@dataclass(slots=True)
+@mutable
 class FailsAfterwards(CrashDisk):
     """A disk that renames the file of the pins and then reports that it did not."""
 

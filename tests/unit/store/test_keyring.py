@@ -3,7 +3,6 @@
 import errno
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 from tests.support.crash import opened
 from tests.support.sweep import OneHolder
 
+from interlock.kernel.frozen import mutable
 from interlock.kernel.ids import SigningKey
 from interlock.store.local import layout
 from interlock.store.local.files import FileStat
@@ -110,7 +110,7 @@ def test_who_verifies_tokens_writes_and_syncs_nothing_whatever_a_writer_left() -
             assert len(disk.steps) == steps
 
 
-@dataclass(slots=True)
+@mutable
 class FailsAfterwards(CrashDisk):
     """A disk that gives a file its name and then reports that it did not."""
 
@@ -271,7 +271,7 @@ def test_a_lock_that_cannot_be_released_does_not_make_a_rotation_look_failed() -
     assert ring_of(disk) == ring
 
 
-@dataclass(slots=True)
+@mutable
 class Unreadable(CrashDisk):
     """A disk on which some paths cannot be read, from the operation of a number on."""
 
