@@ -4,6 +4,7 @@ Without arguments it serves a client on stdin, or prints help in a terminal. A c
 beginning of each chat, so a plain `serve` is recognised here, before anything else is imported.
 """
 
+import gc
 import sys
 
 from interlock.cli.top.plain_serve import serve_if_plain
@@ -16,7 +17,11 @@ def main() -> int:
         return exit_code
     from interlock.cli.main import main as run_command_line  # noqa: PLC0415 — a plain `serve` needs none of it
 
-    return run_command_line()
+    try:
+        return run_command_line()
+    finally:
+        # The process ends: what is left need not be searched for garbage once more.
+        gc.freeze()
 
 
 if __name__ == "__main__":

@@ -80,9 +80,9 @@ WRITING_PORTS = {
         "server/elicitation/seal.py",
     },
     "KeyRingMaintenance": {"cli/upkeep/checks.py", "cli/upkeep/keys.py"},
-    "Collector": {"service/collect.py", "service/contracts/claim.py"},
-    "RetentionPins": {"service/collect.py"},
-    "Upkeep": {"service/collect.py"},
+    "Collector": {"service/retention/collect.py", "service/contracts/claim.py"},
+    "RetentionPins": {"service/retention/collect.py", "service/retention/lifetime.py"},
+    "Upkeep": {"service/retention/collect.py"},
     "Store": {
         "cli/store.py",
         "cli/session/lifecycle/end.py",

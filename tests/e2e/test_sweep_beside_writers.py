@@ -11,7 +11,7 @@ from tests.support.crash import apply, assert_readable, session_id, start_plan
 from tests.support.sweep import advance
 
 from interlock.service.clock import SystemClock
-from interlock.service.collect import CollectCommand, Collected, collect
+from interlock.service.retention.collect import CollectCommand, Collected, collect
 from interlock.store.local.collect.collector import LocalCollector
 from interlock.store.local.store import LocalStore
 from interlock.store.ports.maintenance import Kind

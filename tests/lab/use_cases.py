@@ -11,9 +11,9 @@ from tests.support.sweep import DAY_S
 
 from interlock.kernel.errors import Refusal
 from interlock.kernel.ids import SessionId
-from interlock.service.collect import CollectCommand, Collected, collect
 from interlock.service.failures import EXPECTED_ERRORS, refusal_of
 from interlock.service.ports import ReadPorts
+from interlock.service.retention.collect import CollectCommand, Collected, collect
 from interlock.service.transfer.export import export_session
 from interlock.service.transfer.import_ import import_session
 from interlock.service.transfer.restore import Restoring

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from interlock.config.settings import Settings
 from interlock.kernel.canonical import Json
 from interlock.kernel.frozen import frozen
-from interlock.service.collect import Kept
+from interlock.service.retention.lifetime import Kept
 from interlock.service.workflows.authoring import WorkflowAuthor
 
 

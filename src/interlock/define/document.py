@@ -81,9 +81,6 @@ WAITS_TEXT = "This step asks for no work. It waits for the event"
 CHECKS_TEXT = "This step asks for no work. Interlock runs the check"
 """The same for a step that waits for the result of a check."""
 
-CLARIFY = "Ask the user if it is not clear: "
-"""How a line of guidance begins that names a question to clarify. It is compiled into plans too."""
-
 
 @frozen
 class PromptBlocks:

@@ -43,6 +43,9 @@ DeclaredKey = Annotated[str, *limits(pattern=DECLARED_KEY_PATTERN, max_length=CO
 ContextPath = Annotated[str, *limits(min_length=1, max_length=4 * CONTEXT_KEY_BYTES_MAX)]
 """A context key, or a dotted path into its value."""
 
+CLARIFY = "Ask the user if it is not clear: "
+"""How a line of guidance begins that names a question to clarify. It is compiled into plans."""
+
 CapabilityName = Literal["delegation", "web_browsing"]
 CapabilityNeed = Literal["required", "preferred", "disabled"]
 

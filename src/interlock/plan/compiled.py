@@ -19,9 +19,8 @@ from interlock.kernel.canonical import Json, digest_of_bytes
 from interlock.kernel.ids import Digest, WorkflowHash
 from interlock.kernel.shape import Reader
 from interlock.plan.adapter import AdapterEvent, AdapterIntent, AdapterManifest, adapter_key
-from interlock.plan.builtins.packs import PACKS
 from interlock.plan.graph import Graphs
-from interlock.plan.records import ASSESSMENT_CONTRACT, Plan, PlanNode
+from interlock.plan.records import Plan, PlanNode
 from interlock.record.base import IndexField, Record, UuidField, read_record
 from interlock.record.outcome import Capability
 
@@ -210,24 +209,6 @@ class CompiledWorkflow(Record, dict=True):
 def output_key(node_id: str) -> str:
     """Return the context key with the outputs of a slot, by port. A key begins with a letter, which ids need not."""
     return node_id if node_id[0].isalpha() else f"slot-{node_id}"
-
-
-def packs_of(plan: Plan) -> tuple[ContractPack, ...]:
-    """Return the packs that a plan refers to, in the order of their references, whole (EVID-1).
-
-    A reference without a pack is left out; validation of the plan reports it.
-    """
-    refs = {ref for node in plan.nodes for ref in (node.input_schema_ref, node.evidence_schema_ref) if ref is not None}
-    refs |= {ASSESSMENT_CONTRACT for node in plan.nodes if node.task and node.task.evidence.assessments}
-    return tuple(
-        ContractPack(
-            contract_ref=pack.contract_ref,
-            version=pack.version,
-            artifact_kind=pack.kind,
-            artifact_schema=None if pack.schema is None else dict(pack.schema),
-        )
-        for pack in (PACKS[ref] for ref in sorted(refs) if ref in PACKS)
-    )
 
 
 def pinned_bytes(workflow: CompiledWorkflow) -> tuple[WorkflowHash, bytes]:

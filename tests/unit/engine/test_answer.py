@@ -11,6 +11,7 @@ import pytest
 from tests.support.shown import shown_calls
 
 from interlock.define.parts import Reference
+from interlock.engine.answer.identity import LoopPass
 from interlock.engine.answer.model import (
     CONTINUE_TOOL,
     Answer,
@@ -21,7 +22,7 @@ from interlock.engine.answer.model import (
     render_answer,
 )
 from interlock.engine.answer.parts import PendingStepView, RunView
-from interlock.engine.answer.structure import Fork, LoopPass, Warned
+from interlock.engine.answer.structure import Fork, Warned
 from interlock.engine.judge.reasons import missing_artifact, missing_key, missing_notes
 from interlock.engine.judge.violations import Violation
 from interlock.engine.request import notes_words

@@ -3,7 +3,8 @@
 from msgspec import NODEFAULT
 from msgspec.structs import fields
 
-from interlock.engine.answer.structure import ExecutionAnswer, NextCall, RunIdentity
+from interlock.engine.answer.identity import RunIdentity
+from interlock.engine.answer.structure import ExecutionAnswer, NextCall
 from interlock.engine.published import Published
 from interlock.server.tools import TOOLS
 

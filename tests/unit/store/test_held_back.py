@@ -9,7 +9,7 @@ from tests.support.crash import apply, opened, session_id, start_plan
 from tests.support.sweep import DAY_S, DAYS, collector_on, dated_disk, paths, started, swept
 
 from interlock.kernel.ids import SessionId
-from interlock.service.collect import CollectCommand, Collected, collect
+from interlock.service.retention.collect import CollectCommand, Collected, collect
 from interlock.store.local import layout
 from interlock.store.local.collect.collector import LocalCollector
 from interlock.store.local.store import LocalStore

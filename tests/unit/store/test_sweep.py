@@ -27,7 +27,7 @@ from interlock.engine.start import root_node
 from interlock.kernel.ids import SnapshotRef
 from interlock.record.events import parse_event
 from interlock.record.manifest import build_group
-from interlock.service.collect import CollectCommand, collect
+from interlock.service.retention.collect import CollectCommand, collect
 from interlock.store.local import layout
 from interlock.store.local.collect.collector import LocalCollector
 from interlock.store.local.session.reading import whole_groups

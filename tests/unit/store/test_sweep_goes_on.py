@@ -11,7 +11,7 @@ from tests.support.crash import apply, session_id, start_plan
 from tests.support.sweep import DAY_S, DAYS
 
 from interlock.kernel.ids import SessionId
-from interlock.service.collect import CollectCommand, Collected, collect
+from interlock.service.retention.collect import CollectCommand, Collected, collect
 from interlock.store.local import layout
 from interlock.store.local.collect.collector import LocalCollector
 from interlock.store.local.files import FileStat, OsFiles

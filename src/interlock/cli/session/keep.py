@@ -11,7 +11,7 @@ from interlock.cli.store import open_chosen_reader
 from interlock.cli.upkeep.failures import answered_by_upkeep, unconfirmed
 from interlock.kernel.errors import ErrorCode
 from interlock.kernel.ids import SessionId
-from interlock.service.collect import Kept, read_kept
+from interlock.service.retention.lifetime import Kept, read_kept
 from interlock.store.opening import open_retention_pins
 
 UNCONFIRMED = (

@@ -19,7 +19,7 @@ from interlock.config.file import read_config
 from interlock.config.model import Config, FaultyConfig
 from interlock.config.places import CONFIG_FILE
 from interlock.kernel.canonical import Json
-from interlock.service.collect import CollectCommand
+from interlock.service.retention.collect import CollectCommand
 from interlock.store.opening import open_store
 from interlock.store.ports.errors import StoreFailureError
 from interlock.version import VERSION

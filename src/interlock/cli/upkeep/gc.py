@@ -18,7 +18,7 @@ from interlock.config.places import CONFIG_FILE
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import ErrorCode
 from interlock.kernel.progress import report_nothing
-from interlock.service.collect import CollectCommand, Collected, collect
+from interlock.service.retention.collect import CollectCommand, Collected, collect
 from interlock.store.opening import open_store
 from interlock.store.ports.maintenance import Due, Kind, Skipped
 

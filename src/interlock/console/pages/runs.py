@@ -27,12 +27,12 @@ from interlock.plan.provenance import hash_parts, text_origins
 from interlock.record.payloads import CapabilityObserved
 from interlock.service.audit.damage import Damage
 from interlock.service.audit.explain import explain
-from interlock.service.collect import lifetime_of
 from interlock.service.report.difference import compare_branches
 from interlock.service.report.lines import blocker_line, branch_line, fact_line, gap_line, verdict_line
 from interlock.service.report.run_list import ListFilter, Row, best_matches, newest_first, project_of, rows_of, texts_of
 from interlock.service.report.session_report import FactReport, RunReport, SessionReporter, draw_chart
 from interlock.service.report.step_report import StepReport, time_bars
+from interlock.service.retention.lifetime import lifetime_of
 from interlock.service.run.advice import advise_by_health
 from interlock.service.run.context import RunContext
 from interlock.service.run.summarize import PERSON_AWAITED

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from interlock.define import document as doc
 from interlock.define.diagnostics import Diagnostic, Diagnostics, fault, limited
 from interlock.define.faults import diagnose_faults, make_free_name, make_safe_id
-from interlock.define.parts import Reference
+from interlock.define.parts import CLARIFY, Reference
 from interlock.define.patterns import PatternChecker
 from interlock.define.recovery import is_step_id
 from interlock.define.workrail.forms import ReferenceForm, WorkflowForm, step_tag
@@ -84,7 +84,7 @@ def _lower_document(form: WorkflowForm, faults: list[Diagnostic], patterns: Patt
 def _lower_guidance(form: WorkflowForm) -> Iterator[str]:
     yield from drop_blank_lines(form.meta_guidance)
     yield from (f"Before you begin: {line}" for line in drop_blank_lines(form.preconditions))
-    yield from (f"{doc.CLARIFY}{line}" for line in drop_blank_lines(form.clarification_prompts))
+    yield from (f"{CLARIFY}{line}" for line in drop_blank_lines(form.clarification_prompts))
     if form.model_tier is not None:
         yield render_model_tier(form.model_tier)
 

@@ -1,8 +1,9 @@
 """The answer of `checkpoint_workflow`: the new bookmark, and how to continue the run (CHK-2)."""
 
+from interlock.engine.answer.identity import StepPosition
 from interlock.engine.answer.model import CONTINUE_TOOL, Answer, ack_call, evidence_outline, look_call
 from interlock.engine.answer.parts import PendingStepView, RunView
-from interlock.engine.answer.structure import CheckpointAnswer, CheckpointOut, NextCall, StepPosition, Warned
+from interlock.engine.answer.structure import CheckpointAnswer, CheckpointOut, NextCall, Warned
 from interlock.engine.template import title_in_code
 from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import NodeId

@@ -9,6 +9,7 @@ from typing import Literal
 
 from interlock.decide.evaluate import CONTEXT_SOURCE, EVIDENCE_ROOTS
 from interlock.define.parts import Reference
+from interlock.engine.answer.identity import RestsOn, RunIdentity, StepPosition
 from interlock.engine.answer.parts import PendingStepView, RunView
 from interlock.engine.answer.structure import (
     BlockerOut,
@@ -20,9 +21,6 @@ from interlock.engine.answer.structure import (
     Pending,
     PreferencesOut,
     ReferenceOut,
-    RestsOn,
-    RunIdentity,
-    StepPosition,
     Warned,
 )
 from interlock.engine.gates import Answered, Question

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import field
 
-from interlock.engine.answer.structure import LoopPass, RunIdentity, StepPosition, WaitingOut
+from interlock.engine.answer.identity import LoopPass, RunIdentity, StepPosition, WaitingOut
 from interlock.kernel.blanks import Blank, Outline
 from interlock.kernel.budgets import HEADER_GOAL_BYTES_MAX, HEADER_TITLE_BYTES_MAX
 from interlock.kernel.canonical import Json

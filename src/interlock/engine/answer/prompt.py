@@ -6,8 +6,7 @@ Pure: the pinned workflow and the node's context give the same prompt every time
 from collections.abc import Iterator, Sequence
 
 from interlock.decide.evaluate import ConditionInputs, evaluate
-from interlock.define.document import CLARIFY
-from interlock.define.parts import FunctionDefinition
+from interlock.define.parts import CLARIFY, FunctionDefinition
 from interlock.engine.gates import QuestionItem, asks_of, needs_of
 from interlock.engine.template import ValueRoom, rendered, rendered_line
 from interlock.kernel.budgets import FUNCTIONS_BYTES_MAX, PARALLEL_PROMPTS_BYTES_MAX

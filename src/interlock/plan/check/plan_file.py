@@ -15,7 +15,8 @@ from interlock.kernel.shape import ShapeError
 from interlock.plan.builtins.packs import PACKS
 from interlock.plan.check.plan_parts import check_parts
 from interlock.plan.check.validate import validate_plan
-from interlock.plan.compiled import CompiledWorkflow, packs_of, pinned_bytes
+from interlock.plan.compiled import CompiledWorkflow, pinned_bytes
+from interlock.plan.packs import packs_of
 from interlock.plan.records import Plan
 
 HASH_KEY = "workflowHash"

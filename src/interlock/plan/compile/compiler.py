@@ -33,8 +33,8 @@ from interlock.plan.compiled import (
     CompiledWarning,
     CompiledWorkflow,
     ScopedFunction,
-    packs_of,
 )
+from interlock.plan.packs import packs_of
 
 
 @frozen

@@ -8,7 +8,6 @@ from interlock.kernel.canonical import Json
 from interlock.kernel.errors import Refusal
 from interlock.kernel.frozen import frozen, replace
 from interlock.kernel.ids import SessionId
-from interlock.record.bundle import SalvageBanner
 from interlock.service.report.document import Block, Bullets, Line, Paragraph, UntrustedText
 from interlock.service.run.advice import ACCESS, advise, advise_undecided
 from interlock.service.run.history import History, history_of
@@ -20,6 +19,7 @@ from interlock.views.evolution import evolve
 from interlock.views.session import new_session
 
 if TYPE_CHECKING:
+    from interlock.record.bundle import SalvageBanner
     from interlock.service.audit.verify import Mismatch
 
 _View = TypeVar("_View")
@@ -34,7 +34,7 @@ class Damage:
     With `is_unreadable`, content cannot be read, and is not known to be damaged.
     """
 
-    banner: SalvageBanner
+    banner: "SalvageBanner"
     is_log_sound: bool
     is_log_shown: bool
     found: "tuple[Mismatch, ...]"

@@ -1,9 +1,9 @@
 """The report of a session for people: its runs, their current step, the finished steps, and what is open."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
-from interlock.engine.answer.structure import RestsOn
+from interlock.engine.answer.identity import RestsOn
 from interlock.engine.template import unfilled_line
 from interlock.kernel.canonical import Json
 from interlock.kernel.frozen import frozen, replace
@@ -23,13 +23,14 @@ from interlock.service.run.summarize import summary_of
 from interlock.store.ports.reader import SessionReader
 from interlock.views.node_position import PathStep, chain_head, path_to, refusal_of, tip_below, walk_up
 from interlock.views.outside import SigningKeys
-from interlock.views.picture.chart import Chart
-from interlock.views.picture.run_picture import NodeText, run_chart
 from interlock.views.run_graph import GraphNode, leaves, run_graph, walk
 from interlock.views.session import Node, RunEnd
 from interlock.views.status import open_gaps, remedy
 from interlock.views.summary import RunSummary
 from interlock.views.verdicts import Verdict, in_effect
+
+if TYPE_CHECKING:
+    from interlock.views.picture.chart import Chart
 
 
 @frozen
@@ -335,18 +336,20 @@ class SessionReporter:
         return observed
 
 
-def draw_chart(run_context: RunContext, graph: GraphNode) -> Chart:
+def draw_chart(run_context: RunContext, graph: GraphNode) -> "Chart":
     """Return the graph of a run as a chart."""
+    from interlock.views.picture.run_picture import NodeText, run_chart  # noqa: PLC0415 — most reports have no picture
+
+    def text_of(node: Node) -> NodeText:
+        place = run_context.place(node)
+        if place is None:
+            return NodeText(title="complete", is_end=True)
+        loop = place.loop.loop_id if place.loop is not None else None
+        return NodeText(title=f"{place.number}. {place.title}", loop=loop)
+
     view = run_context.view()
     goal = f" · {view.goal}" if view.goal is not None else ""
-    return run_chart(graph, f"{view.workflow_name} · run {view.label}{goal}", lambda node: _text(run_context, node))
-
-
-def _text(run_context: RunContext, node: Node) -> NodeText:
-    place = run_context.place(node)
-    if place is None:
-        return NodeText(title="complete", is_end=True)
-    return NodeText(title=f"{place.number}. {place.title}", loop=place.loop.loop_id if place.loop is not None else None)
+    return run_chart(graph, f"{view.workflow_name} · run {view.label}{goal}", text_of)
 
 
 def _not_done(run_context: RunContext, end: Node, pending: Sequence[PendingStep | None]) -> Iterator[StepNotDone]:

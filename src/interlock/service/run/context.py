@@ -1,7 +1,7 @@
 """A run with its session and its workflow: from these, answers name the run and its steps."""
 
+from interlock.engine.answer.identity import LoopPass
 from interlock.engine.answer.parts import RunView
-from interlock.engine.answer.structure import LoopPass
 from interlock.engine.template import has_placeholders, rendered_line, title_in_code, with_loop_variables
 from interlock.engine.walk.items import ItemMissingError, load_lists
 from interlock.kernel.frozen import frozen, replace

@@ -2,12 +2,11 @@
 
 from itertools import islice
 
-from interlock.engine.answer.structure import RestsOn
+from interlock.engine.answer.identity import RestsOn
 from interlock.kernel.budgets import RECAP_NODES_MAX
 from interlock.record.snapshot import Running
 from interlock.service.run.context import RunContext
 from interlock.service.run.evidence.verdicts import verdicts_at
-from interlock.service.run.proofs import is_proven, started_with
 from interlock.views.node_position import walk_up
 from interlock.views.session import Node
 
@@ -34,11 +33,15 @@ def rests_on(run_context: RunContext, node: Node) -> RestsOn:
 
 def _not_proven(run_context: RunContext, node: Node) -> list[str]:
     """Return the steps on the way that demand a proof and were done without one, in plan order."""
-    session, inputs, mode = run_context.session, started_with(run_context), run_context.run.proofs
     proofs = {name: one.task.proofs for name, one in run_context.workflow.steps.items() if one.task is not None}
     wanted = {name for name, demanded in proofs.items() if demanded}
+    if not wanted:
+        return []
+    from interlock.service.run.proofs import is_proven, started_with  # noqa: PLC0415 — few workflows demand proof
+
+    session, inputs, mode = run_context.session, started_with(run_context), run_context.run.proofs
     missing = set[str]()
-    for here in islice(walk_up(session, node), RECAP_NODES_MAX) if wanted else ():
+    for here in islice(walk_up(session, node), RECAP_NODES_MAX):
         if here.kind != "step" or here.parent is None:
             continue
         parent = session.nodes[here.parent]

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from interlock.decide.evaluate import ConditionInputs, evaluate
 from interlock.define.declared import declared_blank
 from interlock.define.parts import AwaitEvent
+from interlock.engine.answer.identity import WaitingOut
 from interlock.engine.answer.parts import PendingStepView
 from interlock.engine.answer.prompt import prompt_of
-from interlock.engine.answer.structure import WaitingOut
 from interlock.engine.gates import NO_APPROVAL, ApprovalContext, asks_of, needs_confirmation
 from interlock.engine.judge.amended import amended_outlines
 from interlock.engine.judge.confirmation import CLAIM, claim_in

@@ -4,9 +4,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
+from interlock.engine.answer.identity import RunIdentity
 from interlock.engine.answer.model import CONTINUE_TOOL, Answer, look_call
 from interlock.engine.answer.parts import RunView
-from interlock.engine.answer.structure import NextCall, RunIdentity
+from interlock.engine.answer.structure import NextCall
 from interlock.engine.published import Published
 from interlock.engine.template import title_in_code
 from interlock.kernel.budgets import (

@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import field
 from itertools import chain
+from typing import TYPE_CHECKING
 
 from interlock.kernel.budgets import FOUND_BYTES_MAX
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.frozen import frozen, mutable, replace
 from interlock.kernel.ids import Digest, SessionId, SnapshotRef, WorkflowHash
 from interlock.kernel.text import one_line
-from interlock.record.bundle import SalvageBanner
 from interlock.record.content import Contents, collect_references
 from interlock.record.errors import UnknownVersionError
 from interlock.record.events import Event
@@ -17,6 +17,9 @@ from interlock.record.manifest import attest_history
 from interlock.service.run.advice import ACCESS, NEWER, advise, advise_undecided
 from interlock.store.ports.errors import ContentDamagedError, ContentUnreadableError, Health
 from interlock.store.ports.reader import Omitted, SalvageCode, Salvaged, SessionReader
+
+if TYPE_CHECKING:
+    from interlock.record.bundle import SalvageBanner
 
 
 @frozen
@@ -30,7 +33,7 @@ class SoundPrefix:
     session: SessionId
     history: tuple[tuple[Event, ...], ...]
     contents: Contents
-    banner: SalvageBanner | None
+    banner: "SalvageBanner | None"
     is_undecided: bool = False
     unreadable: ContentUnreadableError | None = None
 
@@ -110,7 +113,7 @@ def advise_damaged(reader: SessionReader, session: SessionId) -> str:
         return ACCESS
 
 
-def left_out_words(banner: SalvageBanner) -> str:
+def left_out_words(banner: "SalvageBanner") -> str:
     """Return in words what the banner says was left out: from where on, why, and how much."""
     counts = (
         f"appends: {banner.groups_left_out}, events: {banner.events_left_out}, bytes: {banner.bytes_left_out}"
@@ -162,13 +165,13 @@ class _ContentReader:
         )
 
 
-def _log_banner(salvaged: Salvaged) -> SalvageBanner:
+def _log_banner(salvaged: Salvaged) -> "SalvageBanner":
     code = salvaged.code
     assert code is not None, "only a damaged log bears a banner of its own"
     return _banner(code, salvaged, salvaged.omitted, (salvaged.where, salvaged.found))
 
 
-def _content_banner(salvaged: Salvaged, at: int, damage: ContentDamagedError) -> SalvageBanner:
+def _content_banner(salvaged: Salvaged, at: int, damage: ContentDamagedError) -> "SalvageBanner":
     """Return the banner of a history that is cut before group `at`, because content of that group is damaged."""
     rest = list(attest_history(salvaged.session, salvaged.history))[at:]
     omitted = replace(
@@ -182,10 +185,12 @@ def _content_banner(salvaged: Salvaged, at: int, damage: ContentDamagedError) ->
     return _banner(SalvageCode.PARTIAL_DATA, salvaged, omitted, (where, damage.found))
 
 
-def _banner(code: SalvageCode, salvaged: Salvaged, omitted: Omitted, damage: tuple[str, str]) -> SalvageBanner:
+def _banner(code: SalvageCode, salvaged: Salvaged, omitted: Omitted, damage: tuple[str, str]) -> "SalvageBanner":
     assert salvaged.health is not Health.UNKNOWN_VERSION, "what is newer is no damage"
     assert salvaged.health is not Health.UNREADABLE, "what cannot be read is not salvaged"
     assert salvaged.health is not Health.UNDECIDED, "lists alone call a session that"
+    from interlock.record.bundle import SalvageBanner  # noqa: PLC0415 — most sessions are undamaged
+
     return SalvageBanner(
         code=code.value,
         health=salvaged.health.value,
@@ -226,7 +231,7 @@ def _refuse_newer(salvaged: Salvaged) -> Refusal:
     )
 
 
-def _refuse_unusable(session: SessionId, banner: SalvageBanner) -> Refusal:
+def _refuse_unusable(session: SessionId, banner: "SalvageBanner") -> Refusal:
     return Refusal(
         code=ErrorCode.SESSION_NOT_HEALTHY,
         message=f"{banner.code}: no part of {session} can be used. Unusable: {left_out_words(banner)}.",

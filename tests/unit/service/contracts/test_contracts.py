@@ -24,7 +24,6 @@ from interlock.record.append_plan import AppendPlan, Stamps
 from interlock.record.base import Preferences
 from interlock.record.events import Actor
 from interlock.service.audit.verify import verify_session
-from interlock.service.collect import CollectCommand, collect
 from interlock.service.contracts.assess import Assessed, assess_contract
 from interlock.service.contracts.claim import claim_run
 from interlock.service.contracts.start import (
@@ -37,6 +36,7 @@ from interlock.service.contracts.start import (
 )
 from interlock.service.contracts.status import ContractStatus, read_status
 from interlock.service.ports import Ports
+from interlock.service.retention.collect import CollectCommand, collect
 from interlock.service.run.context import load_run_context
 from interlock.service.run.plans import Plans
 from interlock.store.ports.errors import FailureKind, StoreFailureError, UpkeepBusyError

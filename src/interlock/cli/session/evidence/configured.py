@@ -10,7 +10,7 @@ from interlock.config.data_dir import SettingsError, data_dir_of
 from interlock.config.file import read_config
 from interlock.config.model import Config, FaultyConfig
 from interlock.config.places import CONFIG_FILE
-from interlock.service.collect import Lifetime, lifetime_of
+from interlock.service.retention.lifetime import Lifetime, lifetime_of
 from interlock.views.outside import SigningKeys
 from interlock.views.session import Session
 

@@ -16,7 +16,7 @@ from interlock.kernel.errors import ErrorCode
 from interlock.kernel.ids import SessionId
 from interlock.kernel.text import one_line
 from interlock.record.events import WorkRecordedEvent
-from interlock.service.collect import CollectCommand, Collected, collect
+from interlock.service.retention.collect import CollectCommand, Collected, collect
 from interlock.service.run.history import history_of
 from interlock.service.run.plans import Plans
 from interlock.service.run.summarize import summary_of

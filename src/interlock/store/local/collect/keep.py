@@ -6,7 +6,6 @@ from interlock.kernel.ids import SessionId
 from interlock.record.errors import MalformedRecordError, UnknownVersionError
 from interlock.record.keep import build_keep_marks, parse_keep_marks
 from interlock.store.local import layout
-from interlock.store.local.collect.mark import is_beginning, read_session
 from interlock.store.local.content import write_durably
 from interlock.store.local.failures import error_name, store_failure
 from interlock.store.local.files import FileOps, UnreadableError
@@ -16,7 +15,6 @@ from interlock.store.local.small_files import read_small
 from interlock.store.local.upkeep import replacing, upkeep_lock
 from interlock.store.ports.errors import PinsDamagedError, SessionsMissingError
 from interlock.store.regular_file import NotRegularFileError
-from interlock.store.retention import add_pins
 
 _Pins = frozenset[SessionId]
 
@@ -49,6 +47,8 @@ class PinFile:
         """See `RetentionPins.keep`."""
 
         def pinned(kept: _Pins) -> _Pins:
+            from interlock.store.retention import add_pins  # noqa: PLC0415 — a reader needs none
+
             after = add_pins(kept, sessions)
             self._check_there(sessions)
             return after
@@ -87,6 +87,8 @@ class PinFile:
 
     def _is_there(self, session: SessionId) -> bool:
         """Return whether a collection finds a session under this id, healthy, damaged or unreadable."""
+        from interlock.store.local.collect.mark import is_beginning, read_session  # noqa: PLC0415 — a reader needs none
+
         try:
             return bool(read_session(self._files, session).segments) or not is_beginning(self._files, session)
         except DamageError:

@@ -3,15 +3,14 @@
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import field
-from typing import Literal, TypeAlias
+from typing import Literal
 
 from interlock.engine.published import Published
 from interlock.kernel.budgets import DAY_S
-from interlock.kernel.canonical import Json
 from interlock.kernel.frozen import frozen, replace
 from interlock.kernel.ids import SessionId
 from interlock.kernel.progress import Progress, report_nothing
-from interlock.service.clock import moment_of, text_of_moment
+from interlock.service.retention.lifetime import Kept, read_kept
 from interlock.service.run.advice import advise_by_health
 from interlock.store.ports.errors import FailureKind, Health, PinsDamagedError, StoreFailureError
 from interlock.store.ports.maintenance import (
@@ -27,10 +26,6 @@ from interlock.store.ports.maintenance import (
     Upkeep,
 )
 from interlock.store.retention import due
-from interlock.views.session import Session
-
-Kept: TypeAlias = frozenset[SessionId] | PinsDamagedError
-"""The sessions that are marked to be kept, or why they are unknown."""
 
 
 @frozen
@@ -170,55 +165,6 @@ def _free_space(collector: Collector, pins: RetentionPins, command: CollectComma
     snapshot = collector.mark(progress)
     if not find_gc_blockers(kept, snapshot.names(), snapshot.unsound):
         collector.free_space(snapshot, command.retention(frozenset()))
-
-
-@frozen
-class Lifetime:
-    """Whether a session is marked to be kept (None: the marks cannot be read), and from when it may be deleted.
-
-    `expires_at` is None if it never expires. `days` is the setting; None: the configuration has faults.
-    """
-
-    is_kept: bool | None
-    expires_at: str | None
-    days: int | None
-
-    def in_words(self) -> str:
-        """Return the sentence for people."""
-        if self.is_kept is None:
-            return "not known: the marks of kept sessions cannot be read; `interlock doctor` says why"
-        if self.is_kept:
-            return "never deleted by age: it is marked to be kept"
-        if self.days is None:
-            return "not known: the configuration has faults, and nothing is deleted before they are corrected"
-        if self.expires_at is None:
-            return "never deleted by age: `retention.days` is 0" if self.days == 0 else "not known: no time is recorded"
-        return f"`interlock gc` may delete it from {self.expires_at} on, unless something is recorded before"
-
-    def to_json(self) -> dict[str, Json]:
-        """Return the value as JSON."""
-        return {"isKept": self.is_kept, "expiresAt": self.expires_at, "days": self.days}
-
-
-def lifetime_of(session: Session, kept: Kept, days: int | None) -> Lifetime:
-    """Return how long a session is kept at least: `days` days after its last event (0: for ever)."""
-    is_kept = None if isinstance(kept, PinsDamagedError) else session.session in kept
-    last_ms = max((at for run in session.runs.values() if (at := moment_of(run.last_at)) is not None), default=None)
-    if is_kept is not False or not days or last_ms is None:
-        return Lifetime(is_kept=is_kept, expires_at=None, days=days)
-    return Lifetime(is_kept=False, expires_at=text_of_moment(last_ms + days * DAY_S * 1000), days=days)
-
-
-def read_kept(pins: RetentionPins) -> Kept:
-    """Return the sessions that are marked to be kept, or why they are unknown.
-
-    Raises:
-        StoreFailureError: The disk failed.
-    """
-    try:
-        return pins.kept()
-    except PinsDamagedError as damage:
-        return damage
 
 
 def find_gc_blockers(

@@ -1,0 +1,1 @@
+"""How long sessions are kept, and the deletion of those that are due."""
