@@ -98,7 +98,7 @@ WRITING_PORTS = {
         "cli/upkeep/keys.py",
         "cli/upkeep/sessions.py",
     },
-    "open_retention_pins": {"cli/session/keep.py"},
+    "open_retention_pins": {"cli/store.py", "cli/session/keep.py"},
     "open_chosen_store": {
         "cli/session/lifecycle/end.py",
         "cli/session/import_.py",

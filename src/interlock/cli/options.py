@@ -2,7 +2,6 @@
 
 import argparse
 import os
-import shlex
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -38,6 +37,8 @@ def printed_command(options: argparse.Namespace, command: str) -> str:
     data_dir, own = getattr(options, "data_dir", None), "interlock "
     if not data_dir or not command.startswith(own):
         return command
+    import shlex  # noqa: PLC0415 — few commands print another one
+
     return f"{own}--data-dir {shlex.quote(str(chosen_data_dir(options)))} {command.removeprefix(own)}"
 
 

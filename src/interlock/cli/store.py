@@ -3,12 +3,14 @@
 import argparse
 from collections.abc import Generator
 from contextlib import contextmanager
+from pathlib import Path
 
 from interlock.cli.options import checked_settings, chosen_data_dir
 from interlock.cli.screen import RefusedError
 from interlock.config.data_dir import check_data_dir
 from interlock.service.failures import EXPECTED_ERRORS, command_refusal
-from interlock.store.opening import open_store
+from interlock.service.retention.lifetime import Kept, read_kept
+from interlock.store.opening import open_retention_pins, open_store
 from interlock.store.ports.store import Store, StoreReader
 
 
@@ -31,6 +33,15 @@ def open_chosen_reader(options: argparse.Namespace) -> StoreReader:
         StopError: See `open_chosen_store`.
     """
     return open_chosen_store(options)
+
+
+def kept_sessions(data_dir: Path) -> Kept:
+    """Return the sessions that are marked to be kept, or why they are unknown.
+
+    Raises:
+        StoreFailureError: The disk failed.
+    """
+    return read_kept(open_retention_pins(data_dir))
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 import argparse
 from collections.abc import Sequence
-from pathlib import Path
 
 from interlock.cli.options import add_store_options, chosen_data_dir
 from interlock.cli.screen import StopError, say, say_json
@@ -11,7 +10,6 @@ from interlock.cli.store import open_chosen_reader
 from interlock.cli.upkeep.failures import answered_by_upkeep, unconfirmed
 from interlock.kernel.errors import ErrorCode
 from interlock.kernel.ids import SessionId
-from interlock.service.retention.lifetime import Kept, read_kept
 from interlock.store.opening import open_retention_pins
 
 UNCONFIRMED = (
@@ -45,15 +43,6 @@ def run(options: argparse.Namespace) -> int:
         )
     _say(names, before, after, "no longer kept" if is_unkeep else "kept", as_json=options.as_json)
     return 0
-
-
-def kept_sessions(data_dir: Path) -> Kept:
-    """Return the sessions that are marked to be kept, or why they are unknown. Writes nothing.
-
-    Raises:
-        StoreFailureError: The disk failed.
-    """
-    return read_kept(open_retention_pins(data_dir))
 
 
 def _say(

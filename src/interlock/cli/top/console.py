@@ -14,9 +14,8 @@ from interlock.cli.outside.person import is_person
 from interlock.cli.outside.writing import command_settings
 from interlock.cli.screen import StopError, say
 from interlock.cli.session.chosen import chosen_run
-from interlock.cli.session.keep import kept_sessions
 from interlock.cli.session.place import Place
-from interlock.cli.store import answered_by_store, open_chosen_reader
+from interlock.cli.store import answered_by_store, kept_sessions, open_chosen_reader
 from interlock.cli.upkeep.clients import PLACES, registration, serving_command
 from interlock.cli.upkeep.gc import dry_run_json
 from interlock.cli.upkeep.keys import read_key_ring_json

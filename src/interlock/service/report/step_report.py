@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from interlock.engine.answer.prompt import prompt_of
 from interlock.engine.gates import Answered
@@ -32,9 +32,11 @@ from interlock.store.ports.errors import ContentDamagedError
 from interlock.store.ports.reader import SessionReader
 from interlock.views.node_position import PathStep, advance_to, refusal_of
 from interlock.views.outside import Intent, Received, SigningKeys, has_unknown_key
-from interlock.views.picture.time_bar import TimeBar
 from interlock.views.recap import notes_of_attempt, notes_of_checkpoint
 from interlock.views.session import Node, Session
+
+if TYPE_CHECKING:
+    from interlock.views.picture.time_bar import TimeBar
 
 _USER_ONLY = "USER_ONLY_DEPENDENCY"
 
@@ -280,8 +282,10 @@ def span_ms(since: str | None, until: str | None) -> int | None:
     return max(0, last - first) if first is not None and last is not None else None
 
 
-def time_bars(steps: Sequence[StepReport]) -> list[TimeBar]:
+def time_bars(steps: Sequence[StepReport]) -> "list[TimeBar]":
     """Return the steps whose times are recorded as bars over time."""
+    from interlock.views.picture.time_bar import TimeBar  # noqa: PLC0415 — most reports have no picture
+
     bars = list[TimeBar]()
     for step in steps:
         since, until = moment_of(step.since), moment_of(step.at)

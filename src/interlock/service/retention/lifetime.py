@@ -8,10 +8,10 @@ from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import SessionId
 from interlock.service.clock import moment_of, text_of_moment
 from interlock.store.ports.errors import PinsDamagedError
-from interlock.views.session import Session
 
 if TYPE_CHECKING:
     from interlock.store.ports.maintenance import RetentionPins
+    from interlock.views.session import Session
 
 Kept: TypeAlias = frozenset[SessionId] | PinsDamagedError
 """The sessions that are marked to be kept, or why they are unknown."""
@@ -45,7 +45,7 @@ class Lifetime:
         return {"isKept": self.is_kept, "expiresAt": self.expires_at, "days": self.days}
 
 
-def lifetime_of(session: Session, kept: Kept, days: int | None) -> Lifetime:
+def lifetime_of(session: "Session", kept: Kept, days: int | None) -> Lifetime:
     """Return how long a session is kept at least: `days` days after its last event (0: for ever)."""
     is_kept = None if isinstance(kept, PinsDamagedError) else session.session in kept
     last_ms = max((at for run in session.runs.values() if (at := moment_of(run.last_at)) is not None), default=None)

@@ -11,7 +11,6 @@ from interlock.kernel.ids import Digest, SessionId, SnapshotRef, WorkflowHash
 from interlock.record.errors import MalformedRecordError
 from interlock.store.local import layout
 from interlock.store.local.content import ContentFiles
-from interlock.store.local.definitions import DefinitionFiles
 from interlock.store.local.files import FileOps, OsFiles
 from interlock.store.local.keyring import KeyRingFile
 from interlock.store.local.locks import Locks, OsLocks
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from interlock.record.events import Event
     from interlock.record.snapshot import ExecutionSnapshot
     from interlock.store.local.collect.collector import LocalCollector
+    from interlock.store.local.definitions import DefinitionFiles
     from interlock.store.local.session.session_log import SessionLog
     from interlock.views.session import Session
 
@@ -63,7 +63,6 @@ class LocalStore:
         self._made_log: SessionLog | None = None
         self._stored = StoredSessions(self._files)
         self._keyring = KeyRingFile(self._files)
-        self._definitions = DefinitionFiles(self._files, self._locks)
         self._summaries = SummaryCache(self._files, self._content)
 
     @property
@@ -75,6 +74,12 @@ class LocalStore:
 
                 self._made_log = SessionLog(self._files, self._locks, self._content, self._sync_round)
             return self._made_log
+
+    @property
+    def _definitions(self) -> "DefinitionFiles":
+        from interlock.store.local.definitions import DefinitionFiles  # noqa: PLC0415 — few calls read definitions
+
+        return DefinitionFiles(self._files, self._locks)
 
     def load(self, session: SessionId, tag: str | None = None, *, since_s: float | None = None) -> "Session | None":
         """See `SessionReader.load`."""

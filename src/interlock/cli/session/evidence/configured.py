@@ -4,8 +4,7 @@ import argparse
 import os
 
 from interlock.cli.options import chosen_data_dir, place_arguments
-from interlock.cli.session.keep import kept_sessions
-from interlock.cli.store import answered_by_store
+from interlock.cli.store import answered_by_store, kept_sessions
 from interlock.config.data_dir import SettingsError, data_dir_of
 from interlock.config.file import read_config
 from interlock.config.model import Config, FaultyConfig

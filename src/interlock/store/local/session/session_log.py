@@ -31,12 +31,11 @@ from collections.abc import Generator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from functools import partial
 from itertools import chain
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from interlock.kernel.budgets import SESSIONS_KEPT_MAX
 from interlock.kernel.frozen import replace
 from interlock.kernel.ids import Digest, SessionId
-from interlock.record.append_plan import AppendPlan, Stamps, stamp
 from interlock.record.content import Contents
 from interlock.record.events import Event, is_key_event
 from interlock.record.manifest import attest_history, build_group
@@ -68,6 +67,9 @@ from interlock.store.ports.reader import Salvaged, UnfinishedAppend
 from interlock.store.ports.writer import SessionLock
 from interlock.views.evolution import evolve
 from interlock.views.session import BrokenHistoryError, Session, new_session
+
+if TYPE_CHECKING:
+    from interlock.record.append_plan import AppendPlan, Stamps
 
 _Content: TypeAlias = tuple[str, Digest, bytes]
 """A content-addressed file: its path, the digest of its bytes, and the bytes."""
@@ -152,8 +154,10 @@ class SessionLog:
             if held is not None:
                 held.advance(None)
 
-    def append(self, lock: SessionLock, plan: AppendPlan, stamps: Stamps) -> Session:
+    def append(self, lock: SessionLock, plan: "AppendPlan", stamps: "Stamps") -> Session:
         """See `SessionWriter.append`."""
+        from interlock.record.append_plan import stamp  # noqa: PLC0415 — only a writer stamps events
+
         lock = own_lock(lock, self)
         known = lock.verified()
         if known.session != plan.session:
@@ -341,7 +345,7 @@ class SessionLog:
             return self._mutexes.setdefault(session, threading.Lock())
 
 
-def _content_of(plan: AppendPlan) -> list[_Content]:
+def _content_of(plan: "AppendPlan") -> list[_Content]:
     content: list[_Content] = [(layout.snapshot(ref), ref, data) for ref, data in plan.snapshots]
     content += [(layout.artifact(digest), digest, data) for digest, data in plan.artifacts]
     if plan.workflow is not None:
