@@ -8,7 +8,6 @@ from pathlib import Path
 from interlock.cli.options import checked_settings, chosen_data_dir
 from interlock.cli.screen import RefusedError
 from interlock.config.data_dir import check_data_dir
-from interlock.service.failures import EXPECTED_ERRORS, command_refusal
 from interlock.service.retention.lifetime import Kept, read_kept
 from interlock.store.opening import open_retention_pins, open_store
 from interlock.store.ports.store import Store, StoreReader
@@ -53,5 +52,9 @@ def answered_by_store() -> Generator[None]:
     """
     try:
         yield
-    except EXPECTED_ERRORS as error:
+    except Exception as error:
+        from interlock.service.failures import EXPECTED_ERRORS, command_refusal  # noqa: PLC0415 — most calls are answered
+
+        if not isinstance(error, EXPECTED_ERRORS):
+            raise
         raise RefusedError(command_refusal(error)) from error

@@ -1,9 +1,8 @@
 """The configuration: the values of `config.toml` in the data directory, and the defaults (CFG-1)."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from interlock.channels.channel import ChannelConfig
-from interlock.channels.check_config import CheckConfig
 from interlock.engine.gates import AppAnswers, GateClaims
 from interlock.engine.outside import SourceKey
 from interlock.engine.published import Published
@@ -12,6 +11,10 @@ from interlock.kernel.frozen import frozen
 from interlock.record.base import SHORT, Autonomy, Preferences, TokenFormat
 from interlock.record.world import ProofMode
 from interlock.views.session import BASELINE
+
+if TYPE_CHECKING:
+    from interlock.channels.channel import ChannelConfig
+    from interlock.channels.check_config import CheckConfig
 
 
 @frozen
@@ -28,9 +31,9 @@ class Config:
     token_format: TokenFormat = SHORT
     user_dir: Path | None = None
     retention_days: int = RETENTION_DAYS
-    channels: tuple[ChannelConfig, ...] = ()
+    channels: "tuple[ChannelConfig, ...]" = ()
     sources: tuple[SourceKey, ...] = ()
-    checks: tuple[CheckConfig, ...] = ()
+    checks: "tuple[CheckConfig, ...]" = ()
     said: frozenset[str] = frozenset()
 
 

@@ -4,10 +4,9 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 from interlock.cli.screen import RefusedError, StopError
-from interlock.cli.store import command_refusal
 from interlock.kernel.budgets import RETENTION_PINS_MAX
 from interlock.kernel.errors import ErrorCode, RetryKind
-from interlock.service.failures import EXPECTED_ERRORS
+from interlock.service.failures import EXPECTED_ERRORS, command_refusal
 from interlock.store.ports.errors import (
     FailureKind,
     PinsDamagedError,

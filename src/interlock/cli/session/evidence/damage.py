@@ -8,7 +8,6 @@ from interlock.cli.session.chosen import SelectedSession
 from interlock.kernel.errors import Refusal
 from interlock.service.audit.damage import Damage, Viewed
 from interlock.service.audit.damage import view_session as view_any_session
-from interlock.service.failures import command_refusal
 from interlock.service.run.history import History
 from interlock.service.run.plans import Plans
 from interlock.store.ports.errors import SessionUnhealthyError
@@ -31,6 +30,8 @@ def view_session(
     try:
         viewed = view_any_session(store, plans, chosen.session, view)
     except SessionUnhealthyError as damage:
+        from interlock.service.failures import command_refusal  # noqa: PLC0415 — most sessions are undamaged
+
         raise RefusedError(command_refusal(damage)) from damage
     if isinstance(viewed, Refusal):
         raise RefusedError(viewed)
