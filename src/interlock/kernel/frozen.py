@@ -25,7 +25,8 @@ _OF_LAYOUT = ("__dict__", "__weakref__")
 def frozen(cls: type[_T]) -> type[_T]:
     """Make a class an immutable value, as `dataclass(frozen=True, slots=True, kw_only=True)` does.
 
-    `fields`, `asdict` and `field` of `dataclasses` work as usual. A method that the class has is kept.
+    `fields`, `asdict` and `field` of `dataclasses` work as usual; a dataclass of theirs cannot inherit from a value.
+    A method that the class has is kept.
     """
     return _made(cls, _SHARED_BY_VALUES, is_positional=False)
 
