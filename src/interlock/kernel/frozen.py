@@ -25,8 +25,8 @@ _OF_LAYOUT = ("__dict__", "__weakref__")
 def frozen(cls: type[_T]) -> type[_T]:
     """Make a class an immutable value, as `dataclass(frozen=True, slots=True, kw_only=True)` does.
 
-    `fields`, `asdict` and `field` of `dataclasses` work as usual; a dataclass of theirs cannot inherit from a value.
-    A method that the class has is kept.
+    `fields`, `asdict` and `field` of `dataclasses` work as usual; `InitVar` and `KW_ONLY` do not. A method that the
+    class has is kept.
     """
     return _made(cls, _SHARED_BY_VALUES, is_positional=False)
 
@@ -50,13 +50,15 @@ def _made(cls: type[_T], shared: Mapping[str, object], *, is_positional: bool) -
         inherited.update(base.__dict__.get("__value_fields__", {}))
     fields = inherited | own
     written = {name: one for name, one in cls.__dict__.items() if name not in own and name not in _OF_LAYOUT}
+    if any(isinstance(one, dataclasses.Field) for one in written.values()):
+        raise TypeError(f"a field of {cls.__name__} has no type")
     # A class with `__eq__` alone has None as its `__hash__`.
     members: dict[str, Any] = {**written, **{name: one for name, one in shared.items() if written.get(name) is None}}
     members["__slots__"] = tuple(name for name in own if name not in inherited)
     members["__qualname__"] = cls.__qualname__
     members["__doc__"] = cls.__doc__ or cls.__name__
     members["__value_fields__"] = fields
-    members["__dataclass_fields__"] = _STANDARD_FIELDS
+    members |= _KNOWN
     members["__compared__"] = attrgetter(*[name for name, one in fields.items() if one.compare] or ["__class__"])
     if is_positional:
         members["__match_args__"] = tuple(name for name, one in fields.items() if one.init)
@@ -68,7 +70,11 @@ def _made(cls: type[_T], shared: Mapping[str, object], *, is_positional: bool) -
 
 
 def _own_fields(cls: type) -> "dict[str, _Field]":
-    """Return the fields that a class itself declares, in order."""
+    """Return the fields that a class itself declares, in order.
+
+    Raises:
+        ValueError: All instances would share a default that can change.
+    """
     fields = dict[str, _Field]()
     for name, kind in inspect.get_annotations(cls).items():
         if kind is ClassVar or get_origin(kind) is ClassVar:
@@ -76,22 +82,31 @@ def _own_fields(cls: type) -> "dict[str, _Field]":
         given = cls.__dict__.get(name, dataclasses.MISSING)
         is_field = isinstance(given, dataclasses.Field)
         one = cast("_Field", given if is_field else dataclasses.field(default=given))
+        if type(one.default).__hash__ is None:
+            raise ValueError(f"{cls.__name__}.{name} needs a default_factory: {type(one.default).__name__} can change")
         one.name, one.type = name, kind
         fields[name] = one
     return fields
 
 
-class _StandardFields:
-    """The fields of a class as the tools of the standard library know them, made when one of those asks."""
+class _OfStandardLibrary:
+    """What the tools of the standard library want to know of one of their dataclasses, made when one of them asks."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
 
     def __get__(self, _value: object, owner: Any) -> object:  # noqa: ANN401 — a class
         members = [(name, one.type, one) for name, one in owner.__value_fields__.items()]
-        known = dataclasses.make_dataclass(owner.__name__, members, init=False, repr=False, eq=False)
-        owner.__dataclass_fields__ = cast("Any", known).__dataclass_fields__
-        return owner.__dataclass_fields__
+        is_by_name = "__match_args__" not in owner.__dict__
+        known = dataclasses.make_dataclass(
+            owner.__name__, members, init=False, repr=False, eq=False, match_args=False, kw_only=is_by_name
+        )
+        for name in _KNOWN:
+            setattr(owner, name, getattr(known, name))
+        return getattr(owner, self._name)
 
 
-_STANDARD_FIELDS = _StandardFields()
+_KNOWN = {name: _OfStandardLibrary(name) for name in ("__dataclass_fields__", "__dataclass_params__")}
 
 
 def _first_init(made: Any) -> Callable[..., None]:  # noqa: ANN401 — a class

@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import pprint
 from collections.abc import Callable
 from dataclasses import FrozenInstanceError, asdict, dataclass, field, fields
 from typing import ClassVar, cast
@@ -222,6 +223,31 @@ def test_the_tools_of_the_standard_library_know_it() -> None:
         assert same.names == ["a"]
     assert repr(point) == repr(Standard(x=1)).replace("Standard", "Point")
     assert Point.__doc__ == "A place."
+
+
+def test_they_print_and_inherit_it_too() -> None:
+    assert pprint.pformat(Marked(x=1, mark="a" * 90)) == repr(Marked(x=1, mark="a" * 90))
+    assert [one.kw_only for one in (*fields(Further), *fields(Ordered))] == [True] * 4 + [False] * 3
+
+    @dataclass
+    class Inheriting(Counter):
+        more: int = 3
+
+    assert (Inheriting("a").more, [one.name for one in fields(Inheriting)]) == (3, ["name", "seen", "left", "more"])
+
+
+def test_a_default_that_can_change_and_a_field_without_a_type_are_refused() -> None:
+    with pytest.raises(ValueError, match="needs a default_factory: list can change"):
+
+        @mutable
+        class Sharing:
+            names: list[str] = []  # noqa: RUF012 — that is what is tested
+
+    with pytest.raises(TypeError, match="a field of Untyped has no type"):
+
+        @frozen
+        class Untyped:
+            x = field(default=1)  # pyright: ignore[reportGeneralTypeIssues] — that is what is tested
 
 
 @pytest.mark.parametrize("value", [Point(x=1, names=["a"]), Marked(x=1, y=2), Own(x=1), Standard(x=1, y=2)])
