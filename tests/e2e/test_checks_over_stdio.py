@@ -111,10 +111,10 @@ def test_a_check_whose_client_is_killed_ends_and_the_next_chat_takes_its_result(
         until((space / "started").exists)
         time.sleep(0.2)  # its call waits for the check
         client.kill()
-    (space / "go").touch()
     with ForkedServer(data, space) as later:
         (found,) = later.call("resume_session", query="Ship")["candidates"]
         shown = later.call(found["nextCall"]["tool"], **found["nextCall"]["arguments"])
+        (space / "go").touch()
         assert step_of(later.advance(shown, None)) == "b"
         assert [one["passed"] for one in results(later, shown)] == [True]
     assert (space / "started").read_text() == "x\n"
