@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache
 
 TRUNCATION_MARKER = "\n\n[TRUNCATED]"
@@ -63,11 +63,15 @@ def one_line(text: str, bytes_max: int) -> str:
 
 def printable(text: str) -> str:
     """Return text with the characters escaped that control a terminal or are invisible. Lines end in LF."""
+    return _escaped(text.replace("\r\n", "\n"), lambda char: char.encode("unicode_escape", "surrogatepass").decode())
+
+
+def _escaped(text: str, escape: Callable[[str], str]) -> str:
+    """Return text with each character that `_STEERING` matches escaped."""
     if text.isascii() and text.isprintable():
         return text
-    lines = text.replace("\r\n", "\n")
     steering = _ASCII_STEERING if text.isascii() else _steering()
-    return steering.sub(lambda found: found.group().encode("unicode_escape", "surrogatepass").decode(), lines)
+    return steering.sub(lambda found: escape(found.group()), text)
 
 
 def has_surrogate(text: str) -> bool:
@@ -118,9 +122,7 @@ def fence_around(text: str, ticks_min: int = 1) -> str:
 def json_line(value: object, separators: tuple[str, str] = (", ", ": ")) -> str:
     """Return a JSON value on one line, with invisible characters escaped."""
     line = json.dumps(value, ensure_ascii=False, separators=separators)
-    if line.isascii() and line.isprintable():
-        return line
-    return _steering().sub(lambda found: json.dumps(found.group())[1:-1], line)
+    return _escaped(line, lambda char: json.dumps(char)[1:-1])
 
 
 def json_in_code(value: object, separators: tuple[str, str] = (", ", ": ")) -> str:
