@@ -78,7 +78,7 @@ class Sources:
 
     def drift_of(self, run: RunSummary, view: CatalogView) -> Drift | None:
         """Return how the source of an open run's workflow differs from what the run pinned."""
-        return view.drift_of(run) if is_source_visible(run, self.repo) else None
+        return view.drift_of(run) if is_source_visible(run, lambda: self.repo) else None
 
     def view_session(self, session: str, make: Callable[[History], _View]) -> Viewed[_View]:
         """Make a view of a session, of its sound beginning if it is damaged.

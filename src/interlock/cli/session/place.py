@@ -55,8 +55,7 @@ class Place:
 
         None for a run of another project, whose files are not visible from here.
         """
-        repo = self.repo if run.repo is not None else None
-        if not is_source_visible(run, repo) or self._catalog is None:
+        if not is_source_visible(run, lambda: self.repo) or self._catalog is None:
             return None
         return self._catalog.drift_of(run)
 

@@ -1,7 +1,7 @@
 """The rows of run lists: which runs match a filter, and in which order."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from interlock.kernel.budgets import PROJECT_DIGEST_CHARS
@@ -61,14 +61,14 @@ def project_of(run: RunSummary) -> str:
     return re.split(r"[/\\]", root)[-1] or "#" + run.repo.removeprefix("sha256:")[:PROJECT_DIGEST_CHARS]
 
 
-def is_source_visible(run: RunSummary, repo: Digest | None) -> bool:
+def is_source_visible(run: RunSummary, repo: Callable[[], Digest | None]) -> bool:
     """Say whether a change of a run's workflow is visible from a repository, and matters: the run is open.
 
-    The files of another project are not visible.
+    The files of another project are not visible. `repo` is called only if it decides: it may have to ask git.
     """
     if run.is_complete or run.is_ended:
         return False
-    return run.source_kind != "project" or (run.repo is not None and run.repo == repo)
+    return run.source_kind != "project" or (run.repo is not None and run.repo == repo())
 
 
 def newest_first(rows: Iterable[Row]) -> list[Row]:
