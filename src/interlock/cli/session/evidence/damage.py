@@ -10,7 +10,6 @@ from interlock.service.audit.damage import Damage, Viewed
 from interlock.service.audit.damage import view_session as view_any_session
 from interlock.service.run.history import History
 from interlock.service.run.plans import Plans
-from interlock.store.ports.errors import SessionUnhealthyError
 from interlock.store.ports.store import StoreReader
 
 __all__ = ["Damage", "Viewed", "view_session"]
@@ -24,15 +23,11 @@ def view_session(
     """Make a view of a session, of its sound beginning if it is damaged.
 
     Raises:
-        RefusedError: No part of it can be used, or the view needs something that is lost.
-        StoreFailureError, UnknownVersionError: See `answered_by_store`.
+        RefusedError: No part of it can be used.
+        SessionUnhealthyError, ContentDamagedError: The view needs something that is lost.
+        StoreFailureError, UnknownVersionError: See `answered_by_store`, in which the caller is.
     """
-    try:
-        viewed = view_any_session(store, plans, chosen.session, view)
-    except SessionUnhealthyError as damage:
-        from interlock.service.failures import command_refusal  # noqa: PLC0415 — most sessions are undamaged
-
-        raise RefusedError(command_refusal(damage)) from damage
+    viewed = view_any_session(store, plans, chosen.session, view)
     if isinstance(viewed, Refusal):
         raise RefusedError(viewed)
     return viewed
