@@ -58,7 +58,7 @@ def _made(cls: type[_T], shared: Mapping[str, object], *, is_positional: bool) -
     members["__qualname__"] = cls.__qualname__
     members["__doc__"] = cls.__doc__ or cls.__name__
     members["__value_fields__"] = fields
-    members |= _KNOWN
+    members |= _FOR_STANDARD_LIBRARY
     members["__compared__"] = attrgetter(*[name for name, one in fields.items() if one.compare] or ["__class__"])
     if is_positional:
         members["__match_args__"] = tuple(name for name, one in fields.items() if one.init)
@@ -101,12 +101,12 @@ class _OfStandardLibrary:
         known = dataclasses.make_dataclass(
             owner.__name__, members, init=False, repr=False, eq=False, match_args=False, kw_only=is_by_name
         )
-        for name in _KNOWN:
+        for name in _FOR_STANDARD_LIBRARY:
             setattr(owner, name, getattr(known, name))
         return getattr(owner, self._name)
 
 
-_KNOWN = {name: _OfStandardLibrary(name) for name in ("__dataclass_fields__", "__dataclass_params__")}
+_FOR_STANDARD_LIBRARY = {name: _OfStandardLibrary(name) for name in ("__dataclass_fields__", "__dataclass_params__")}
 
 
 def _first_init(made: Any) -> Callable[..., None]:  # noqa: ANN401 — a class

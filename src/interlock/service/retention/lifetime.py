@@ -35,7 +35,7 @@ class Lifetime:
         if self.is_kept:
             return "never deleted by age: it is marked to be kept"
         if self.days is None:
-            return "not known: the configuration has faults, and nothing is deleted before they are corrected"
+            return "not known: the configuration has faults, and `gc` deletes nothing before they are corrected"
         if self.expires_at is None:
             return "never deleted by age: `retention.days` is 0" if self.days == 0 else "not known: no time is recorded"
         return f"`interlock gc` may delete it from {self.expires_at} on, unless something is recorded before"
