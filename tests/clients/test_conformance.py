@@ -35,8 +35,6 @@ SCENARIOS: Mapping[str, Mapping[str, int]] = {
         "resources-list": 2,
         "prompts-list": 2,
         "completion-complete": 2,
-        "resources-subscribe": 2,
-        "resources-unsubscribe": 2,
     },
     "2026-07-28": {
         "server-stateless": 21,

@@ -68,5 +68,5 @@ def test_a_person_is_asked_at_a_gate_and_only_a_yes_opens_it(conversation: Conve
     first = conversation.call("start_workflow", workflowId="test.gated")["structuredContent"]
     refused = conversation.advance(first["ackToken"], "decline")
     assert (refused["kind"], refused["pending"]["stepId"]) == ("blocked", "gate")
-    passed = conversation.advance(refused["ackToken"], "confirm")
+    passed = conversation.advance(refused["nextCall"]["arguments"]["ackToken"], "confirm")
     assert (passed["kind"], passed["pending"]["stepId"]) == ("ok", "after")
