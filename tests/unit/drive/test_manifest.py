@@ -257,3 +257,16 @@ def test_a_name_with_a_nul_character_is_refused_at_its_place(member: dict[str, J
     with pytest.raises(TurnError) as raised:
         load_profile({"role": "You test.", **member})
     assert raised.value.fault.message.startswith(f"`{place}`: It has a NUL character")
+
+
+@pytest.mark.parametrize("limit", [True, 0, -1, 1.5, "500"])
+def test_a_limit_of_tokens_that_is_no_whole_number_is_refused(limit: Json) -> None:
+    """A model's service takes true for 1, and a text not at all."""
+    for llm in ({"max_tokens": limit}, {"parameters": {"max_tokens": limit}}):
+        with pytest.raises(TurnError, match=r"`spec.llm.parameters`: Its `max_tokens` is no whole number"):
+            load_profile({"kind": "Agent", "spec": {"role": "You test.", "llm": llm}})
+
+
+def test_a_limit_of_tokens_may_be_left_to_the_model() -> None:
+    profile = load_profile({"role": "You test.", "llm": {"parameters": {"max_tokens": None}}}).profile
+    assert profile.llm.parameters == {"max_tokens": None}

@@ -44,6 +44,13 @@ Name = Annotated[str, AfterValidator(_check_name)]
 """What names a file or a command."""
 
 
+def _check_parameters(parameters: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    limit = parameters.get("max_tokens")
+    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
+        raise PydanticCustomError("max_tokens", "Its `max_tokens` is no whole number of 1 or more")
+    return parameters
+
+
 class Part(BaseModel):
     """A part of a profile: strict, frozen, and read in both spellings."""
 
@@ -84,7 +91,7 @@ class Llm(Part):
     model: Name = ""
     provider: str | None = None
     base_url: str | None = None
-    parameters: dict[str, JsonValue] = Field(default_factory=dict[str, JsonValue])
+    parameters: Annotated[dict[str, JsonValue], AfterValidator(_check_parameters)] = {}
 
 
 class Retry(Part):
