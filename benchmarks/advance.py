@@ -45,7 +45,7 @@ def _latency(depths: Sequence[int], rounds: int) -> list[Figure]:
         for workflow_id in fresh:
             site.add_workflow(linear_workflow(workflow_id, 20))
         wire = exits.enter_context(serving(site))
-        minimal = exits.enter_context(_minimal(site.root / "minimal"))
+        minimal = exits.enter_context(minimal_server(site.root / "minimal"))
         floor = FiveSyncs(site.root)
         lines = {depth: Line(wire, SHORT) for depth in depths}
         for depth, line in lines.items():
@@ -55,7 +55,7 @@ def _latency(depths: Sequence[int], rounds: int) -> list[Figure]:
         young = Young(wire, iter(fresh))
         contestants: dict[str, Callable[[], float]] = {
             "five": floor.append_once,
-            "minimal": _MinimalSession(minimal).advance,
+            "minimal": MinimalSession(minimal).advance,
             "plan": long.advance,
             "plan20": young.advance,
             "look": long.rehydrate,
@@ -94,14 +94,14 @@ def _judged(found: dict[str, float], depths: Sequence[int]) -> list[Figure]:
     ]
 
 
-def _minimal(root: Path) -> Wire:
+def minimal_server(root: Path) -> Wire:
     """Return the minimal server, greeted."""
     wire = Wire([*MINIMAL, str(root)])
     wire.hello()
     return wire
 
 
-class _MinimalSession:
+class MinimalSession:
     """One session of the minimal server, advanced one call after another."""
 
     def __init__(self, wire: Wire) -> None:
@@ -187,7 +187,7 @@ def _throughput(steps: int) -> list[Figure]:
     with temporary_site() as site, ExitStack() as exits:
         site.add_workflow(linear_workflow(MANY, steps + 2))
         wire = exits.enter_context(serving(site))
-        minimal = exits.enter_context(_minimal(site.root / "minimal"))
+        minimal = exits.enter_context(minimal_server(site.root / "minimal"))
         for sessions in (8, 16):
             rate, base = _alternating(
                 lambda _: [_ours(wire, sessions, steps)],  # noqa: B023 — called in this pass

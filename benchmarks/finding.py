@@ -1,15 +1,12 @@
 """Commands over a data directory of many sessions: each within half a second, whatever it looks for."""
 
-import os
-import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 from benchmarks.many_sessions import ADVANCES, SESSIONS, make_sessions
+from benchmarks.spent import run_measured
 from benchmarks.table import Figure, at_most, noted
-from benchmarks.wire import environment
 
 COMMAND_S_MAX = 0.5
 STARTS_MAX = 10.0
@@ -55,14 +52,5 @@ def figures(*, is_quick: bool) -> list[Figure]:
 def _measured(data_dir: Path, arguments: tuple[str, ...]) -> tuple[float, float]:
     """Return the seconds and the CPU seconds of a command in a fresh process, each the best of some rounds."""
     command = [sys.executable, "-m", "interlock", "session", *arguments, "--data-dir", str(data_dir)]
-    walls, cpus = list[float](), list[float]()
-    for _ in range(_ROUNDS):
-        began = time.perf_counter()
-        process = subprocess.Popen(command, env=environment(), stdout=subprocess.DEVNULL)
-        _, status, usage = os.wait4(process.pid, 0)
-        walls.append(time.perf_counter() - began)
-        cpus.append(usage.ru_utime + usage.ru_stime)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        if process.returncode > 1:
-            raise RuntimeError(f"{' '.join(arguments)} ended with {process.returncode}")
-    return min(walls), min(cpus)
+    spent = [run_measured(command) for _ in range(_ROUNDS)]
+    return min(one.seconds for one in spent), min(one.cpu_seconds for one in spent)

@@ -5,7 +5,6 @@ The figures include the processor time: on a machine that others use, it says mo
 
 import json
 import os
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -14,31 +13,13 @@ from pathlib import Path
 
 from tests.support.load import Site
 
+from benchmarks.spent import Spent, run_measured
 from benchmarks.table import Figure
-from benchmarks.wire import Wire, environment, temporary_site
+from benchmarks.wire import Wire, temporary_site
 
 SECONDS_MAX = 1.0
 PEAK_MIB_MAX = 200.0
 MB = 1_000_000
-_MEASURED = """
-import os, resource, sys
-process = os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ)
-_, status = os.waitpid(process, 0)
-used = resource.getrusage(resource.RUSAGE_CHILDREN)
-print(used.ru_maxrss, used.ru_utime + used.ru_stime, file=sys.stderr)
-sys.exit(os.waitstatus_to_exitcode(status))
-"""
-"""A parent of next to no size: what a process has at its peak is counted from what its parent had when it was made."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spent:
-    """What one process took for one input, and what it said."""
-
-    seconds: float
-    cpu_seconds: float
-    peak_mib: float
-    said: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,21 +79,7 @@ def _command(*arguments: str) -> Callable[[Site, Path], Spent]:
     def run(site: Site, path: Path) -> Spent:
         filled = [str(path) if one == "FILE" else one for one in arguments]
         command = [sys.executable, "-m", "interlock", *filled, "--data-dir", str(site.data_dir)]
-        began = time.perf_counter()
-        ended = subprocess.run(
-            [sys.executable, "-I", "-S", "-c", _MEASURED, *command],
-            cwd=site.root,
-            env=environment() | site.environment(),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        seconds = time.perf_counter() - began
-        *lines, used = ended.stderr.splitlines()
-        peak_kib, cpu = used.split()
-        said = "\n".join([ended.stdout, *lines])
-        return Spent(seconds=seconds, cpu_seconds=float(cpu), peak_mib=int(peak_kib) / 1024, said=said)
+        return run_measured(command, directory=site.root, extra=site.environment(), fails_at=128)
 
     return run
 

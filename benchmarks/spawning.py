@@ -1,6 +1,7 @@
 """Spawn to first answers and memory, compared with two floors by turns, in both eras.
 
-The floors are an echo server on the same SDK, and one that is written by hand without any SDK.
+The floors are an echo server on the same SDK, one that is written by hand without any SDK, and one on the TypeScript
+SDK where `make clients` has installed that.
 """
 
 import statistics
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 from tests.support.load import Sent, Site, linear_workflow
 
 from benchmarks.table import Figure, at_most, ms
-from benchmarks.wire import BARE, ECHO, ERAS, Era, Wire, serving, start, temporary_site
+from benchmarks.wire import BARE, ECHO, ERAS, Era, Wire, serving, start, temporary_site, typescript_echo
 
 SPAWNS = 21
 FIRST_RATIO_MAX, LISTED_RATIO_MAX, CALLED_RATIO_MAX, PEAK_RATIO_MAX = 0.10, 0.12, 1.0, 1.3
@@ -40,20 +41,18 @@ def figures(*, is_quick: bool) -> list[Figure]:
 
 
 def _spawns(site: Site, era: Era, count: int) -> list[Figure]:
-    def ours() -> Spawn:
-        wire = Wire(site.command(), era=era, extra=site.environment())
-        return _spawned(wire, Sent(tool="list_workflows", arguments={}))
+    listing, echoed = Sent(tool="list_workflows", arguments={}), Sent(tool="echo", arguments={"text": "x"})
+    floors = {"echo": ECHO, "by hand": BARE}
+    if (typescript := typescript_echo()) is not None:
+        floors["TypeScript"] = typescript
 
-    def bare() -> Spawn:
-        return _spawned(Wire(ECHO, era=era), Sent(tool="echo", arguments={"text": "x"}))
-
-    def by_hand() -> Spawn:
-        return _spawned(Wire(BARE, era=era), Sent(tool="echo", arguments={"text": "x"}))
+    def spawn_each() -> dict[str, Spawn]:
+        ours = _spawned(Wire(site.command(), era=era, extra=site.environment()), listing)
+        return {"ours": ours, **{name: _spawned(Wire(floor, era=era), echoed) for name, floor in floors.items()}}
 
     # The first of each writes the byte code that the others find.
-    rounds = [(ours(), bare(), by_hand()) for _ in range(count + 1)][1:]
-    mine, echo, hand = (list(column) for column in zip(*rounds, strict=True))
-    peak, peak_floor = (statistics.median(one.peak_kib for one in side) / 1024 for side in (mine, echo))
+    rounds = [spawn_each() for _ in range(count + 1)][1:]
+    peak, peak_floor = (statistics.median(one[name].peak_kib for one in rounds) / 1024 for name in ("ours", "echo"))
     beside = f"{peak:.1f} / {peak_floor:.1f} MiB"
     moments: list[tuple[str, float, Callable[[Spawn], float]]] = [
         ("first answer", FIRST_RATIO_MAX, lambda one: one.first),
@@ -62,9 +61,10 @@ def _spawns(site: Site, era: Era, count: int) -> list[Figure]:
     ]
     found: list[Figure] = []
     for what, limit, moment in moments:
-        took, floor, least = (ms(map(moment, side)) for side in (mine, echo, hand))
-        times = f"{took:.0f} / {floor:.0f} ms; by hand {least:.0f} ms"
-        found.append(at_most(f"spawn to {what} / echo, {era}", took / floor, limit, beside=times))
+        took = {name: ms(moment(one[name]) for one in rounds) for name in ("ours", *floors)}
+        others = "; ".join(f"{name} {took[name]:.0f} ms" for name in floors if name != "echo")
+        times = f"{took['ours']:.0f} / {took['echo']:.0f} ms; {others}"
+        found.append(at_most(f"spawn to {what} / echo, {era}", took["ours"] / took["echo"], limit, beside=times))
     found.append(at_most(f"peak memory after these / echo, {era}", peak / peak_floor, PEAK_RATIO_MAX, beside=beside))
     return found
 

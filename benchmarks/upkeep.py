@@ -1,8 +1,6 @@
 """A data directory of many sessions: finding one, looking at one, a dry collection, and what the doctor says."""
 
-import os
 import statistics
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -10,10 +8,11 @@ from pathlib import Path
 from tests.support.load import Sent, Site
 
 from benchmarks.many_sessions import ADVANCES, SESSIONS, make_sessions
+from benchmarks.spent import run_measured
 from benchmarks.table import Figure, at_most, noted
-from benchmarks.wire import Wire, environment, temporary_site
+from benchmarks.wire import Wire, temporary_site
 
-GC_S_MAX, DOCTOR_S_MAX, PEAK_MB_MAX = 5.0, 3.0, 200.0
+GC_S_MAX, DOCTOR_S_MAX, PEAK_MIB_MAX = 5.0, 3.0, 200.0
 COLD_S_MAX, WARM_MS_MAX, SHOW_MS_MAX = 2.0, 50.0, 300.0
 _ROUNDS = 3
 
@@ -25,21 +24,21 @@ def figures(*, is_quick: bool) -> list[Figure]:
         made = make_sessions(site.data_dir, sessions=count)
         where = f"of {count} sessions with {ADVANCES} advances each"
         dry, deep = ("gc", "--dry-run"), ("doctor", "--deep")
-        gc_s, gc_mb = _measured(site.data_dir, dry)
+        gc_s, gc_mib = _measured(site.data_dir, dry)
         doctor_s, _ = _measured(site.data_dir, ("doctor",))
-        deep_s, deep_mb = _measured(site.data_dir, deep)
-        list_s, list_mb = _measured(site.data_dir, ("session", "list"))
+        deep_s, deep_mib = _measured(site.data_dir, deep)
+        list_s, list_mib = _measured(site.data_dir, ("session", "list"))
         show_s, _ = _measured(site.data_dir, ("session", "show", made[count // 2].session))
         cold_s, warm_s = _resumed(site)
     if is_quick:
         return [noted(f"gc --dry-run {where}", f"{gc_s:.2f} s"), noted(f"doctor {where}", f"{doctor_s:.2f} s")]
     return [
         at_most(f"gc --dry-run {where}", gc_s, GC_S_MAX, " s"),
-        at_most(f"gc --dry-run {where}, peak memory", gc_mb, PEAK_MB_MAX, " MB"),
+        at_most(f"gc --dry-run {where}, peak memory", gc_mib, PEAK_MIB_MAX, " MiB"),
         at_most(f"doctor {where}", doctor_s, DOCTOR_S_MAX, " s"),
-        noted(f"doctor --deep {where}", f"{deep_s:.2f} s, {deep_mb:.0f} MB"),
+        noted(f"doctor --deep {where}", f"{deep_s:.2f} s, {deep_mib:.0f} MiB"),
         at_most(f"session list {where}, a fresh process", list_s, COLD_S_MAX, " s"),
-        at_most(f"session list {where}, peak memory", list_mb, PEAK_MB_MAX, " MB"),
+        at_most(f"session list {where}, peak memory", list_mib, PEAK_MIB_MAX, " MiB"),
         at_most(f"session show, beside {count} sessions, a fresh process", show_s * 1000, SHOW_MS_MAX, " ms"),
         at_most(f"resume_session {where}, first in a server", cold_s, COLD_S_MAX, " s"),
         at_most(f"resume_session {where}, again", warm_s * 1000, WARM_MS_MAX, " ms"),
@@ -59,17 +58,7 @@ def _resumed(site: Site) -> tuple[float, float]:
 
 
 def _measured(data_dir: Path, arguments: tuple[str, ...]) -> tuple[float, float]:
-    """Return the seconds that a command takes, the best of some rounds, and its peak memory in megabytes."""
+    """Return the seconds that a command takes, the best of some rounds, and its peak memory in MiB."""
     command = [sys.executable, "-m", "interlock", *arguments, "--data-dir", str(data_dir)]
-    seconds, peak = list[float](), 0.0
-    for _ in range(_ROUNDS):
-        began = time.perf_counter()
-        process = subprocess.Popen(command, env=environment(), stdout=subprocess.DEVNULL)
-        _, status, usage = os.wait4(process.pid, 0)
-        seconds.append(time.perf_counter() - began)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        if process.returncode != 0:
-            raise RuntimeError(f"{' '.join(arguments)} ended with {process.returncode}")
-        # Kilobytes on Linux, bytes on macOS.
-        peak = max(peak, usage.ru_maxrss / (1_000_000 if sys.platform == "darwin" else 1_000))
-    return min(seconds), peak
+    spent = [run_measured(command, fails_at=1) for _ in range(_ROUNDS)]
+    return min(one.seconds for one in spent), max(one.peak_mib for one in spent)

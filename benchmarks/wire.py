@@ -40,6 +40,17 @@ MINIMAL = [sys.executable, str(Path(__file__).with_name("minimal_server.py"))]
 """The servers of the floors: the SDK's echo, one without the SDK, and the smallest durable one."""
 
 
+def typescript_echo() -> list[str] | None:
+    """Return the command of the TypeScript SDK's echo, or None where `make clients` has not installed that SDK."""
+    root = Path(__file__).resolve().parents[1]
+    installed = Path(os.environ.get("INTERLOCK_CLIENTS") or root / ".clients").absolute()
+    packages = installed / "node_modules"
+    node, server = packages / ".bin" / "node", packages / "@modelcontextprotocol" / "server"
+    if not (node.exists() and server.is_dir()):
+        return None
+    return [str(node), str(Path(__file__).with_name("echo_server.mjs")), str(installed)]
+
+
 def environment() -> dict[str, str]:
     """Return an environment in which servers find byte code, and leave it where they do not.
 
