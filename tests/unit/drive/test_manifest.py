@@ -262,7 +262,8 @@ def test_a_name_with_a_nul_character_is_refused_at_its_place(member: dict[str, J
 @pytest.mark.parametrize("limit", [True, 0, -1, 1.5, "500"])
 def test_a_limit_of_tokens_that_is_no_whole_number_is_refused(limit: Json) -> None:
     """A model's service takes true for 1, and a text not at all."""
-    for llm in ({"max_tokens": limit}, {"parameters": {"max_tokens": limit}}):
+    stated: tuple[dict[str, Json], ...] = ({"max_tokens": limit}, {"parameters": {"max_tokens": limit}})
+    for llm in stated:
         with pytest.raises(TurnError, match=r"`spec.llm.parameters`: Its `max_tokens` is no whole number"):
             load_profile({"kind": "Agent", "spec": {"role": "You test.", "llm": llm}})
 
