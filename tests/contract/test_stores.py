@@ -18,10 +18,12 @@ from tests.support.sweep import OneHolder
 
 from interlock.engine.request import Request
 from interlock.engine.start import root_node
-from interlock.kernel.budgets import REWRITE_AFTER_S, SESSIONS_KEPT_MAX
+from interlock.kernel.budgets import REWRITE_AFTER_S
 from interlock.record.append_plan import AppendPlan, Stamps
 from interlock.store.local import layout
 from interlock.store.local.locks import OsLocks
+from interlock.store.local.session import session_log
+from interlock.store.local.session.held import LocalSessionLock
 from interlock.store.local.store import LocalStore
 from interlock.store.memory.store import MemoryStore
 from interlock.store.ports.errors import KeyRingDamagedError, SessionBusyError, SessionUnhealthyError, StoreFailureError
@@ -195,12 +197,48 @@ def test_a_manifest_that_is_no_longer_the_same_is_read_from_the_start(tmp_path: 
 
 
 @pytest.mark.inv("FOLLOW-4")
-def test_a_forgotten_session_gives_the_same_answers_as_a_remembered_one() -> None:
-    disk = CrashDisk()
-    store = opened(disk)
-    names = [f"s{number}" for number in range(SESSIONS_KEPT_MAX + 5)]
-    stored = {name: apply(store, start_plan(name)) for name in names}
+def test_a_forgotten_session_gives_the_same_answers_as_a_remembered_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = opened(CrashDisk())
+    monkeypatch.setattr(session_log, "SESSIONS_KEPT_BYTES_MAX", 3 * log_bytes(store, "measured"))
+    stored = {name: apply(store, start_plan(name)) for name in ("a", "b", "c", "d", "e", "f")}
     assert all(store.load(session_id(name)) == session for name, session in stored.items())
+
+
+@pytest.mark.inv("FOLLOW-4")
+@pytest.mark.damages
+def test_sessions_are_remembered_by_the_size_of_their_logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = LocalStore(tmp_path)
+    each = log_bytes(store, "s0")
+    names = [f"s{number}" for number in range(1, 60)]
+    for name in names:
+        apply(store, start_plan(name))
+    # What a process remembers it does not read again, so it does not see the damage.
+    for name in ("s0", *names):
+        for segment in (tmp_path / layout.events_dir(session_id(name))).iterdir():
+            segment.write_bytes(segment.read_bytes()[:-2] + b" \n")
+    assert all(store.load(session_id(name)) is not None for name in ("s0", *names))
+    monkeypatch.setattr(session_log, "SESSIONS_KEPT_BYTES_MAX", 3 * each + each // 2)
+    apply(store, start_plan("next"))
+    assert [name for name in ("s0", *names) if is_remembered(store, name)] == names[-2:]
+    monkeypatch.setattr(session_log, "SESSIONS_KEPT_BYTES_MAX", each // 2)
+    apply(store, start_plan("last"))
+    assert not is_remembered(store, names[-1])
+
+
+def log_bytes(store: LocalStore, name: str) -> int:
+    """Start a session and return the size of its log, as the store counts it."""
+    apply(store, start_plan(name))
+    with store.hold(session_id(name)) as lock:
+        assert isinstance(lock, LocalSessionLock)
+        return lock.verified().log_bytes
+
+
+def is_remembered(store: LocalStore, name: str) -> bool:
+    """Say whether a session can be loaded although its segments are damaged."""
+    try:
+        return store.load(session_id(name)) is not None
+    except SessionUnhealthyError:
+        return False
 
 
 @pytest.mark.inv("FOLLOW-1")

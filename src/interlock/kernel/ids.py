@@ -9,7 +9,7 @@ import json
 from functools import lru_cache
 from typing import Literal, NewType
 
-from interlock.kernel.budgets import DERIVED_IDS_KEPT_MAX, SESSIONS_KEPT_MAX
+from interlock.kernel.budgets import DERIVED_IDS_KEPT_MAX
 
 SessionId = NewType("SessionId", str)
 RunId = NewType("RunId", str)
@@ -92,7 +92,7 @@ def node_of_attempt(attempt: AttemptId) -> NodeId:
     return NodeId(derived_id("node", attempt, "node"))
 
 
-@lru_cache(SESSIONS_KEPT_MAX)
+@lru_cache(DERIVED_IDS_KEPT_MAX)
 def id_bytes(identifier: str) -> bytes:
     """Return the 128 bits of an id. Each token of an answer holds those of its session."""
     return _number(identifier[-_BODY_CHARS:]).to_bytes(16, "big")

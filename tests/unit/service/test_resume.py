@@ -16,7 +16,6 @@ from interlock.kernel.budgets import (
     CANDIDATE_SNIPPET_BYTES_MAX,
     CANDIDATES_MAX,
     QUERY_BYTES_MAX,
-    SESSIONS_KEPT_MAX,
     SHORT_STRING_CHARS_MAX,
 )
 from interlock.kernel.errors import ErrorCode
@@ -25,6 +24,7 @@ from interlock.kernel.text import TRUNCATION_MARKER, utf8_bytes
 from interlock.server.tools import tool_named
 from interlock.store.local import layout
 from interlock.store.local.files import OsFiles
+from interlock.store.local.session import session_log
 from interlock.store.ports.workspace import GitAnchors
 from interlock.testing.harness import CounterClock, Harness, ToolResult, linear_workflow
 from interlock.views.session import Session
@@ -342,17 +342,21 @@ def test_a_list_after_a_search_checks_the_files_that_the_search_did_not(tmp_path
 
 @pytest.mark.inv("RES-7", "RES-1")
 @pytest.mark.damages
-def test_what_is_offered_is_what_its_call_shows_whatever_a_damaged_mark_hides(tmp_path: Path) -> None:
+def test_what_is_offered_is_what_its_call_shows_whatever_a_damaged_mark_hides(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     harness = Harness.on_disk(tmp_path, linear_workflow("test.abc", "a", "b", "c"))
     started = harness.start("test.abc", goal="zebra")
     session = harness.session_of(started)
-    others = [harness.session_of(harness.start("test.abc")) for _ in range(SESSIONS_KEPT_MAX + 1)]
+    others = [harness.session_of(harness.start("test.abc")) for _ in range(3)]
     harness.advance(harness.advance(started))
     (tmp_path / layout.cached_summary(SessionId(session))).unlink()
     serving = Harness.on_disk(tmp_path, linear_workflow("test.abc", "a", "b", "c"))
     assert serving.resume("zebra")["candidates"][0]["pendingStep"].endswith("Step c")
-    for other in others:
-        serving.resume(sessionId=other)
+    with monkeypatch.context() as small:
+        small.setattr(session_log, "SESSIONS_KEPT_BYTES_MAX", 1)
+        for other in others:
+            serving.resume(sessionId=other)
     mark = tmp_path / layout.settled(SessionId(session))
     mark.write_bytes(mark.read_bytes().replace(b"2 ", b"3 ", 1))
     (offered,) = serving.resume("zebra")["candidates"]

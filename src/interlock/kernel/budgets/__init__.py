@@ -117,8 +117,9 @@ LOCK_WAIT_MS_MIN = 50
 """The shortest wait: a call that spent its time in a queue still waits until a writer at work has finished."""
 LOCK_RETRY_AFTER_MS = 1_000
 """The delay that an answer recommends to a caller whose session was locked."""
-SESSIONS_KEPT_MAX = 32
-"""Folded sessions that one process keeps in memory (FOLLOW-4)."""
+SESSIONS_KEPT_BYTES_MAX = 32_000_000
+"""The size of the logs whose folded sessions one process keeps in memory (FOLLOW-4). A folded session takes about 1.6
+times as much memory as its log has bytes. The session in use is kept whatever its size is."""
 SNAPSHOTS_KEPT_MAX = 256
 """Parsed snapshots that one process keeps: the tips that agents work on."""
 APPROVAL_MARK_CHARS = 12

@@ -69,13 +69,15 @@ class Verified:
     """The verified part of a session's manifest, and its content.
 
     `manifest_bytes` is the end of the last whole group; `last_group` are that group's bytes, by which a later call
-    recognises the same file. `hashed` took the bytes up to that end, and takes no more. `is_marked` says that the
-    session's mark, written since the machine started, covers the manifest up to this end.
+    recognises the same file. `log_bytes` is the size of the manifest and of the segments up to that end. `hashed` took
+    the bytes of the manifest up to that end, and takes no more. `is_marked` says that the session's mark, written since
+    the machine started, covers the manifest up to this end.
     """
 
     fold: Session
     manifest_bytes: int = 0
     manifest_lines: int = 0
+    log_bytes: int = 0
     last_group: bytes = b""
     pins: "HashTrieSet[SnapshotRef]"
     artifacts: "HashTrieSet[Digest]"
@@ -318,6 +320,7 @@ def add_group(known: Verified, segment: StoredSegment, *, folds: bool = True) ->
         fold=fold,
         manifest_bytes=known.manifest_bytes + len(segment.group.data),
         manifest_lines=known.manifest_lines + segment.group.lines,
+        log_bytes=known.log_bytes + len(segment.group.data) + len(segment.data),
         last_group=segment.group.data,
         pins=pins,
         artifacts=artifacts,

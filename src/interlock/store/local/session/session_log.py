@@ -33,7 +33,7 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, TypeAlias
 
-from interlock.kernel.budgets import SESSIONS_KEPT_MAX
+from interlock.kernel.budgets import SESSIONS_KEPT_BYTES_MAX
 from interlock.kernel.frozen import replace
 from interlock.kernel.ids import Digest, SessionId
 from interlock.record.content import Contents
@@ -87,6 +87,7 @@ class SessionLog:
         self._locks = locks
         self._content = content
         self._known: OrderedDict[SessionId, Verified] = OrderedDict()
+        self._known_bytes = 0
         self._mutexes: dict[SessionId, threading.Lock] = {}
         self._mutex = threading.Lock()
 
@@ -330,15 +331,21 @@ class SessionLog:
 
     def _forget(self, session: SessionId) -> None:
         with self._mutex:
-            self._known.pop(session, None)
+            self._drop(session)
 
     def _remember(self, verified: Verified) -> None:
         with self._mutex:
+            self._drop(verified.session)
             self._known[verified.session] = verified
-            self._known.move_to_end(verified.session)
-            while len(self._known) > SESSIONS_KEPT_MAX:
-                forgotten, _ = self._known.popitem(last=False)
-                self._mutexes.pop(forgotten, None)
+            self._known_bytes += verified.log_bytes
+            while self._known_bytes > SESSIONS_KEPT_BYTES_MAX and len(self._known) > 1:
+                oldest = next(iter(self._known))
+                self._drop(oldest)
+                self._mutexes.pop(oldest, None)
+
+    def _drop(self, session: SessionId) -> None:
+        dropped = self._known.pop(session, None)
+        self._known_bytes -= dropped.log_bytes if dropped is not None else 0
 
     def _mutex_of(self, session: SessionId) -> threading.Lock:
         with self._mutex:
