@@ -68,7 +68,9 @@ def next_run(agent: Server, words: str) -> ToolResult | None:
     assert not found.is_error, found.text
     for candidate in found["candidates"]:
         if words.lower() in candidate["run"]["workflowName"].lower():
-            return agent.rehydrate(candidate["nextCall"]["arguments"]["stateToken"])
+            shown = agent.rehydrate(candidate["nextCall"]["arguments"]["stateToken"])
+            assert "WORKFLOW_SOURCE_REMOVED" not in shown.warnings, "its definitions are published"
+            return shown
     return None
 
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ from interlock.cli.main import main
 from interlock.define.operations.files import to_file_json
 from interlock.service.ports import Ports
 from interlock.testing.harness import Harness, linear_workflow
+
+IDENTITY = ["git", "-c", "user.name=Ada", "-c", "user.email=ada@example.org"]
 
 
 @pytest.fixture
@@ -273,3 +276,22 @@ def test_a_run_of_another_execution_is_claimed(capsys: pytest.CaptureFixture[str
     assert run("claim", first["runs"][0], "--for", second["session"]) == 0
     assert "counts for work flow 1 of the contract" in capsys.readouterr().out
     assert run_json(capsys, "status", second["session"])["contract_execution"]["state"] == "cancelled"
+
+
+@pytest.mark.inv("REC-4", "OPS-21")
+def test_the_source_of_a_contracts_run_is_published_and_does_not_change(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Only in a repository is it known that the files of a run's project are visible.
+    subprocess.run(["git", "init", "-q", str(project)], check=True)
+    subprocess.run([*IDENTITY, "-C", str(project), "commit", "-q", "--allow-empty", "-m", "Begin"], check=True)
+    assert run("start", "Q3 Product Launch", "--goal", "Ship it") == 0
+    for is_there in (True, False):
+        if not is_there:
+            (project / ".interlock").rename(project / "aside")
+        capsys.readouterr()
+        assert main(["session", "list", "--json"]) == 0
+        listed = json.loads(capsys.readouterr().out)["runs"]
+        assert [one["drift"] for one in listed] == [None, None, None]
+        assert main(["session", "show"]) == 0
+        assert "since the run began" not in capsys.readouterr().out

@@ -198,14 +198,19 @@ class CatalogView:
         return _Lists(entries=entries, refused=tuple(refused), is_partial=is_partial)
 
     def holds(self, kind: SourceKind, ref: str) -> bool:
-        """Return whether a source has a file with a workflow, or one that could not be read, at this place."""
-        return (kind, ref) in self.order
+        """Return whether a source has a file with a workflow, or one that could not be read, at this place.
+
+        A published definition is always there: the data directory keeps it.
+        """
+        return (kind, ref) in self.order or is_published(ref)
 
     def drift_of(self, run: RunSummary) -> Drift | None:
         """Return how the source of a run's workflow differs from the plan that the run pinned; None if it does not.
 
-        A source that has faults now counts as changed.
+        A source that has faults now counts as changed. A published definition never changes.
         """
+        if is_published(run.source_ref):
+            return None
         entry = self.startable(run.workflow_id)
         compiled = entry.compiled if entry is not None else None
         is_same = isinstance(compiled, Pinnable) and compiled.workflow_hash == run.workflow_hash
@@ -225,6 +230,12 @@ class CatalogView:
         if classify_id(entry.workflow_id) != "legacy":
             return None
         return suggest_id(entry.workflow_id, entry.source.kind, frozenset(self.candidates))
+
+
+def is_published(source_ref: str) -> bool:
+    """Say whether the source of a run is a published definition, `ID@VERSION`: no name of a file ends in a number."""
+    _, at, version = source_ref.rpartition("@")
+    return bool(at) and version.isdecimal()
 
 
 @frozen
