@@ -99,6 +99,16 @@ def test_a_command_records_an_event_and_the_run_continues(world: World) -> None:
     assert unsound(world.harness.store) == []
 
 
+@pytest.mark.inv("WORLD-4")
+def test_a_command_says_that_its_event_came_too_late(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    # The harness recorded long ago since when the step waits.
+    world = World(place, capsys, timeout="1h")
+    code, out, _ = send(world)
+    assert code == 0
+    assert "It came too late: its step had waited longer than it may, and goes on without it." in out
+    assert "The run continued." not in out
+
+
 @pytest.mark.inv("WORLD-9")
 @pytest.mark.parametrize(
     ("has_terminal", "below", "level"),

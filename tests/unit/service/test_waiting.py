@@ -31,6 +31,7 @@ from interlock.engine.outside import SourceKey
 from interlock.kernel.budgets import ATTEMPTS_PER_STEP_MAX, CLAIMS_WAITING_MAX, EVENTS_WAITING_MAX
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.record.events import AdvanceRecordedEvent, Event
+from interlock.service.run.summarize import summary_of
 from interlock.service.tools.send_event import EventReport
 from interlock.service.transfer import bundle_check
 from interlock.service.transfer.redact import Redacted, redact_session
@@ -101,6 +102,36 @@ def test_an_event_before_its_step_during_it_and_twice_lead_to_the_same_run() -> 
     assert len(log) > 10
     assert rest == [[(), ("one",)], {"goal": "Ship", "status": "green"}, "b"]
     assert played("before") == played("before during") == (log, *rest)
+
+
+@pytest.mark.inv("WORLD-3", "ADV-5")
+def test_a_run_does_not_wait_for_an_event_that_is_recorded_already() -> None:
+    harness = Harness.in_memory(WAITING)
+    first = harness.start("test.flow", goal="Ship")
+    sent(harness, first)
+    answer = harness.advance(first)
+    assert answer["waiting"]["how"].startswith("The event `ci.finished` is recorded already. The call takes it")
+    (run,) = summary_of(session_of(harness, first), harness.ports.read.plans).runs
+    assert run.waiting is None
+    third = harness.advance(answer, None)
+    assert third["pending"]["stepId"] == "b"
+    assert harness.advance(first).structure == answer.structure
+
+
+@pytest.mark.inv("WORLD-4")
+def test_a_late_event_is_reported_as_too_late() -> None:
+    clock = CounterClock()
+    harness = Harness.over(MemoryStore(), waiting_for(timeout="1h"), clock=clock, keys=FixedKeyRing())
+    in_time, _ = at_the_wait(harness)
+    late, waiting = at_the_wait(harness)
+    assert "It waits at most 1 h." in waiting["waiting"]["how"]
+    report = sent(harness, in_time)
+    assert isinstance(report, EventReport)
+    assert (report.is_advanced, report.expired) == (True, None)
+    clock.skip_ms(2 * HOUR_MS)
+    report = sent(harness, late)
+    assert isinstance(report, EventReport)
+    assert (report.is_advanced, report.expired) == (True, "ci.finished")
 
 
 def without_order(events: Sequence[Event]) -> list[Any]:

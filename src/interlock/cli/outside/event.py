@@ -109,13 +109,19 @@ def _report(outcome: EventReport, *, as_json: bool) -> None:
                 "assurance": outcome.level,
                 "isNew": outcome.is_new,
                 "isAdvanced": outcome.is_advanced,
+                "expired": outcome.expired,
                 "demanded": outcome.unmet.assurance if outcome.unmet is not None else None,
                 "warnings": [one.to_json() for one in outcome.warnings],
             }
         )
         return
     again = "" if outcome.is_new else " It was recorded before; that record is unchanged."
-    advanced = " The run continued." if outcome.is_advanced else ""
+    if outcome.expired == data.event:
+        advanced = " It came too late: its step had waited longer than it may, and goes on without it."
+    elif outcome.expired is not None:
+        advanced = f" The step had waited for `{outcome.expired}` longer than it may, and goes on without it."
+    else:
+        advanced = " The run continued." if outcome.is_advanced else ""
     say(f"Run `{outcome.label}`: the event `{data.event}` is recorded as {outcome.level}.{again}{advanced}")
     if outcome.unmet is not None:
         by = how_to_send(outcome.unmet, outcome.label, outcome.received.run)

@@ -116,6 +116,15 @@ def deciding_event(run_context: RunContext, node: Node) -> AwaitedEvent | None:
     return event if event is not None and (event.is_met or node.preferences.never_stops) else None
 
 
+def came_before(run_context: RunContext, node: Node) -> bool:
+    """Say whether the event that the waiting step of a node takes was recorded before the run came there.
+
+    What comes later does not change it, so a repeated answer says the same (ADV-5).
+    """
+    event = deciding_event(run_context, node)
+    return event is not None and run_context.session.outside.events[event.event_id].index < node.index
+
+
 def unknown_signer(run_context: RunContext, node: Node) -> Signed | None:
     """Return the signature for whose key alone the step of a node still waits: it is not configured here (WORLD-10)."""
     awaits = pending_task(run_context, node).awaits

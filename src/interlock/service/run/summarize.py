@@ -15,6 +15,7 @@ from interlock.kernel.ids import SessionId
 from interlock.kernel.turns import TURNS
 from interlock.record.content import collect_references
 from interlock.record.events import Event
+from interlock.service.run.attempts import came_before
 from interlock.service.run.context import RunContext, load_run_context
 from interlock.service.run.evidence.verdicts import run_standing
 from interlock.service.run.plans import Plans
@@ -112,7 +113,7 @@ def _run(run_context: RunContext) -> RunSummary:
 
 
 def _waiting(run_context: RunContext, tip: Node) -> str | None:
-    """Return the event that the step of a tip waits for, if it waits for one."""
+    """Return the event that the step of a tip waits for, if it waits for one that is not there."""
     pending = run_context.pending(tip)
     task = run_context.workflow.steps[pending.step_id].task if pending is not None else None
     awaits = task.awaits if task is not None else None
@@ -120,6 +121,9 @@ def _waiting(run_context: RunContext, tip: Node) -> str | None:
         return None
     if awaits.approval is not None:
         return PERSON_AWAITED
+    # Whether a signed event counts depends on the configured keys, which no summary knows.
+    if awaits.check is None and awaits.assurance != "signed" and came_before(run_context, tip):
+        return None
     return f"the check {awaits.check}" if awaits.check is not None else awaits.event
 
 

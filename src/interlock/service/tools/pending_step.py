@@ -17,7 +17,7 @@ from interlock.engine.outside import EVENT_KIND
 from interlock.engine.template import ValueRoom, rendered_line, with_loop_variables
 from interlock.kernel.blanks import Blank
 from interlock.kernel.frozen import replace
-from interlock.kernel.text import quoted
+from interlock.kernel.text import duration_words, quoted
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.graph import Graphs
 from interlock.plan.records import NOTES_CONTRACT, PlanNode, Task
@@ -29,7 +29,7 @@ from interlock.record.world import APPROVAL
 from interlock.service.outside.approvals import way_out
 from interlock.service.outside.checks import results_at, unmet_words
 from interlock.service.outside.demand import how_to_send, unknown_key_words, weaker_level
-from interlock.service.run.attempts import pending_task, unknown_signer
+from interlock.service.run.attempts import came_before, pending_task, unknown_signer
 from interlock.service.run.context import RunContext
 from interlock.service.run.evidence.approval import expiry_of_question
 from interlock.service.run.evidence.sent import evidence_sent
@@ -186,6 +186,9 @@ def _waiting(run_context: RunContext, node: Node, task: Task, seen: Context) -> 
         else:
             how = _approval_words(awaits, question, said, run_context.session.label(node.run))
         return WaitingOut(for_="approval", event=question, since=since, how=f"{how}{signer}")
+    if came_before(run_context, node):
+        how = f"The event `{awaits.event}` is recorded already. The call takes it; the step asks for no work."
+        return WaitingOut(for_="event", event=awaits.event, since=since, how=how)
     fields = {name: f"<{kind}>" for name, kind in sorted(awaits.fields.items())}
     sent = {"kind": EVENT_KIND, "event": awaits.event, "id": "<unique id>", "fields": fields}
     by = how_to_send(awaits, run_context.session.label(node.run), node.run)
@@ -196,7 +199,7 @@ def _waiting(run_context: RunContext, node: Node, task: Task, seen: Context) -> 
     if awaits.assurance == "claimed":
         how += f" If you know that it happened, add the artifact {json.dumps(sent)} to the call."
     if awaits.timeout_s is not None:
-        how += f" It waits at most {awaits.timeout_s} seconds."
+        how += f" It waits at most {duration_words(awaits.timeout_s * 1000)}."
     return WaitingOut(for_="event", event=awaits.event, since=since, how=f"{how}{signer}")
 
 

@@ -20,7 +20,7 @@ from interlock.service.outside.receive import (
     record_event,
 )
 from interlock.service.ports import Ports
-from interlock.service.run.attempts import deciding_event
+from interlock.service.run.attempts import deciding_event, pending_task
 from interlock.service.run.context import RunContext, load_run_context
 from interlock.service.tools.advance import advance, record_expiry
 from interlock.service.tools.end_run import refuse_ended
@@ -34,7 +34,8 @@ class EventReport:
     """What became of an event: its record, whether this call made it, and whether the run advanced.
 
     `level` says how well the recorded event is known here. `unmet` is what the steps demand that wait for it,
-    if none of them takes an event that is known so little.
+    if none of them takes an event that is known so little. `expired` is the event without which the run advances,
+    because its step had waited longer than it may.
     """
 
     label: str
@@ -44,6 +45,7 @@ class EventReport:
     is_advanced: bool
     warnings: tuple[Warned, ...] = ()
     unmet: AwaitEvent | None = None
+    expired: str | None = None
 
 
 def send_event(
@@ -76,6 +78,7 @@ def send_event(
         run_context = run_context.at(recorded)
     received = find_event(run_context, checked, sent.node)
     assert received is not None, "it is recorded"
+    expired = _expired(run_context)
     return EventReport(
         label=run_context.view().label,
         received=received,
@@ -84,7 +87,16 @@ def send_event(
         is_advanced=advance_waiting(ports, run_context, actor),
         warnings=tuple(content_warnings(earlier, sent)) if earlier is not None else (),
         unmet=unmet_demand(run_context.workflow, sent.event, checked.assurance),
+        expired=expired,
     )
+
+
+def _expired(run_context: RunContext) -> str | None:
+    """Return the event without which the step of the tip goes on, because it did not come in time."""
+    tip = _tip(run_context)
+    event = deciding_event(run_context, tip)
+    awaits = pending_task(run_context, tip).awaits if event is not None and event.is_expired else None
+    return awaits.event if awaits is not None else None
 
 
 def _tip(run_context: RunContext) -> Node:
