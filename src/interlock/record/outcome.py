@@ -58,6 +58,10 @@ BlockerPointer: TypeAlias = (
 )
 
 
+PROOF_DETAIL = "proof"
+"""The detail of a blocker that only a receipt resolves; its value is the number of the proof."""
+
+
 class Blocker(Record):
     """One reason why a step cannot advance: what was found, and what to send instead."""
 

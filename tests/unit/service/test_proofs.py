@@ -109,6 +109,24 @@ def test_a_receipt_that_does_not_count_is_refused_with_its_reason(
     assert unsound(harness.store) == []
 
 
+@pytest.mark.inv("PROOF-2", "ANS-15")
+def test_after_a_refusal_for_a_proof_alone_the_call_asks_for_nothing_that_is_kept() -> None:
+    harness = provable(proof())
+    start, fix = at_the_fix(harness)
+    refused = harness.advance(fix, "All tests pass.")
+    assert reason_in(refused) == "missing"
+    call = refused["nextCall"]
+    assert set(call["arguments"]) == {"ackToken", "run"}
+    assert not call.get("fill")
+    witnessed(harness, start)
+    again = harness.call(call["tool"], call["arguments"])
+    assert again["kind"] == "ok"
+    other = provable(proof())
+    without_notes = other.advance(at_the_fix(other)[1], None)
+    assert {one["code"] for one in without_notes["blockers"]} == {"MISSING_REQUIRED_OUTPUT"}
+    assert [one["path"] for one in without_notes["nextCall"]["fill"]] == ["output.notesMarkdown"]
+
+
 @pytest.mark.inv("PROOF-2", "PROOF-3")
 @pytest.mark.parametrize("name", ["a  b", "a\tb", "/".join(["a" * 200] * 20)])
 def test_a_receipt_counts_in_a_repository_with_any_path(name: str) -> None:
@@ -316,7 +334,7 @@ def test_only_the_claim_of_success_needs_its_proof() -> None:
     assert reason_in(refused) == "missing"
     assert "Otherwise send the artifact with another verdict." in refused["blockers"][0]["suggestedFix"]
     for answer in (refused, harness.rehydrate(refused)):
-        assert answer["nextCall"]["fill"] == [{"path": "output.notesMarkdown", "what": "optional"}]
+        assert answer["nextCall"]["fill"] == []
     witnessed(harness, start)
     end = harness.advance(refused, None)
     assert end["restsOn"] == {"claimed": 2, "observed": 0, "signed": 0, "executed": 0}

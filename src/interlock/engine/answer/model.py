@@ -41,7 +41,14 @@ from interlock.kernel.frozen import frozen, replace
 from interlock.kernel.text import flat, quoted
 from interlock.plan.records import NOTES_CONTRACT
 from interlock.record.base import Preferences
-from interlock.record.outcome import Blocker, BlockerReport, CapabilityPointer, ContextKeyPointer, OutputContractPointer
+from interlock.record.outcome import (
+    PROOF_DETAIL,
+    Blocker,
+    BlockerReport,
+    CapabilityPointer,
+    ContextKeyPointer,
+    OutputContractPointer,
+)
 
 CONTINUE_TOOL = "continue_workflow"
 RESUME_TOOL = "resume_session"
@@ -141,6 +148,9 @@ def evidence_outline(step: PendingStepView, blockers: BlockerReport | None = Non
     Everything sent before is kept, but not a claim that a person approved.
     """
     refused = [(blocker.pointer, blocker.details) for blocker in blockers.blockers] if blockers is not None else []
+    if refused and all(PROOF_DETAIL in (details or {}) for _, details in refused):
+        # A receipt does not come with the call.
+        return {"output": {"artifacts": (step.claim,)}} if step.claim is not None else {}
     contracts = {one.contract_ref for one, _ in refused if isinstance(one, OutputContractPointer)}
     wanted = {one.key: details for one, details in refused if isinstance(one, ContextKeyPointer)}
     keys = [path for path, details in wanted.items() if not step.artifacts or _is_of_context(path, details)]

@@ -18,7 +18,7 @@ from interlock.kernel.ids import Digest, EventId
 from interlock.kernel.text import one_line
 from interlock.plan.records import PlanNode
 from interlock.record.context import Context
-from interlock.record.outcome import WorkflowStepPointer
+from interlock.record.outcome import PROOF_DETAIL, WorkflowStepPointer
 from interlock.record.world import ASSURANCES, Assurance, ProofMode
 
 UNKNOWN = "unknown"
@@ -193,7 +193,7 @@ class _Demand:
             message=f"The step demands proof that `{_share(self.command)}` ended with {self.proof.exit}: {why}.",
             fix=f"{how} If it ends with {self.proof.exit}, make the call that this answer shows, and change no file"
             f" in between.{otherwise}",
-            details={"proof": self.number, "reason": reason},
+            details={PROOF_DETAIL: self.number, "reason": reason},
         )
 
 
