@@ -64,10 +64,16 @@ class FaultyFileError(StopError):
         return "\n".join([self.message, *fault_lines(self.file, self.faults), self.fix])
 
 
+_ENDED_FIX = "To do the work after all, begin a new run. `interlock session show` shows what was done in this one."
+
+
 class RefusedError(StopError):
     """A refusal of a use case. It ends the command with 1, and its code precedes the message."""
 
     def __init__(self, refusal: Refusal) -> None:
+        is_of_ended = refusal.code is ErrorCode.RUN_ENDED and "ended" in refusal.details
+        # The suggestion of the tools is what an agent does: it tells its user.
+        refusal = replace(refusal, suggestion=_ENDED_FIX) if is_of_ended else refusal
         super().__init__(f"{refusal.code}: {refusal.message}", refusal.suggestion, exit_code=1)
         self.refusal = refusal
 

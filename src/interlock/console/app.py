@@ -119,7 +119,7 @@ class _Entrance:
             # The link that the console printed needs no key, so a damaged key ring keeps nobody out.
             browser = self._access.admit(secret, ()) or await run_in_threadpool(self._admit, secret)
         if browser is None:
-            return Response("This link was used, has expired, or is of another start.", 403)
+            return Response("This link was used, has expired, or is from an earlier start of the console.", 403)
         response = Response("", 204)
         response.set_cookie(self._access.cookie, browser, httponly=True, samesite="strict", path="/")
         return response

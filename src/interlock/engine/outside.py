@@ -16,7 +16,7 @@ from interlock.kernel.canonical import Json, canonical_bytes
 from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import RunId
 from interlock.kernel.shape import ShapeError
-from interlock.kernel.text import has_surrogate, one_line
+from interlock.kernel.text import flat, has_surrogate, one_line
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.record.base import NodeIdField, Record
 from interlock.record.world import Fields, OutsideKind, OutsideName, check_size
@@ -175,9 +175,9 @@ def _fields_fault(declared: Mapping[str, str], fields: Mapping[str, object]) -> 
     fix = f"The event has {shown}."
     for name in sorted({*declared, *fields}):
         if name not in fields:
-            return MemberFault(member=f"fields.{name}", found="The field is missing.", fix=fix)
+            return MemberFault(member=f"fields.{name}", found=f"The field `{name}` is missing.", fix=fix)
         if name not in declared:
-            return MemberFault(member=f"fields.{name}", found="The event has no such field.", fix=fix)
+            return MemberFault(member=f"fields.{name}", found=f"The event has no field `{flat(name)}`.", fix=fix)
         if _type_of(fields[name]) != declared[name]:
             found = f"Found a {_type_of(fields[name])}, expected a {declared[name]}."
             return MemberFault(member=f"fields.{name}", found=found, fix=fix)

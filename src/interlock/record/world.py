@@ -64,6 +64,12 @@ RECORDED_FIELDS: Mapping[str, Mapping[str, str]] = {
 }
 """The fields that an event of Interlock's own always has, each with its type. `shown` of an answer is the digest of the
 question and of what the person saw."""
+_ENDED: Mapping[str, str] = {
+    "exit": "exit code {exit}",
+    "signal": "ended by signal {signal}",
+    "timeout": "stopped because it took too long",
+    "changed": "protected files were changed while it ran",
+}
 _TYPES: Mapping[str, frozenset[type]] = {
     "string": frozenset({str}),
     "boolean": frozenset({bool}),
@@ -177,3 +183,10 @@ class IntentSettled(Record):
             check_work_note(self.note)
         if (self.state == "dispatched") != (self.owner is not None):
             raise ValueError("a claim names its process, and nothing else does")
+
+
+def check_end(fields: Mapping[str, object]) -> str:
+    """Say how a check ended, from the fields of its result; a bundle may name an end that no check has."""
+    number = fields.get("exit")
+    signal = -number if isinstance(number, int) else number
+    return _ENDED.get(str(fields.get("ended")), "exit code {exit}").format(exit=number, signal=signal)

@@ -109,6 +109,15 @@ def test_a_command_says_that_its_event_came_too_late(place: Place, capsys: pytes
     assert "The run continued." not in out
 
 
+@pytest.mark.inv("END-4")
+def test_a_command_on_an_ended_run_says_what_a_person_can_do(world: World) -> None:
+    assert world.run("session", "cancel", label_of(world.first), "--reason", "superseded")[0] == 0
+    code, _, err = send(world)
+    assert code == 1
+    assert "begin a new run. `interlock session show`" in err
+    assert "tell the user" not in err
+
+
 @pytest.mark.inv("WORLD-9")
 @pytest.mark.parametrize(
     ("has_terminal", "below", "level"),

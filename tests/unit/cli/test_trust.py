@@ -163,7 +163,7 @@ def test_a_command_runs_the_check_that_a_run_waits_for(tmp_path: Path, capsys: p
     (data / "config.toml").write_text(f"[checks.tests]\n{lines}")
     words = ["--data-dir", str(data), "checks", "run", str(first["run"]["label"])]
     assert main(words) == 1
-    assert "did not pass (exit, exit code 1). The run waits" in capsys.readouterr().out
+    assert "did not pass (exit code 1). The run waits" in capsys.readouterr().out
     assert main(["--data-dir", str(data), "inbox", "--json"]) == 0
     assert [one["kind"] for one in json.loads(capsys.readouterr().out)["items"]] == ["check_failed"]
     (project / "passes").touch()

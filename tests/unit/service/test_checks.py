@@ -84,7 +84,7 @@ def test_a_check_that_fails_holds_the_run_until_a_later_run_of_it_passes(tmp_pat
     assert not report.is_advanced
     again = harness.advance(waiting, None)
     assert again["waiting"]["for"] == "check"
-    assert "Run 1 of the check `tests` did not pass (exit, exit code 1)" in again.text
+    assert "Run 1 of the check `tests` did not pass (exit code 1)" in again.text
     assert held(harness).begun[-1].results == 1
     (tmp_path / "project" / "passes").touch()
     run_now(harness, first)
@@ -333,7 +333,7 @@ def test_of_a_result_that_came_with_a_bundle_is_said_what_it_is(tmp_path: Path) 
     run_now(harness, first)
     session = harness.session_of(first)
     for data, found in (
-        (exported(harness, session).data, "did not pass (exit, exit code 1, imported result)"),
+        (exported(harness, session).data, "did not pass (exit code 1, imported result)"),
         (forged(harness, session), "passed according to an imported bundle, which proves nothing here"),
     ):
         restored = imported(harness, data).restored

@@ -15,6 +15,7 @@ from interlock.config.checks import PROJECT_CHECKS, ProjectChecks
 from interlock.config.project_checks import allow_project, chosen_project, project_state
 from interlock.config.settings import Settings
 from interlock.kernel.errors import Refusal
+from interlock.record.world import check_end
 from interlock.service.run.context import load_run_context
 from interlock.service.run.plans import Plans
 from interlock.service.trust.run_check import CheckReport, run_check
@@ -115,7 +116,7 @@ def _report(outcome: CheckReport, *, as_json: bool) -> int:
     else:
         if fields["output"]:
             say(str(fields["output"]))
-        word = "passed" if fields["passed"] else f"did not pass ({fields['ended']}, exit code {fields['exit']})"
+        word = "passed" if fields["passed"] else f"did not pass ({check_end(fields)})"
         advanced = " The run continued." if outcome.is_advanced else " The run waits for a further result."
         say(f"Run `{outcome.waiting.label}`: the check `{fields['check']}` {word}.{advanced}")
     return 0 if fields["passed"] else 1

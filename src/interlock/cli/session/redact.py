@@ -41,7 +41,7 @@ def run(options: argparse.Namespace) -> int:
         say_json({**restored_json(restored), "redactedSessionId": session, "texts": redacted.texts})
         return 0
     delete = printed_command(options, f"interlock session delete {session}")
-    say(f"Copied {session} to {restored.session}: {counted(redacted.texts, 'text')} now with {REDACTED}.")
+    say(f"Copied {session} to {restored.session}: {REDACTED} is in {counted(redacted.texts, 'text')}.")
     say(f"{session} is unchanged and still contains the value. Delete it: `{delete}`")
     say("Tokens of the old session do not work in the new one.")
     say_ways_on(restored)

@@ -33,7 +33,7 @@ from interlock.record.outcome import (
     WorkflowStepPointer,
 )
 from interlock.record.payloads import GapDetail
-from interlock.record.world import APPROVAL
+from interlock.record.world import APPROVAL, check_end
 
 _USE_FRESH = " Use the tokens of this answer, not the earlier ones."
 _KEPT = " The other parts that you sent are kept."
@@ -239,7 +239,7 @@ def check_failed(step_id: str, check: str, fields: Mapping[str, Json]) -> Violat
     return _finding(
         "invalid_required_output",
         WorkflowStepPointer(step_id=step_id),
-        f"The check `{check}` did not pass: {fields.get('ended')}, exit code {fields.get('exit')}.",
+        f"The check `{check}` did not pass: {check_end(fields)}.",
         "Correct what it checks. Redo the step before it on a new branch to run it again.",
         {"check": check},
     )

@@ -7,7 +7,7 @@ from interlock.engine.answer.model import Answer, HumanInputRequired
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import NodeId, RunId
 from interlock.plan.compiled import CompiledWorkflow
-from interlock.record.world import CHECK, EventReceived, Fields, PinnedCheck
+from interlock.record.world import CHECK, EventReceived, Fields, PinnedCheck, check_end
 from interlock.service.ports import Ports, WaitingCheck
 from interlock.service.run.context import RunContext
 from interlock.views.node_position import chain_head
@@ -61,7 +61,7 @@ def unmet_words(session: Session, result: Received) -> str | None:
     fields, is_imported = result.data.fields, result.index < session.imported
     if not fields["passed"]:
         imported = ", imported result" if is_imported else ""
-        return f"did not pass ({fields['ended']}, exit code {fields['exit']}{imported})"
+        return f"did not pass ({check_end(fields)}{imported})"
     return "passed according to an imported bundle, which proves nothing here" if is_imported else None
 
 

@@ -73,7 +73,7 @@ def redact_session(ports: Restoring, session: SessionId, value: str) -> Redacted
         UnansweredError: The new session may be recorded.
     """
     if len(value) < REDACTED_CHARS_MIN:
-        message = f"The value has {len(value)} characters; it must have at least {REDACTED_CHARS_MIN}."
+        message = f"The value is shorter than {REDACTED_CHARS_MIN} characters."
         return _refused(message, "Name the whole value: a short one occurs in words that are no secret.")
     prefix = sound_prefix(ports.read.reader, session)
     if isinstance(prefix, Refusal):
