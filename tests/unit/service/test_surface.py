@@ -125,6 +125,8 @@ TYPOS: list[tuple[str, str, str, object]] = [
     (START, "workspace", "workspacePath", "/x"),
     ("list_workflows", "queries", "query", "x"),
     ("inspect_workflow", "details", "detail", "plan"),
+    ("inspect_workflow", "id", "workflowId", "test.abc"),
+    (START, "id", "workflowId", "test.abc"),
 ]
 
 

@@ -22,7 +22,13 @@ Accepts: TypeAlias = Callable[[str, Json], bool]
 
 _WRAPPER = "arguments"
 """The member of a shown call that holds the arguments."""
-_OTHER_NAMES = {"inputs": "context", "variables": "context", "run": "query", "label": "query"}
+_OTHER_NAMES = {
+    "id": "workflowId",
+    "inputs": "context",
+    "variables": "context",
+    "run": "query",
+    "label": "query",
+}
 """Other names of arguments that no letters show: workflows declare `inputs`, and `context` carries their values.
 
 A run's label is found by a `query`.
