@@ -272,12 +272,11 @@ class _Parser(argparse.ArgumentParser):
     """Whether the command line holds `--json`: then a wrong one is also reported as JSON (ANS-17)."""
 
     def __init__(self, *, is_named: bool = True, **options: Any) -> None:  # noqa: ANN401 — those of argparse
-        """Make a parser; that of a command which no word names parses nothing, and is not built."""
+        """Make a parser; that of a command which no word names parses nothing, and has no description or options."""
         if is_named:
             super().__init__(**options, formatter_class=_Formatter)
         else:
-            # With these, argparse checks the line of help from Python 3.14 on.
-            self.prog, self.formatter_class, self.color = options["prog"], argparse.HelpFormatter, False
+            super().__init__(prog=options["prog"], add_help=False)
 
     def error(self, message: str) -> NoReturn:
         """Print the usage and the message, and end with 2."""

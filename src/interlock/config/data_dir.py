@@ -61,6 +61,19 @@ def check_data_dir(data_dir: Path) -> None:
         raise SettingsError(f"{intro}{nearest} is not a directory.", fix)
 
 
+def is_there(path: Path) -> bool:
+    """Return whether something exists under a path. From Python 3.14 on, `Path.exists` hides that the system refuses.
+
+    Raises:
+        OSError: The system does not say.
+    """
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
+
+
 def absolute(path: str) -> Path:
     """Return a path of a command line or the environment as an absolute one.
 

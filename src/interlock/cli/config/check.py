@@ -5,6 +5,7 @@ from pathlib import Path
 
 from interlock.cli.options import add_store_options, chosen_data_dir
 from interlock.cli.screen import StopError, counted, printable_line, say, say_json
+from interlock.config.data_dir import is_there
 from interlock.config.file import read_config
 from interlock.config.model import Config, FaultyConfig
 from interlock.config.places import CONFIG_FILE
@@ -27,7 +28,7 @@ def run(options: argparse.Namespace) -> int:
     """
     file: str | None = options.file
     path = Path(file) if file is not None else chosen_data_dir(options) / CONFIG_FILE
-    exists = path.exists() or path.is_symlink()
+    exists = is_there(path)
     if file is not None and not exists:
         raise StopError(f"There is no file {printable_line(file)}.", "Name a file that exists.", exit_code=2)
     config = read_config(path)

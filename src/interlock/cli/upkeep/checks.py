@@ -16,7 +16,7 @@ from interlock.cli.upkeep.place import (
     network_file_system,
     synchronised_directory,
 )
-from interlock.config.data_dir import Origin, SettingsError, check_data_dir
+from interlock.config.data_dir import Origin, SettingsError, check_data_dir, is_there
 from interlock.config.file import read_config
 from interlock.config.model import FaultyConfig
 from interlock.config.places import CONFIG_FILE
@@ -51,7 +51,7 @@ def check_data_directory(path: Path, origin: Origin) -> Iterator[Finding]:
     except SettingsError as error:
         yield attention(check, error.message, error.fix)
         return
-    if not path.is_dir():
+    if not is_there(path):
         yield note(check, f"{named}, does not exist yet: the first run creates it.")
     else:
         yield fine(check, named)
