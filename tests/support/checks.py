@@ -1,6 +1,6 @@
 """Workflows with checks, and checks that a test runs in its own process."""
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -55,6 +55,32 @@ class HeldChecks:
         """See `Checks`."""
         with self.local.hold(node) as handle:
             yield handle
+
+
+@dataclass(slots=True, kw_only=True)
+class PromptChecks(HeldChecks):
+    """Runs a check as soon as a call begins it. `changing` is called before each run."""
+
+    changing: Callable[[int], None] = lambda _: None
+    harness: Harness | None = None
+
+    def begin(self, waiting: WaitingCheck) -> CheckFault | None:
+        """See `Checks`."""
+        fault = HeldChecks.begin(self, waiting)
+        assert self.harness is not None, "it is given before the first call"
+        session = self.harness.ports.read.load(waiting.session)
+        if fault is None and session is not None:
+            self.changing(len(self.begun))
+            run_context = load_run_context(session, session.runs[waiting.run], self.harness.ports.read.plans)
+            run_check(self.harness.ports, run_context)
+        return fault
+
+
+def running_at_once(harness: Harness, changing: Callable[[int], None] = lambda _: None) -> Harness:
+    """Return a harness of `checking` whose calls run the check themselves."""
+    checks = PromptChecks(local=held(harness).local, changing=changing)
+    checks.harness = replace(harness, ports=replace(harness.ports, checks=checks))
+    return checks.harness
 
 
 def shell(directory: Path, script: str = "test -e passes", **more: object) -> CheckConfig:

@@ -171,7 +171,7 @@ async def driving(
         entries = (*used.tools, *(Profile.model_validate({"role": "", "tools": named}).tools))
         used = used.model_copy(update={"tools": entries})
     own_effects = effects or FakeEffects()
-    async with Client(build_server(harness.ports, None), extensions=[advertise(NO_PERSON)]) as client:
+    async with Client(build_server(harness.ports, harness.workspace), extensions=[advertise(NO_PERSON)]) as client:
         caller, model = RecordingCaller(client=client), FakeModel(answer=answer)
         around = Surroundings(
             workspace=workspace,

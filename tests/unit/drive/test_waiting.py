@@ -31,18 +31,21 @@ RUN = {"label": "ab12", "workflowId": "test.waits", "sessionId": "sess_x", "runI
 class WaitingServer:
     """Answers as a server whose first step waits for an event that is there at the asked-for call."""
 
-    def __init__(self, arrives_at: int) -> None:
-        self.arrives_at, self.calls = arrives_at, list[dict[str, Any]]()
+    def __init__(self, arrives_at: int, waiting: dict[str, str] = WAITING) -> None:
+        self.arrives_at, self.waiting, self.calls = arrives_at, waiting, list[dict[str, Any]]()
 
     async def call_tool(self, name: str, arguments: dict[str, Any] | None = None) -> types.CallToolResult:
         self.calls.append({"tool": name, **(arguments or {})})
         acks = [one for one in self.calls if one["tool"] == "continue_workflow"]
         answer: dict[str, Any] = {"kind": "ok", "run": RUN, "nextCall": None, "stateToken": "st_x", "isComplete": False}
+        if name == "resume_session":
+            found = {"run": RUN, "stateToken": "st_x", "status": "in_progress"}
+            return types.CallToolResult(content=[], structured_content={"candidates": [found]})
         if len(acks) >= self.arrives_at:
             answer |= {"isComplete": True, "pending": None}
         else:
             pending = {"stepId": "wait", "title": "Wait", "prompt": "Wait for it."}
-            answer |= {"ackToken": "ack_x", "checkpointToken": "chk_x", "pending": pending, "waiting": WAITING}
+            answer |= {"ackToken": "ack_x", "checkpointToken": "chk_x", "pending": pending, "waiting": self.waiting}
         return types.CallToolResult(content=[], structured_content=answer)
 
     async def read_resource(self, uri: str) -> types.ReadResourceResult:
@@ -78,6 +81,16 @@ async def test_at_the_deadline_the_drive_ends_with_6_and_says_what_it_waits_for(
     assert result.fault.message == "The step waits for deploy.finished, which did not come."
     assert sum(effects.slept) == 20
     assert max(effects.slept) <= 10
+
+
+@pytest.mark.inv("DRIVE-15")
+@pytest.mark.asyncio
+async def test_a_check_that_runs_longer_than_the_drive_waits_ends_it_with_6_and_says_that_it_runs() -> None:
+    how = "Interlock runs the check `tests`. The step asks for no work; the call returns the result."
+    result, _, model = await drive(WaitingServer(1_000, {"for": "check", "event": "tests", "how": how}), seconds=20)
+    assert (result.status, result.exit_code, model.requests) == ("waiting", 6, [])
+    assert result.fault is not None
+    assert result.fault.message == "The check `tests` runs, and gave no result within 20 seconds."
 
 
 @pytest.mark.inv("DRIVE-15")

@@ -12,6 +12,16 @@ from interlock.drive.models.protocol import Usage
 from interlock.drive.record import PastTurn, RunHistory, report_of
 from interlock.drive.recovery.retry import run_with_retries
 from interlock.drive.run.result import DriveResult, DriveStatus, status_of
+from interlock.drive.run.waiting import (
+    NOT_PASSED,
+    Repair,
+    failed_result,
+    failed_run,
+    fixes,
+    needs_person,
+    not_come,
+    waits_for,
+)
 from interlock.drive.turn import DELEGATION, Equipment, Input, Turn, TurnOutcome, TurnTask
 from interlock.kernel.budgets import CHECKPOINTS_PER_NODE_MAX
 from interlock.kernel.budgets.drive import (
@@ -90,6 +100,7 @@ class Driver:
         self._unrecorded, self._marked = Usage(), Usage()
         self._chain_id, self._chain_turns, self._refused_turns = equipment.effects.new_id(), 0, 0
         self._position: Position | None = None
+        self._repair = Repair()
 
     async def start(self, options: StartOptions) -> DriveResult:
         """Begin a run and drive it.
@@ -124,6 +135,8 @@ class Driver:
 
     async def _drive(self, position: Position, *, settled: Settled | None) -> DriveResult:
         self._position = position
+        # What failed before this drive may be corrected by now: the check runs first.
+        self._repair.seen = failed_run(position)
         try:
             await self._with.toolbox.resolve()
             await self._settle_marks(settled)
@@ -152,10 +165,15 @@ class Driver:
     async def _step_on(self) -> None:
         """Do one turn, or wait for what the step waits for."""
         position = self._at
+        if failed_run(position) > self._repair.seen:
+            position = self._show_failure(position)
         last = self._history.of_step[-1] if self._history.of_step else None
-        if position.waiting is not None or (last is not None and last.status == "waiting"):
-            evidence = evidence_of(report_of(last))[0] if last is not None and last.status == "waiting" else Evidence()
-            self._move(await self._wait(position, evidence))
+        is_reported = last is not None and last.status == "waiting"
+        if (position.waiting is not None and not self._repair.is_open) or is_reported:
+            evidence = evidence_of(report_of(last))[0] if last is not None and is_reported else Evidence()
+            moved = await self._wait(position, evidence)
+            if not moved.unchanged:
+                self._move(moved)
             return
         self._refuse_stuck(position)
         self._check_limits()
@@ -177,6 +195,20 @@ class Driver:
             self._chain_turns += 1
             return None
 
+    def _show_failure(self, position: Position) -> Position:
+        """Let the model correct the cause of a check that failed. Its report runs the check again (DRIVE-16).
+
+        Raises:
+            TurnError: The check failed in the same way after each of the latest reports.
+        """
+        self._repair.begin(position)
+        last = self._history.of_step[-1] if self._history.of_step else None
+        if last is not None and last.status == "waiting":
+            self._history = self._history.with_turn({**last.artifact, "status": "done"}, 0)
+            self._answer, self._previous = NOT_PASSED, {"answer": NOT_PASSED}
+        self._position = replace(position, unchanged=False)
+        return self._position
+
     def _lose(self, turn: Turn) -> None:
         """Keep what a failed turn used: the next record states it, unless a mark of the turn did."""
         if turn.is_marked:
@@ -192,9 +224,9 @@ class Driver:
         """
         codes = {str(one.get("code")) for one in position.blockers}
         if "STORAGE_CORRUPTION_DETECTED" in codes:
-            raise TurnError(Fault(code="STATE_ERROR", message=_fixes(position)))
+            raise TurnError(Fault(code="STATE_ERROR", message=fixes(position)))
         if codes == {"USER_ONLY_DEPENDENCY"}:
-            raise TurnError(Fault(code="ESCALATION_REQUIRED", message=_fixes(position)))
+            raise TurnError(Fault(code="ESCALATION_REQUIRED", message=fixes(position)))
         if position.tokens.ack is None:
             message = "The step was refused as often as it may be. A person is to decide whether it is redone."
             raise TurnError(Fault(code="ESCALATION_REQUIRED", message=message))
@@ -274,11 +306,14 @@ class Driver:
         """Return the new inputs: the step if it is new, else a reminder if the model called nothing."""
         position, turns = self._at, self._history.of_step
         brief = [] if self._brief is None else [(DELEGATION, self._brief)]
-        self._brief = None
+        failed = [] if self._repair.message is None else [("check_result", self._repair.message)]
+        self._brief = self._repair.message = None
         if not turns or brief:
             assert position.step is not None, "a turn works on a step"
             recap = [("recap", position.recap)] if position.recap is not None and not self._history.turns else []
-            return [*recap, *brief, ("workflow_step", step_message(position, position.step))]
+            return [*recap, *brief, ("workflow_step", step_message(position, position.step)), *failed]
+        if failed:
+            return failed
         response = turns[-1].response
         if response is None or response.calls:
             return []
@@ -300,8 +335,10 @@ class Driver:
         else:
             self._chain_id, self._chain_turns = self._with.effects.new_id(), 0
         self._position = outcome.position
+        if outcome.position.unchanged:
+            self._repair.is_open = False
         if outcome.is_accepted:
-            self._history = self._history.at_next_step()
+            self._history, self._repair = self._history.at_next_step(), Repair()
         self._report_progress(tuple(call.name for call in self._history.turns[-1].calls))
 
     def _move(self, position: Position) -> None:
@@ -313,11 +350,11 @@ class Driver:
             if last is not None:
                 self._history = self._history.with_turn({**last.artifact, "status": "done"}, 0)
         else:
-            self._history = self._history.at_next_step()
+            self._history, self._repair = self._history.at_next_step(), Repair()
         self._previous = {"answer": self._answer} if self._answer is not None else None
 
     async def _wait(self, position: Position, evidence: Evidence) -> Position:
-        """Ask again with a growing pause until what the step waits for is there, or the time is over.
+        """Ask again with a growing pause until what the step waits for is there, its check failed, or the time is over.
 
         Raises:
             TurnError: A person is needed, or the time is over.
@@ -325,6 +362,14 @@ class Driver:
         effects = self._with.effects
         until, pause = effects.monotonic() + self._with.profile.max_wait_seconds, WAIT_PAUSE_S_MIN
         while True:
+            if waits_for(position) == "check":
+                # A call runs a failed check again, so look first whether it has failed or passed since.
+                now = await self._with.client.look(position)
+                if now.tokens.ack != position.tokens.ack:
+                    return now
+                if failed_run(now) > self._repair.seen:
+                    self._position = replace(now, unchanged=True)
+                    return self._position
             asked = position
             position, _ = await run_with_retries(
                 lambda asked=asked: self._with.client.report(asked, evidence), self._with.recovery, None, effects.sleep
@@ -335,10 +380,11 @@ class Driver:
                 position = replace(position, tokens=replace(position.tokens, checkpoint=asked.tokens.checkpoint))
             self._position = position
             if position.waiting is None:
-                raise TurnError(Fault(code="ESCALATION_REQUIRED", message=_needs_person(position)))
+                raise TurnError(Fault(code="ESCALATION_REQUIRED", message=needs_person(position)))
+            if failed_run(position) > self._repair.seen:
+                return position
             if effects.monotonic() >= until:
-                wanted = position.waiting.get("event") or position.waiting.get("for") or "something"
-                message = f"The step waits for {wanted}, which did not come."
+                message = not_come(position, self._with.profile.max_wait_seconds)
                 raise _WaitingError(Fault(code="ESCALATION_REQUIRED", message=message))
             await effects.sleep(min(pause, max(until - effects.monotonic(), 0.0)))
             pause = min(2 * pause, WAIT_PAUSE_S_MAX)
@@ -373,6 +419,9 @@ class Driver:
         handler = self._with.recovery.handler(error.fault.code)
         target = handler.escalation_target if handler is not None else None
         fault = error.fault if target is None else replace(error.fault, escalation=target)
+        result = failed_result(self._at)
+        if result and result not in fault.message:
+            fault = replace(fault, message=f"{fault.message} {result}")
         return self._result(status_of(fault, strategy), fault)
 
     def _result(
@@ -402,21 +451,6 @@ def _pinned(history: RunHistory) -> Message | None:
     """Return the message of the pending step."""
     inputs = (one for turn in history.of_step for one in turn.inputs)
     return next((one for one in inputs if one.origin.original_format == "workflow_step"), None)
-
-
-def _fixes(position: Position) -> str:
-    """Return what is missing, and what the server suggests."""
-    parts = [f"{one.get('message')} {one.get('suggestedFix') or ''}".strip() for one in position.blockers]
-    return " ".join(parts)
-
-
-def _needs_person(position: Position) -> str:
-    title = position.step.title if position.step is not None else "the end"
-    missing = _fixes(position) or f"The step {title!r} needs a person's answer."
-    return (
-        f"{missing} Continue run {position.label} in a client that can ask one"
-        f" (`resume_session`), or with `interlock drive --resume {position.run} --agent FILE --ask` in a terminal."
-    )
 
 
 def _settled_artifact(turn: PastTurn, lost: list[str], settled: Settled) -> dict[str, Json]:

@@ -1,0 +1,99 @@
+"""What a step waits for, as the server's answer says it, and what a model or a person reads about it."""
+
+import re
+
+from interlock.drive.client import Position
+from interlock.drive.faults import Fault, TurnError
+from interlock.drive.record import REPORT_TOOL
+from interlock.kernel.budgets.drive import REPAIR_TURNS_MAX
+from interlock.kernel.frozen import mutable
+
+_FAILED_RUN = re.compile(r"Run (\d+) (of the check `[^`]*` did not pass.*)", re.DOTALL)
+_ADVICE = "Correct the cause."
+"""Begins what the server advises after the result of a failed check."""
+NOT_PASSED = "The step is not done: its check did not pass."
+
+
+@mutable
+class Repair:
+    """The failed check of the pending step, whose cause the model corrects.
+
+    `seen` is the latest failed run that was there when the drive began or that the model was shown. `is_open` says that
+    the model has not reported since. `message` is the next input about it. `failure` is the latest result, which came
+    again after `repeated` reports in a row.
+    """
+
+    seen: int = 0
+    is_open: bool = False
+    message: str | None = None
+    failure: str = ""
+    repeated: int = 0
+
+    def begin(self, position: Position) -> None:
+        """Begin to correct the cause of the latest failure.
+
+        Raises:
+            TurnError: The check failed in the same way after each of the latest reports.
+        """
+        found = _failure(position)
+        assert found is not None, "a check failed"
+        result = failed_result(position)
+        # Equal failures differ in the number of their run alone.
+        self.repeated = self.repeated + 1 if found[2] == self.failure else 0
+        self.seen, self.failure = int(found[1]), found[2]
+        if self.repeated >= REPAIR_TURNS_MAX:
+            message = f"The check failed in the same way after {self.repeated} reports in a row. {result}"
+            raise TurnError(Fault(code="VALIDATION_ERROR", message=message))
+        how = f"Correct the cause with your tools, then call `{REPORT_TOOL}`: this call runs the check again."
+        self.is_open, self.message = True, f"{result}\n\n{how}"
+
+
+def waits_for(position: Position) -> str | None:
+    """Return `event`, `check` or `approval`; None if the step waits for nothing."""
+    return None if position.waiting is None else str(position.waiting.get("for"))
+
+
+def failed_run(position: Position) -> int:
+    """Return the number of the latest run of the check of the step, if it failed and is the latest; 0 otherwise."""
+    found = _failure(position)
+    return 0 if found is None else int(found[1])
+
+
+def failed_result(position: Position) -> str:
+    """Return the result of the failed check: its number, how it ended, and the end of its output."""
+    found = _failure(position)
+    if found is None:
+        return ""
+    result, advice, _ = found[0].rpartition(_ADVICE)
+    return (result if advice else found[0]).strip()
+
+
+def not_come(position: Position, seconds: float) -> str:
+    """Say what did not come in time."""
+    waiting = position.waiting or {}
+    wanted = waiting.get("event") or waiting.get("for") or "something"
+    if waits_for(position) == "check":
+        return f"The check `{wanted}` runs, and gave no result within {seconds:g} seconds."
+    return f"The step waits for {wanted}, which did not come."
+
+
+def _failure(position: Position) -> re.Match[str] | None:
+    if position.waiting is None or waits_for(position) != "check":
+        return None
+    return _FAILED_RUN.match(str(position.waiting.get("how", "")))
+
+
+def fixes(position: Position) -> str:
+    """Return what is missing, and what the server suggests."""
+    parts = [f"{one.get('message')} {one.get('suggestedFix') or ''}".strip() for one in position.blockers]
+    return " ".join(parts)
+
+
+def needs_person(position: Position) -> str:
+    """Say which answer of a person is missing, and where to give it."""
+    title = position.step.title if position.step is not None else "the end"
+    missing = fixes(position) or f"The step {title!r} needs a person's answer."
+    return (
+        f"{missing} Continue run {position.label} in a client that can ask one"
+        f" (`resume_session`), or with `interlock drive --resume {position.run} --agent FILE --ask` in a terminal."
+    )
