@@ -231,11 +231,18 @@ def test_the_command_that_continues_a_drive_is_complete_as_it_is_printed(root: P
     done = run(root, "drive", "test.abc", "--agent", agent(root), "--model", script(root, STEPS), "--max-turns", "1")
     assert done.returncode == 5, done.stderr
     (line,) = [line for line in done.stdout.splitlines() if line.startswith("To continue: ")]
-    program, *arguments = shlex.split(line.removeprefix("To continue: "))
-    assert program == "interlock"
+    arguments = shlex.split(line)
     for name, place in (("--data-dir", "data"), ("--workspace", "space"), ("--workflows-dir", "none")):
         assert arguments[arguments.index(name) + 1] == str(root / place)
-    again = subprocess.run(
+    again = sent_as_printed(root, line)
+    assert again.returncode == 0, again.stderr
+
+
+def sent_as_printed(root: Path, line: str) -> subprocess.CompletedProcess[str]:
+    """Send the command that a line names after its first colon."""
+    program, *arguments = shlex.split(line.partition(": ")[2])
+    assert program == "interlock"
+    return subprocess.run(
         [forking_python(), "-m", "interlock", *arguments],
         env=surroundings(root),
         capture_output=True,
@@ -243,7 +250,6 @@ def test_the_command_that_continues_a_drive_is_complete_as_it_is_printed(root: P
         check=False,
         timeout=PATIENCE_S,
     )
-    assert again.returncode == 0, again.stderr
 
 
 def test_a_run_is_continued_by_the_names_that_other_commands_take(root: Path) -> None:
@@ -359,6 +365,35 @@ def test_a_person_at_a_terminal_allows_a_call_and_confirms_a_step(root: Path) ->
     assert (root / "space" / "seen.txt").read_text() == "x"
     (session,) = (path.name for path in (root / "data" / "sessions").iterdir())
     assert "Seen by Ada." in run(root, "session", "export", session, "--out", "-").stdout
+
+
+ASKS = linear_workflow("test.asks", "a", {"type": "approve", "id": "ok", "title": "Agree", "question": "OK?"}, "b")
+
+
+@pytest.mark.inv("DRIVE-17")
+def test_a_question_ends_a_drive_with_3_and_after_its_answer_the_printed_command_continues_it(root: Path) -> None:
+    (root / "space" / ".interlock" / "workflows" / "asks.json").write_text(json.dumps(ASKS))
+    done = run(root, "drive", "test.asks", "--agent", agent(root), "--model", script(root, STEPS))
+    assert done.returncode == 3, done.stdout
+    assert "The step 'Agree' asks a person: OK? `interlock inbox` shows the question." in done.stdout
+    inbox, *_ = [line for line in done.stdout.splitlines() if line.startswith("To see the question: ")]
+    assert "OK?" in sent_as_printed(root, inbox).stdout
+    label = done.stdout.split()[1]
+    with_terminal = command(root, "approve", label, python=sys.executable)
+    subprocess.run([sys.executable, "-c", DETACHED, *with_terminal], env=surroundings(root), check=True)
+    continuing, *_ = [line for line in done.stdout.splitlines() if line.startswith("To continue: ")]
+    assert sent_as_printed(root, continuing).returncode == 0
+
+
+@pytest.mark.inv("DRIVE-17")
+def test_a_person_at_a_terminal_answers_the_question_of_a_step(root: Path) -> None:
+    (root / "space" / ".interlock" / "workflows" / "asks.json").write_text(json.dumps(ASKS))
+    terminal = Terminal(root, "test.asks", "--agent", agent(root), "--model", script(root, STEPS))
+    terminal.answer("Decision (confirm | decline): ", "confirm")
+    terminal.answer("Comment: ", "")
+    terminal.answer("Decision (confirm | decline): ", "confirm")
+    terminal.answer("Comment: ", "")
+    assert terminal.end() == 0, terminal.shown
 
 
 BARRED = """

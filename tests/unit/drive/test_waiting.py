@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from mcp import types
+from tests.support.approvals import asking
 from tests.support.drive import FakeEffects, FakeModel, driving, profile, report
 from tests.support.outside import PERSON
 
@@ -17,6 +18,7 @@ from interlock.kernel.errors import Refusal
 from interlock.kernel.ids import SessionId
 from interlock.service.outside.receive import Arrival
 from interlock.service.tools.send_event import send_event
+from interlock.service.trust.approve import GivenAnswer, answer_approval
 from interlock.testing.harness import Harness, linear_workflow
 
 WAITING = {
@@ -120,6 +122,44 @@ async def test_a_real_step_that_waits_is_passed_when_its_event_arrives_and_left_
     arrive(harness, session)
     async with driving(harness, report) as drive:
         assert (await drive.resume(result.position.run)).status == "complete"
+
+
+@pytest.mark.inv("DRIVE-17")
+@pytest.mark.asyncio
+async def test_a_question_to_a_person_ends_the_drive_at_once_with_3_and_the_commands_that_answer_it() -> None:
+    harness = Harness.in_memory(asking(note="required"))
+    async with driving(harness, report) as drive:
+        result = await drive.start("test.flow")
+        assert drive.effects.slept == []
+    label = result.position.label
+    assert (result.status, result.exit_code) == ("person_needed", 3)
+    assert result.fault is not None
+    assert result.fault.message == (
+        "The step 'Agree the plan' asks a person: Do it this way? `interlock inbox` shows the question. Answer with"
+        f" `interlock approve {label}` or `interlock reject {label} --note TEXT` in a terminal of your own, then"
+        " continue the run."
+    )
+    assert result.to_json()["waiting"] == result.position.waiting
+    (session,) = harness.ports.read.reader.sessions()
+    answer(harness, session, "reject")
+    async with driving(harness, report) as drive:
+        result = await drive.resume(label)
+        assert (result.status, drive.model.requests) == ("person_needed", [])
+        assert result.fault is not None
+        assert "Do it this way? So far the answer is 'reject' (observed)." in result.fault.message
+    answer(harness, session, "approve")
+    async with driving(harness, report) as drive:
+        assert (await drive.resume(label)).status == "complete"
+
+
+def answer(harness: Harness, session: SessionId, choice: str) -> None:
+    """Answer the question of a step as a command does."""
+    loaded = harness.ports.read.reader.load(session)
+    assert loaded is not None
+    (run,) = loaded.runs
+    given = GivenAnswer(is_approved=choice == "approve", note="Seen.")
+    done = answer_approval(harness.ports, (session, run), given, Arrival(via="command", assurance="observed"), PERSON)
+    assert not isinstance(done, Refusal), done
 
 
 @dataclass(kw_only=True)

@@ -34,6 +34,7 @@ from interlock.drive.run.delegation import Team
 from interlock.drive.run.driver import Settled
 from interlock.drive.run.result import DriveResult
 from interlock.drive.run.setup import ServerCommand, Surroundings, connect, equip, make_model
+from interlock.drive.run.waiting import waits_for
 from interlock.drive.telemetry.opening import open_telemetry
 from interlock.drive.turn import Equipment
 from interlock.kernel.canonical import Json
@@ -101,6 +102,8 @@ def run(options: argparse.Namespace) -> int:
     else:
         _say(result)
         place = result.position
+        if result.status == "person_needed" and waits_for(place) == "approval":
+            say(f"To see the question: {printed_command(options, 'interlock inbox')}")
         if not place.is_complete and place.ended is None:
             say(f"To continue: {_continuing(options, place.run)}")
     return result.exit_code

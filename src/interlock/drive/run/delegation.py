@@ -16,6 +16,7 @@ from interlock.drive.faults import Fault, TurnError
 from interlock.drive.models.protocol import Usage
 from interlock.drive.run.driver import Driver, Progress, Scope, Settled, any_step
 from interlock.drive.run.result import DriveResult
+from interlock.drive.run.waiting import waits_for
 from interlock.drive.tools.toolbox import Toolbox
 from interlock.drive.turn import Equipment
 from interlock.kernel.budgets.drive import DELEGATION_TRIES
@@ -113,7 +114,8 @@ class Team:
             except TimeoutError:
                 reason = f"it took longer than {rule.timeout_ms} ms"
                 continue
-            if result.fault is None or result.status in ("waiting", "budget_used_up"):
+            is_outside = result.status in ("waiting", "budget_used_up") or waits_for(result.position) == "approval"
+            if result.fault is None or is_outside:
                 return result
             reason = result.fault.message
         if rule.on_failure == "fallback":

@@ -379,7 +379,7 @@ class Driver:
             if position.tokens.checkpoint is None:
                 position = replace(position, tokens=replace(position.tokens, checkpoint=asked.tokens.checkpoint))
             self._position = position
-            if position.waiting is None:
+            if position.waiting is None or waits_for(position) == "approval":
                 raise TurnError(Fault(code="ESCALATION_REQUIRED", message=needs_person(position)))
             if failed_run(position) > self._repair.seen:
                 return position

@@ -55,7 +55,7 @@ class DriveResult:
             "usage": self.usage.to_json(),
             "warnings": list(self.warnings),
         }
-        if place.waiting is not None and self.status == "waiting":
+        if place.waiting is not None and self.status in ("waiting", "person_needed"):
             value["waiting"] = dict(place.waiting)
         if self.fault is not None:
             value["error"] = self.fault.to_json()

@@ -1,14 +1,18 @@
 """What a step waits for, as the server's answer says it, and what a model or a person reads about it."""
 
 import re
+from collections.abc import Mapping
 
 from interlock.drive.client import Position
 from interlock.drive.faults import Fault, TurnError
 from interlock.drive.record import REPORT_TOOL
 from interlock.kernel.budgets.drive import REPAIR_TURNS_MAX
+from interlock.kernel.canonical import Json
 from interlock.kernel.frozen import mutable
 
 _FAILED_RUN = re.compile(r"Run (\d+) (of the check `[^`]*` did not pass.*)", re.DOTALL)
+_COMMAND = re.compile(r"`(interlock (?:approve|reject) [^`]*)`")
+_SO_FAR = re.compile(r" (So far the answer is [^\n]*? \([^)\n]*\)\.)")
 _ADVICE = "Correct the cause."
 """Begins what the server advises after the result of a failed check."""
 NOT_PASSED = "The step is not done: its check did not pass."
@@ -92,8 +96,26 @@ def fixes(position: Position) -> str:
 def needs_person(position: Position) -> str:
     """Say which answer of a person is missing, and where to give it."""
     title = position.step.title if position.step is not None else "the end"
+    if position.waiting is not None:
+        return _needs_answer(title, position.waiting)
     missing = fixes(position) or f"The step {title!r} needs a person's answer."
     return (
         f"{missing} Continue run {position.label} in a client that can ask one"
         f" (`resume_session`), or with `interlock drive --resume {position.run} --agent FILE --ask` in a terminal."
+    )
+
+
+def _needs_answer(title: str, waiting: Mapping[str, Json]) -> str:
+    """Say what a step asks a person, and the commands that answer."""
+    question, how = str(waiting.get("event")), str(waiting.get("how"))
+    # The commands follow the question and a note, which can be any text.
+    commands = _COMMAND.findall(how)[-2:]
+    if not commands:
+        return f"The step {title!r} waits for a person. {how}"
+    answers = " or ".join(f"`{one}`" for one in commands)
+    so_far = _SO_FAR.match(how.partition(question)[2])
+    return (
+        f"The step {title!r} asks a person: {question} {f'{so_far[1]} ' if so_far is not None else ''}`interlock inbox`"
+        f" shows the question. Answer with {answers} in a terminal of your own, then continue"
+        " the run."
     )
