@@ -227,6 +227,7 @@ def test_an_empty_argument_is_refused_by_its_name_and_does_not_count_as_left_out
     assert not (root / "data").exists()
 
 
+@pytest.mark.inv("DRIVE-18")
 def test_the_command_that_continues_a_drive_is_complete_as_it_is_printed(root: Path) -> None:
     done = run(root, "drive", "test.abc", "--agent", agent(root), "--model", script(root, STEPS), "--max-turns", "1")
     assert done.returncode == 5, done.stderr
@@ -234,8 +235,30 @@ def test_the_command_that_continues_a_drive_is_complete_as_it_is_printed(root: P
     arguments = shlex.split(line)
     for name, place in (("--data-dir", "data"), ("--workspace", "space"), ("--workflows-dir", "none")):
         assert arguments[arguments.index(name) + 1] == str(root / place)
+    assert arguments[arguments.index("--max-turns") + 1] == "2"
+    again = sent_as_printed(root, line)
+    assert (again.returncode, again.stdout.count("MAX_TURNS_EXCEEDED")) == (5, 1), again.stderr
+    (line,) = [line for line in again.stdout.splitlines() if line.startswith("To continue: ")]
     again = sent_as_printed(root, line)
     assert again.returncode == 0, again.stderr
+
+
+@pytest.mark.inv("DRIVE-18")
+def test_a_run_that_no_resume_continues_is_named_so_and_keeps_its_status_and_exit_code(root: Path) -> None:
+    proof = {"command": {"value": "make test"}, "assurance": "claimed"}
+    step = {"id": "a", "title": "A", "prompt": "Do a.", "proof": [proof]}
+    (root / "space" / ".interlock" / "workflows" / "proof.json").write_text(
+        json.dumps(linear_workflow("test.proof", step))
+    )
+    model = script(root, {"steps": {"a": [notes(f"a{number}") for number in range(11)]}})
+    done = run(root, "drive", "test.proof", "--agent", agent(root), "--model", model)
+    assert (done.returncode, "ATTEMPT_LIMIT_REACHED" in done.stdout) == (3, True), done.stdout
+    assert "To continue" not in done.stdout
+    assert "No `--resume` continues this run." in done.stdout
+    again = run(root, "drive", "--resume", "@last", "--agent", agent(root), "--model", model, "--json")
+    result = json.loads(again.stdout)
+    assert (again.returncode, result["exitCode"], result["status"]) == (3, 3, "person_needed")
+    assert "`make test`" in result["error"]["message"]
 
 
 def sent_as_printed(root: Path, line: str) -> subprocess.CompletedProcess[str]:
@@ -381,7 +404,7 @@ def test_a_question_ends_a_drive_with_3_and_after_its_answer_the_printed_command
     label = done.stdout.split()[1]
     with_terminal = command(root, "approve", label, python=sys.executable)
     subprocess.run([sys.executable, "-c", DETACHED, *with_terminal], env=surroundings(root), check=True)
-    continuing, *_ = [line for line in done.stdout.splitlines() if line.startswith("To continue: ")]
+    continuing, *_ = [line for line in done.stdout.splitlines() if line.startswith("To continue after the answer: ")]
     assert sent_as_printed(root, continuing).returncode == 0
 
 

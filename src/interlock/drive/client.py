@@ -226,9 +226,6 @@ class WorkflowClient:
         answer = await self._call("continue_workflow", arguments)
         answer["run"] = {**identity, **_object(answer.get("run"))}
         position = _parse_position(answer, None)
-        redirect = _object(answer.get("nextCall")).get("arguments")
-        if position.step is not None and position.tokens.ack is None and isinstance(redirect, dict):
-            raise TurnError(Fault(code="ESCALATION_REQUIRED", message=_STUCK, details={"run": position.run}))
         # Only the answer with which a run completes warns of its gaps: the list of runs has its status.
         return replace(position, has_gaps=named[0].get("status") == "complete_with_gaps")
 
@@ -275,7 +272,7 @@ class WorkflowClient:
         """
         if position.tokens.checkpoint is None:
             message = "The step has no more checkpoints, so no turn of it can be recorded."
-            raise TurnError(Fault(code="MAX_TURNS_EXCEEDED", message=message))
+            raise TurnError(Fault(code="MAX_TURNS_EXCEEDED", message=message, details={"limit": "checkpoints"}))
         arguments: dict[str, Json] = {"checkpointToken": position.tokens.checkpoint, "output": evidence.output()}
         answer = await self._call("checkpoint_workflow", arguments)
         codes = [_object(one).get("code") for one in _list(answer.get("warnings"))]
@@ -367,12 +364,6 @@ class Draft:
     async def history(self, position: Position) -> RunHistory:  # noqa: ARG002 — a draft begins without turns
         """A draft has no history."""
         return RunHistory()
-
-
-_STUCK = (
-    "The step was refused as often as it may be, so only a fork can continue it. Read it with `interlock session"
-    " show`, and let a person decide."
-)
 
 
 def _unreachable(error: Exception) -> TurnError:

@@ -218,7 +218,8 @@ class Turn:
         limits, used = self._with.profile.constraints, self._task.used
         if limits.max_tokens is not None and used.tokens >= limits.max_tokens:
             message = f"The run has used {used.tokens} tokens; {limits.max_tokens} are allowed."
-            raise TurnError(Fault(code="MAX_TOKENS_EXCEEDED", message=message))
+            details: dict[str, Json] = {"limit": "constraints.max_tokens"}
+            raise TurnError(Fault(code="MAX_TOKENS_EXCEEDED", message=message, details=details))
 
     async def _normalize(self) -> None:
         """Phase 2: every input becomes a message, filtered (DRIVE-4, DRIVE-6)."""

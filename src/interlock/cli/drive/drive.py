@@ -2,7 +2,6 @@
 
 import argparse
 import os
-import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack
@@ -13,14 +12,14 @@ import anyio
 
 from interlock.cli.commands import add_places
 from interlock.cli.drive.asking import answer_form, ask_in_terminal
+from interlock.cli.drive.continuing import lines_to_continue
 from interlock.cli.drive.files import read_agent, read_object
 from interlock.cli.drive.picture import shown_drive
-from interlock.cli.options import add_json, checked_settings, chosen_data_dir, place_arguments, printed_command
+from interlock.cli.options import add_json, checked_settings, chosen_data_dir, place_arguments
 from interlock.cli.screen import StopError, say, say_json
 from interlock.cli.session.chosen import chosen_run
 from interlock.cli.store import answered_by_store, open_chosen_reader
 from interlock.cli.workflow.places import chosen_places
-from interlock.config.data_dir import absolute
 from interlock.config.model import Config
 from interlock.config.settings import settings_from
 from interlock.define.diagnostics import suggest_name
@@ -34,7 +33,6 @@ from interlock.drive.run.delegation import Team
 from interlock.drive.run.driver import Settled
 from interlock.drive.run.result import DriveResult
 from interlock.drive.run.setup import ServerCommand, Surroundings, connect, equip, make_model
-from interlock.drive.run.waiting import waits_for
 from interlock.drive.telemetry.opening import open_telemetry
 from interlock.drive.turn import Equipment
 from interlock.kernel.canonical import Json
@@ -101,25 +99,9 @@ def run(options: argparse.Namespace) -> int:
         say_json(result.to_json())
     else:
         _say(result)
-        place = result.position
-        if result.status == "person_needed" and waits_for(place) == "approval":
-            say(f"To see the question: {printed_command(options, 'interlock inbox')}")
-        if not place.is_complete and place.ended is None:
-            say(f"To continue: {_continuing(options, place.run)}")
+        for line in lines_to_continue(options, result):
+            say(line)
     return result.exit_code
-
-
-def _continuing(options: argparse.Namespace, run: str) -> str:
-    """Return the command that continues a run with the same agent, model and directories."""
-    places = place_arguments(options)
-    stated = {
-        "--agent": options.agent,
-        "--model": options.model,
-        "--workspace": absolute(places.workspace) if places.workspace else None,
-        "--workflows-dir": absolute(places.workflows_dir) if places.workflows_dir else None,
-    }
-    named = [f"{name} {shlex.quote(str(value))}" for name, value in stated.items() if value is not None]
-    return printed_command(options, " ".join([f"interlock drive --resume {run}", *named]))
 
 
 def _order(options: argparse.Namespace) -> _Order:

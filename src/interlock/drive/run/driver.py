@@ -6,7 +6,7 @@ from typing import Literal
 
 from interlock.drive.client import Evidence, Position, StartOptions, evidence_of
 from interlock.drive.conversation.messages import Message
-from interlock.drive.faults import Fault, TurnError
+from interlock.drive.faults import Fault, TurnCode, TurnError
 from interlock.drive.instructions import CUT_OFF, UNREPORTED, refusal_message, step_message
 from interlock.drive.models.protocol import Usage
 from interlock.drive.record import PastTurn, RunHistory, report_of
@@ -31,6 +31,7 @@ from interlock.kernel.budgets.drive import (
     WAIT_PAUSE_S_MIN,
 )
 from interlock.kernel.canonical import Json
+from interlock.kernel.errors import ErrorCode
 from interlock.kernel.frozen import frozen, replace
 
 Settled = Literal["happened", "not_happened"]
@@ -222,14 +223,15 @@ class Driver:
         Raises:
             TurnError: `ESCALATION_REQUIRED` or `STATE_ERROR`.
         """
+        if position.tokens.ack is None:
+            message = f"The step was refused as often as it may be. {fixes(position)}".strip()
+            details: dict[str, Json] = {"serverCode": ErrorCode.ATTEMPT_LIMIT_REACHED.value}
+            raise TurnError(Fault(code="ESCALATION_REQUIRED", message=message, details=details))
         codes = {str(one.get("code")) for one in position.blockers}
         if "STORAGE_CORRUPTION_DETECTED" in codes:
             raise TurnError(Fault(code="STATE_ERROR", message=fixes(position)))
         if codes == {"USER_ONLY_DEPENDENCY"}:
             raise TurnError(Fault(code="ESCALATION_REQUIRED", message=fixes(position)))
-        if position.tokens.ack is None:
-            message = "The step was refused as often as it may be. A person is to decide whether it is redone."
-            raise TurnError(Fault(code="ESCALATION_REQUIRED", message=message))
 
     def _check_limits(self) -> None:
         """Raise if a limit of the run, of the chain or of the step is used up (DRIVE-8, DRIVE-9).
@@ -241,21 +243,22 @@ class Driver:
         turns = self._scope.turns_before + self._history.number
         seconds = self._with.effects.monotonic() - self._began
         chain = profile.turn_chain
-        if turns >= profile.constraints.max_turns:
-            message = f"The run has had {turns} turns; {profile.constraints.max_turns} are allowed."
-            raise TurnError(Fault(code="MAX_TURNS_EXCEEDED", message=message))
+        most = profile.constraints.max_turns
+        if turns >= most:
+            message = f"The run has had {turns} turns; {most} are allowed."
+            raise _used_up("MAX_TURNS_EXCEEDED", message, "constraints.max_turns", used=turns, allowed=most)
         if self._chain_turns >= (chain.max_tool_turns if chain.continue_on_tool_use else 1):
             message = f"The model called tools in {self._chain_turns} turns in a row without reporting the step."
-            raise TurnError(Fault(code="MAX_TURNS_EXCEEDED", message=message))
+            raise _used_up("MAX_TURNS_EXCEEDED", message, "turn_chain")
         if self._history.checkpoints >= CHECKPOINTS_PER_NODE_MAX - CHECKPOINTS_RESERVED:
             message = f"The step has {self._history.checkpoints} recorded turns, which is the limit of a step."
-            raise TurnError(Fault(code="MAX_TURNS_EXCEEDED", message=message))
+            raise _used_up("MAX_TURNS_EXCEEDED", message, "checkpoints")
         if profile.budget.max_cost is not None and usage.cost >= profile.budget.max_cost:
             message = f"The run has cost {usage.cost:.6f}; {profile.budget.max_cost} is allowed."
-            raise TurnError(Fault(code="QUOTA_EXCEEDED", message=message))
+            raise _used_up("QUOTA_EXCEEDED", message, "budget.max_cost")
         if profile.budget.max_seconds is not None and seconds >= profile.budget.max_seconds:
             message = f"The drive took {seconds:.1f} s; {profile.budget.max_seconds} s are allowed."
-            raise TurnError(Fault(code="QUOTA_EXCEEDED", message=message))
+            raise _used_up("QUOTA_EXCEEDED", message, "budget.max_seconds")
         if self._refused_turns >= REPAIR_TURNS_MAX:
             last = self._history.turns[-1].artifact.get("errors")
             message = f"The model repeated refused calls in {self._refused_turns} turns in a row: {last}"
@@ -451,6 +454,11 @@ def _pinned(history: RunHistory) -> Message | None:
     """Return the message of the pending step."""
     inputs = (one for turn in history.of_step for one in turn.inputs)
     return next((one for one in inputs if one.origin.original_format == "workflow_step"), None)
+
+
+def _used_up(code: TurnCode, message: str, limit: str, **counts: int) -> TurnError:
+    """Return the error of a limit that is used up, which its details name."""
+    return TurnError(Fault(code=code, message=message, details={"limit": limit, **counts}))
 
 
 def _settled_artifact(turn: PastTurn, lost: list[str], settled: Settled) -> dict[str, Json]:
