@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from tests.support.drive import calls, driving, each, report, said
+from tests.support.proofs import TESTS, provable
 
 from interlock.drive.models.protocol import InferenceRequest, InferenceResponse
 from interlock.testing.harness import Harness, linear_workflow
@@ -84,3 +85,27 @@ async def test_a_report_that_is_too_large_to_wait_for_a_person_is_refused_whole(
         await drive.resume(result.position.run)
         outputs: list[dict[str, Any]] = [sent["output"] for _, sent in drive.caller.called if "output" in sent]
     assert [len(one["artifacts"][0]["text"]) for one in outputs] == [400_000]
+
+
+@pytest.mark.inv("DRIVE-14")
+async def test_the_same_refused_report_three_times_in_a_row_ends_the_drive_and_the_run_can_be_resumed() -> None:
+    def same(_request: InferenceRequest) -> InferenceResponse:
+        return said(("report_step", {"notes": "I ran all the tests after the change, and every one of them passed."}))
+
+    harness = provable()
+    async with driving(
+        harness, each(report, same, report, same, calls(("note_progress", {"notes": "x"})), same, same)
+    ) as drive:
+        result = await drive.start("test.flow", context={"test_command": TESTS})
+        assert len(drive.model.requests) == 7, "other reports and turns without one are in between"
+    assert (result.status, result.exit_code) == ("failed", 1)
+    assert result.fault is not None
+    assert result.fault.message == (
+        "The model sent the same report 3 times, and each was refused: The step demands proof that `make test`"
+        f" ended with 0: there is no receipt. Run `interlock witness {result.position.label} -- make test` in the"
+        " workspace of the run. If it ends with 0, make the call that this answer shows, and change no file in between."
+    )
+    assert result.position.tokens.ack is not None
+    async with driving(harness, same) as drive:
+        again = await drive.resume(result.position.run)
+        assert (again.status, len(drive.model.requests)) == ("failed", 3)

@@ -30,7 +30,7 @@ from interlock.kernel.budgets.drive import (
     WAIT_PAUSE_S_MAX,
     WAIT_PAUSE_S_MIN,
 )
-from interlock.kernel.canonical import Json
+from interlock.kernel.canonical import Json, canonical_bytes
 from interlock.kernel.errors import ErrorCode
 from interlock.kernel.frozen import frozen, replace
 
@@ -102,6 +102,7 @@ class Driver:
         self._chain_id, self._chain_turns, self._refused_turns = equipment.effects.new_id(), 0, 0
         self._position: Position | None = None
         self._repair = Repair()
+        self._refused_report, self._same_reports = b"", 0
 
     async def start(self, options: StartOptions) -> DriveResult:
         """Begin a run and drive it.
@@ -259,6 +260,9 @@ class Driver:
         if profile.budget.max_seconds is not None and seconds >= profile.budget.max_seconds:
             message = f"The drive took {seconds:.1f} s; {profile.budget.max_seconds} s are allowed."
             raise _used_up("QUOTA_EXCEEDED", message, "budget.max_seconds")
+        if self._same_reports >= REPAIR_TURNS_MAX:
+            message = f"The model sent the same report {self._same_reports} times, and each was refused:"
+            raise TurnError(Fault(code="VALIDATION_ERROR", message=f"{message} {fixes(self._at)}"))
         if self._refused_turns >= REPAIR_TURNS_MAX:
             last = self._history.turns[-1].artifact.get("errors")
             message = f"The model repeated refused calls in {self._refused_turns} turns in a row: {last}"
@@ -332,6 +336,8 @@ class Driver:
         self._unrecorded = Usage()
         self._previous, self._answer = outcome.closing, outcome.answer
         self._refused_turns = self._refused_turns + 1 if outcome.refused else 0
+        if outcome.reported:
+            self._count_same_report(outcome.position)
         is_same_step = not outcome.is_accepted
         if outcome.has_calls and is_same_step and not outcome.reported:
             self._chain_turns += 1
@@ -343,6 +349,16 @@ class Driver:
         if outcome.is_accepted:
             self._history, self._repair = self._history.at_next_step(), Repair()
         self._report_progress(tuple(call.name for call in self._history.turns[-1].calls))
+
+    def _count_same_report(self, position: Position) -> None:
+        """Count equal reports in a row that lacked the same. Turns between them that only call tools do not matter."""
+        report = self._history.turns[-1].report
+        if report is None or not position.blockers:
+            self._refused_report, self._same_reports = b"", 0
+            return
+        sent = canonical_bytes({"sent": report.arguments, "lacks": fixes(position)})
+        self._same_reports = self._same_reports + 1 if sent == self._refused_report else 1
+        self._refused_report = sent
 
     def _move(self, position: Position) -> None:
         """Go to where the run is after what a step waited for arrived, or after its report was refused."""
