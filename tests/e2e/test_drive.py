@@ -290,6 +290,8 @@ def test_a_workflow_or_run_that_does_not_exist_is_refused_with_1(root: Path) -> 
         done = run(root, *arguments, "--agent", agent(root), "--model", model)
         assert done.returncode == 1, done.stderr
         assert "Traceback" not in done.stderr
+    near = run(root, "drive", "test.abcd", "--agent", agent(root), "--model", model)
+    assert near.stderr.splitlines()[-1] == "Did you mean `test.abc`? `interlock workflow list` lists all workflows."
 
 
 def test_a_delegation_to_an_agent_that_cannot_be_read_is_refused_with_2_before_the_run_begins(root: Path) -> None:

@@ -7,11 +7,9 @@ from interlock.drive.agent.profile import Profile
 from interlock.drive.client import PendingStep, Position
 from interlock.drive.conversation.messages import Message, Origin
 from interlock.drive.models.protocol import ToolSpec
-from interlock.drive.record import REPORT_TOOL
+from interlock.drive.record import PROGRESS_TOOL, REPORT_TOOL
 from interlock.kernel.budgets.drive import TURN_RECORD_BYTES_MAX
 from interlock.kernel.canonical import Json
-
-PROGRESS_TOOL = "note_progress"
 
 REPORT = ToolSpec(
     name=REPORT_TOOL,

@@ -15,6 +15,7 @@ from interlock.kernel.frozen import frozen, mutable, replace
 TURN_KIND = "wr.turn"
 RECORD_VERSION: Literal[1] = 1
 REPORT_TOOL = "report_step"
+PROGRESS_TOOL = "note_progress"
 TurnStatus = Literal["done", "about_to_call", "waiting"]
 PhaseName = Literal["init", "normalize", "resolve", "infer", "execute", "persist", "emit"]
 PhaseStatus = Literal["ok", "failed", "skipped"]
@@ -333,6 +334,12 @@ def report_of(turn: PastTurn) -> Mapping[str, Json]:
     call = turn.report
     assert call is not None, "only a turn that reported waits for an answer"
     return _object(parse_call(call.to_json()).arguments)
+
+
+def error_messages(turn: PastTurn) -> str:
+    """Return the messages of the errors of a turn, each once."""
+    messages = (str(_object(one).get("message", "")) for one in _list(turn.artifact.get("errors")))
+    return " ".join(dict.fromkeys(one for one in messages if one))
 
 
 def _parse_usage(value: Json) -> Usage:

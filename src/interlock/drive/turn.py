@@ -18,7 +18,6 @@ from interlock.drive.effects import Effects, timestamp
 from interlock.drive.faults import Fault, TurnError, server_rule
 from interlock.drive.instructions import (
     PROGRESS,
-    PROGRESS_TOOL,
     REPORT,
     TOO_LARGE_TO_WAIT,
     few_shots,
@@ -27,6 +26,7 @@ from interlock.drive.instructions import (
 )
 from interlock.drive.models.protocol import InferenceRequest, InferenceResponse, Model, Place, Usage
 from interlock.drive.record import (
+    PROGRESS_TOOL,
     REPORT_TOOL,
     Phase,
     PhaseName,

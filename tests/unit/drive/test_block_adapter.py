@@ -57,7 +57,7 @@ def test_an_agent_that_never_reports_fails_the_block() -> None:
     execution = agent.execute_block(BLOCK, SLOT, {}, store)
     last = store.get_events(execution)[-1]
     assert last.event_type == "failed"
-    assert "refused calls" in str(last.payload)
+    assert "All calls of the model were refused" in str(last.payload)
 
 
 @pytest.mark.parametrize(

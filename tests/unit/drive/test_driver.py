@@ -149,6 +149,9 @@ async def test_arguments_that_the_server_refuses_are_the_models_to_correct_three
         assert (result.status, result.turns) == ("failed", 3)
         assert result.fault is not None
         assert result.fault.code == "VALIDATION_ERROR"
+        start = "All calls of the model were refused in 3 turns in a row. Last: VALIDATION_ERROR: "
+        assert result.fault.message.startswith(start)
+        assert "{" not in result.fault.message
         assert result.position.step is not None
         assert result.position.step.step_id == "a"
 

@@ -27,7 +27,7 @@ from interlock.define.document import WorkflowDocument
 from interlock.define.parts import ProducedKey
 from interlock.drive.agent.profile import Profile
 from interlock.drive.client import StartOptions, WorkflowClient
-from interlock.drive.faults import TurnError
+from interlock.drive.faults import Fault, TurnError
 from interlock.drive.models.protocol import Model
 from interlock.drive.run.delegation import Team
 from interlock.drive.run.driver import Settled
@@ -36,6 +36,7 @@ from interlock.drive.run.setup import ServerCommand, Surroundings, connect, equi
 from interlock.drive.telemetry.opening import open_telemetry
 from interlock.drive.turn import Equipment
 from interlock.kernel.canonical import Json
+from interlock.kernel.errors import ErrorCode
 from interlock.kernel.frozen import frozen
 from interlock.server.arguments.json_text import read_json
 from interlock.service.run.plans import Plans
@@ -93,8 +94,7 @@ def run(options: argparse.Namespace) -> int:
     order = _order(options)
     result = anyio.run(partial(_drive, order, is_json=options.as_json))
     if isinstance(result, TurnError):
-        fix = str(result.fault.details.get("suggestion") or "Correct it and run the command again.")
-        raise StopError(str(result), fix, exit_code=1) from result
+        raise StopError(str(result), _fix_of(result.fault), exit_code=1) from result
     if options.as_json:
         say_json(result.to_json())
     else:
@@ -102,6 +102,15 @@ def run(options: argparse.Namespace) -> int:
         for line in lines_to_continue(options, result):
             say(line)
     return result.exit_code
+
+
+def _fix_of(fault: Fault) -> str:
+    """Return what to do about an error that no run began with, in the words of the command line."""
+    suggestion = str(fault.details.get("suggestion") or "Correct it and run the command again.")
+    if fault.details.get("serverCode") != ErrorCode.WORKFLOW_NOT_FOUND:
+        return suggestion
+    guess, mark, _ = suggestion.rpartition("? ")
+    return f"{guess}{mark}`interlock workflow list` lists all workflows."
 
 
 def _order(options: argparse.Namespace) -> _Order:

@@ -9,7 +9,7 @@ from interlock.drive.conversation.messages import Message
 from interlock.drive.faults import Fault, TurnCode, TurnError
 from interlock.drive.instructions import CUT_OFF, UNREPORTED, refusal_message, step_message
 from interlock.drive.models.protocol import Usage
-from interlock.drive.record import PastTurn, RunHistory, report_of
+from interlock.drive.record import PastTurn, RunHistory, error_messages, report_of
 from interlock.drive.recovery.retry import run_with_retries
 from interlock.drive.run.result import DriveResult, DriveStatus, status_of
 from interlock.drive.run.waiting import (
@@ -264,8 +264,8 @@ class Driver:
             message = f"The model sent the same report {self._same_reports} times, and each was refused:"
             raise TurnError(Fault(code="VALIDATION_ERROR", message=f"{message} {fixes(self._at)}"))
         if self._refused_turns >= REPAIR_TURNS_MAX:
-            last = self._history.turns[-1].artifact.get("errors")
-            message = f"The model repeated refused calls in {self._refused_turns} turns in a row: {last}"
+            reasons = error_messages(self._history.turns[-1])
+            message = f"All calls of the model were refused in {self._refused_turns} turns in a row. Last: {reasons}"
             raise TurnError(Fault(code="VALIDATION_ERROR", message=message))
 
     async def _confirm(self) -> None:

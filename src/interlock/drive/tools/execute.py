@@ -10,7 +10,7 @@ from interlock.drive.conversation.filtering import Filter
 from interlock.drive.conversation.messages import ToolCall, carried
 from interlock.drive.effects import Effects, timestamp
 from interlock.drive.faults import Fault, TurnError
-from interlock.drive.record import ToolExecution
+from interlock.drive.record import PROGRESS_TOOL, REPORT_TOOL, ToolExecution
 from interlock.drive.recovery.breaker import Breakers
 from interlock.drive.recovery.retry import Recovery, run_with_retries
 from interlock.drive.tools.tool import ResolvedTool, ToolContext
@@ -56,7 +56,8 @@ class Executor:
     async def _judge(self, call: ToolCall, tools: Mapping[str, ResolvedTool]) -> JudgedCall:
         tool = tools.get(call.name)
         if tool is None:
-            message = f"There is no tool {call.name!r}. The tools are: {', '.join(tools) or 'none'}."
+            known = ", ".join((REPORT_TOOL, PROGRESS_TOOL, *tools))
+            message = f"There is no tool {call.name!r}. The tools are: {known}."
             return JudgedCall(call=call, tool=None, refusal=Fault(code="VALIDATION_ERROR", message=message))
         size = len(canonical_bytes(call.arguments))
         if size > TOOL_ARGUMENTS_BYTES_MAX:
