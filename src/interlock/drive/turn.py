@@ -416,15 +416,15 @@ class Turn:
         """Phase 6: one call that keeps the whole turn (TURN-1)."""
         mode = self._with.profile.state.mode
         self._record.changes = () if mode == "none" else self._state.changes()
-        if self._report is None:
-            await self._save("done")
+        if self._report is None or self._task.position.waiting is not None:
+            # A check that passes ends its step by itself, so the turn is kept before the call that runs it (DRIVE-16).
+            self._position = replace(self._position, unchanged=self._report is not None)
+            await self._save("done" if self._report is None else "waiting")
             return
         evidence = self._evidence(cast("Mapping[str, Json]", self._report.arguments or {}))
         self._artifact = self._record.to_artifact("done")
         try:
-            position = await self._send(
-                lambda: self._report_step(replace(evidence, record=self._artifact)),
-            )
+            position = await self._send(lambda: self._report_step(replace(evidence, record=self._artifact)))
         except RefusedError as refused:
             if server_rule(refused.refusal.code).correction != "model":
                 raise

@@ -39,6 +39,10 @@ async def test_after_a_check_failed_the_model_reads_its_output_and_its_report_ru
     assert "> the test of the parser is red" in shown
     assert "call `report_step`: this call runs the check again." in shown
     assert len(held(harness).begun) == 2
+    async with driving(harness, report) as drive:
+        position = await drive.equipment.client.find(result.position.run)
+        history = await drive.equipment.client.history(position)
+    assert [turn.number for turn in history.turns] == [1, 2, 3, 4], "also the one whose check ended the step by itself"
 
 
 async def test_a_check_that_fails_in_the_same_way_after_three_reports_ends_the_drive_with_its_result(
