@@ -35,7 +35,7 @@ async def test_after_a_check_failed_the_model_reads_its_output_and_its_report_ru
         shown = drive.model.requests[1].messages[-1].text()
     assert (result.status, result.fault) == ("complete", None)
     assert steps == ["a", "tests", "tests", "b"]
-    assert "Run 1 of the check `tests` did not pass (exit, exit code 1)." in shown
+    assert "Run 1 of the check `tests` did not pass (exit code 1)." in shown
     assert "> the test of the parser is red" in shown
     assert "call `report_step`: this call runs the check again." in shown
     assert len(held(harness).begun) == 2
@@ -56,7 +56,7 @@ async def test_a_check_that_fails_in_the_same_way_after_three_reports_ends_the_d
     assert (result.status, result.exit_code) == ("failed", 1)
     assert result.fault is not None
     assert "after 3 reports in a row" in result.fault.message
-    assert "Run 4 of the check `tests` did not pass (exit, exit code 1)." in result.fault.message
+    assert "Run 4 of the check `tests` did not pass (exit code 1)." in result.fault.message
     assert "the test of the parser is red" in result.fault.message
     (tmp_path / "project" / "passes").touch()
     async with driving(harness, report) as drive:
@@ -72,4 +72,4 @@ async def test_the_limit_of_turns_ends_the_repair_with_the_result_of_the_check(t
     assert (result.status, result.turns) == ("budget_used_up", 4)
     assert result.fault is not None
     assert result.fault.message.startswith("The run has had 4 turns; 4 are allowed.")
-    assert "Run 4 of the check `tests` did not pass (exit, exit code 3)." in result.fault.message
+    assert "Run 4 of the check `tests` did not pass (exit code 3)." in result.fault.message
