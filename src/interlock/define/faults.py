@@ -11,6 +11,7 @@ from types import UnionType
 from typing import Annotated, Any, Literal, TypeAlias, Union, cast, get_args, get_origin
 
 from pydantic import BaseModel, JsonValue, Tag
+from pydantic.fields import FieldInfo
 
 from interlock.decide.criteria import Length
 from interlock.define.diagnostics import Diagnostic, DiagnosticCode, Replacement, fault, suggest_name
@@ -39,6 +40,8 @@ _JSON_MEMBERS: tuple[object, ...] = (
     Annotated[dict[str, JsonValue], Tag("dict")],
 )
 """The containers that pydantic distinguishes inside a JSON value."""
+_MEANT_BY: Mapping[str, tuple[str, ...]] = {"steps": ("body",), "id": ("loopId",)}
+"""The keys that are intended by keys of another part, beside those that are spelled like them."""
 _KEY_MARKER = "[key]"
 """The last part of a pydantic location if the fault is in a key, not in its value."""
 
@@ -66,12 +69,16 @@ _CODE_AND_FIX: dict[str, tuple[DiagnosticCode, str]] = {
 class _Place:
     """The place of a fault in the author's document.
 
-    `siblings` are the keys that are known at this place. `is_key`: the key is at fault, not its value.
+    `siblings` are the keys that are known at this place. `is_key`: the key is at fault, not its value. `field` is what
+    is known about the key at its place. `kinds` are the words that are allowed here if the object around the place were
+    of another form: the types of steps.
     """
 
     loc: Location
     siblings: tuple[str, ...] = ()
     is_key: bool = False
+    field: FieldInfo | None = None
+    kinds: tuple[str, ...] = ()
 
 
 def diagnose_faults(
@@ -91,7 +98,16 @@ def diagnose_faults(
         diagnostics.setdefault((place.loc, diagnostic.code), diagnostic)
         if len(diagnostics) > DIAGNOSTICS_FOUND_MAX:
             break
-    return list(diagnostics.values())
+    renamed = {_place_of_guess(one) for one in diagnostics.values() if one.code == "unknown_key"}
+    return [one for one in diagnostics.values() if one.code != "missing_key" or one.path not in renamed]
+
+
+def _place_of_guess(found: Diagnostic) -> str | None:
+    """Return the path that an unknown key has as soon as it has the suggested name."""
+    guess = found.replacement.write if found.replacement is not None else None
+    if found.replacement is None or guess is None:
+        return None
+    return found.path.removesuffix(found.replacement.found) + guess
 
 
 def find_value(document: Mapping[str, Json], loc: Location) -> object:
@@ -137,7 +153,7 @@ def _build_diagnostic(one: ReadFault, place: _Place, document: Mapping[str, Json
     path = render_path(place.loc)
     key = str(place.loc[-1]) if place.loc else ""
     if one["type"] == "extra_forbidden":
-        guess = suggest_name(key, place.siblings)
+        guess = _guess_key(key, place.siblings)
         present = find_value(document, place.loc[:-1])
         is_twice = isinstance(present, Mapping) and guess in present
         if guess is None:
@@ -147,11 +163,13 @@ def _build_diagnostic(one: ReadFault, place: _Place, document: Mapping[str, Json
         edit = Replacement(found=key, write=None if is_twice else guess, is_key=True)
         return fault(path, "unknown_key", f"The key {key!r} is not known here.", fix, edit)
     value = key if place.is_key else find_value(document, place.loc)
+    if place.kinds and one["type"] == "literal_error":
+        return _build_unknown_kind(place, value)
     code, fix = _choose_code_and_fix(one, value)
     if place.is_key and code == "wrong_value":
         code = "unknown_key"
     if code == "missing_key":
-        return fault(path, code, f"The key {key!r} is missing.", fix)
+        return fault(path, code, f"The key {key!r} is missing.", _describe_missing(key, place.field) or fix)
     found = f"the key {key!r}" if place.is_key else _describe_value(find_value(document, place.loc))
     if code == "wrong_type":
         return fault(path, code, f"Found {found}, which has the wrong type.", fix)
@@ -170,6 +188,41 @@ def _build_diagnostic(one: ReadFault, place: _Place, document: Mapping[str, Json
     guess = _guess_value(one, value)
     written = Replacement(found=str(value), write=guess, is_key=place.is_key) if guess else None
     return fault(path, code, f"Found {found}: {message[:1].lower()}{message[1:]}.", fix, written)
+
+
+def _guess_key(key: str, siblings: Sequence[str]) -> str | None:
+    """Return the known key that was intended by an unknown one, or None."""
+    meant = (one for one in _MEANT_BY.get(key, ()) if one in siblings)
+    return next(meant, None) or suggest_name(key, siblings)
+
+
+def _describe_missing(key: str, field: FieldInfo | None) -> str | None:
+    """Return what to write for a missing key: its only value, or what it is. None if neither is known."""
+    words = _list_words(field)
+    if len(words) == 1:
+        return f"Add `{key}: {words[0]}`."
+    return f"Add `{key}`: {field.description}." if field is not None and field.description else None
+
+
+def _build_unknown_kind(place: _Place, value: object) -> Diagnostic:
+    """Build the diagnostic of an unknown kind of object, such as a type of step that does not exist."""
+    path, key = render_path(place.loc), str(place.loc[-1])
+    own = _list_words(place.field)
+    # The other keys of the object say which kind it is, unless it has the kind that may be omitted.
+    by_keys = own[0] if len(own) == 1 and own[0] != place.kinds[0] else None
+    guess = by_keys or (suggest_name(value, place.kinds) if isinstance(value, str) else None)
+    every = ", ".join(f"`{name}`" for name in place.kinds)
+    fix = f"Did you mean `{guess}`? The {key}s are {every}." if guess else f"Write one of the {key}s {every}."
+    written = Replacement(found=str(value), write=guess) if guess and isinstance(value, str) else None
+    return fault(path, "wrong_value", f"Found {_describe_value(value)}: there is no such {key}.", fix, written)
+
+
+def _list_words(field: FieldInfo | None) -> tuple[str, ...]:
+    """Return the words that are allowed in a field; none if it takes other values."""
+    if field is None:
+        return ()
+    bare = [_strip_annotation(one) for one in _list_alternatives(field.annotation)]
+    return tuple(str(word) for one in bare if get_origin(one) is Literal for word in get_args(one))
 
 
 def _guess_value(one: ReadFault, value: object) -> str | None:
@@ -248,17 +301,36 @@ def _locate(one: ReadFault, document: Mapping[str, Json], model: type[BaseModel 
     loc: list[int | str] = []
     kinds: Sequence[object] = (model,)
     around: Sequence[object] = kinds
+    forms: Sequence[object] = ()
+    beside: Sequence[object] = ()
     for number, part in enumerate(one["loc"]):
         is_last = number == len(one["loc"]) - 1
         if part == _KEY_MARKER and is_last and one["type"] != "extra_forbidden" and not _has_key(document, loc, part):
             return _Place(loc=tuple(loc), is_key=True)
-        around = kinds
+        around, beside = kinds, forms
         kinds, is_place = _descend(kinds, part)
+        forms = () if is_place else [member for kind in around for member in _list_alternatives(kind)]
         loc += [part] if is_place else []
     if one["type"].startswith("union_tag_") and isinstance(find_value(document, tuple(loc)), dict):
         # pydantic puts the name of the discriminator key in quotes.
         loc.append(str(one.get("ctx", {}).get("discriminator", "")).strip("'"))
-    return _Place(loc=tuple(loc), siblings=tuple(_iter_keys(around)))
+    key = loc[-1] if loc else ""
+    field = _find_field(around, key)
+    kinds_of_form = (word for form in beside if _list_words(field) for word in _list_words(_find_field([form], key)))
+    return _Place(
+        loc=tuple(loc),
+        siblings=tuple(_iter_keys(around)),
+        field=field,
+        kinds=tuple(dict.fromkeys(kinds_of_form)),
+    )
+
+
+def _find_field(kinds: Sequence[object], key: int | str) -> FieldInfo | None:
+    """Return what is known about a key of the forms that an object can have."""
+    members = (member for kind in kinds for member in _list_alternatives(kind))
+    models = (model for member in members if (model := _find_model(_strip_annotation(member))) is not None)
+    fields = (item for model in models for item in model.model_fields.items())
+    return next((field for name, field in fields if (field.alias or name) == key), None)
 
 
 def _has_key(document: Mapping[str, Json], loc: Sequence[int | str], key: int | str) -> bool:

@@ -320,7 +320,8 @@ def test_by_default_no_person_confirms_a_step() -> None:
 def test_a_confirmation_of_another_form_is_reported() -> None:
     assert fault_codes({**STEP, "requireConfirmation": "yes"}) == [("steps[0].requireConfirmation", "wrong_type")]
     (found,) = faults({**STEP, "requireConfirmation": {"kind": "human_aproval"}})
-    assert (found.path, found.fix) == ("steps[0].requireConfirmation.kind", "Did you mean `human_approval`?")
+    fix = "Did you mean `human_approval`? The kinds are `coordinator_eval`, `human_approval`."
+    assert (found.path, found.fix) == ("steps[0].requireConfirmation.kind", fix)
 
 
 # Evidence.
@@ -503,5 +504,6 @@ def test_a_synthesis_is_a_separate_step_right_after() -> None:
 
 def test_a_step_with_a_mistyped_type_is_checked_by_its_keys() -> None:
     (found,) = faults(parallel({"workflowId": "w"}, type="paralel"))
-    assert (found.path, found.fix) == ("steps[0].type", "Did you mean `parallel`?")
+    fix = "Did you mean `parallel`? The types are `loop`, `parallel`."
+    assert (found.path, found.fix) == ("steps[0].type", fix)
     assert fault_codes({**STEP, "type": "step"}) == [("steps[0].type", "unknown_key")]

@@ -5,7 +5,7 @@ reference page of the language.
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, cast
 
 import msgspec
 
@@ -218,19 +218,37 @@ class ForEachForm(Part):
 
 
 _STEP_TAGS = {kind: f"<{kind}>" for kind in ("loop", "parallel", "choose", "template", "await", "check", "approve")}
+_TAGS_BY_KEY = (
+    ("choose", "<choose>"),
+    ("templateCall", "<template>"),
+    ("body", "<loop>"),
+    ("branches", "<parallel>"),
+    ("loopId", "<loop>"),
+    ("maxIterations", "<loop>"),
+    ("otherwise", "<choose>"),
+    ("question", "<approve>"),
+    ("event", "<await>"),
+    ("run", "<check>"),
+)
+"""The keys that only one kind of step has, in order of precedence."""
+_TURNS = frozenset({"while", "until", "for", "forEach"})
+_PROMPTS = frozenset({"prompt", "promptBlocks"})
 
 
 def step_tag(value: Any) -> str:  # noqa: ANN401 — untrusted, or a form
-    """Return the tag of a step's kind: by its `type`, else by its keys."""
+    """Return the tag of a step's kind: by its `type`, else by its keys. A loop without `body` is a loop (PLAN-25)."""
     if not isinstance(value, dict):
         return "<step>"
     kind: object = value.get("type")  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     if isinstance(kind, str) and kind in _STEP_TAGS:
         return _STEP_TAGS[kind]
-    for key, tag in (("choose", "<choose>"), ("templateCall", "<template>"), ("body", "<loop>")):
+    if kind == "step":
+        return "<step>"
+    for key, tag in _TAGS_BY_KEY:
         if key in value:
             return tag
-    return "<parallel>" if "branches" in value else "<step>"
+    keys = cast("dict[str, object]", value).keys()
+    return "<step>" if keys.isdisjoint(_TURNS) or not keys.isdisjoint(_PROMPTS) else "<loop>"
 
 
 class LoopForm(Part):

@@ -92,7 +92,7 @@ def _check_steps(value: Mapping[str, Json]) -> Iterator[Diagnostic]:
 
 
 def _check_prompt(step: Mapping[str, object], at: str) -> Iterator[Diagnostic]:
-    if native.step_tag(step) != "<step>":
+    if native.step_tag(step) != "<step>" or step.get("type") not in (None, "step"):
         return
     prompts = [name for name in ("prompt", "promptBlocks") if step.get(name) is not None]
     if not prompts or (prompts == ["promptBlocks"] and step["promptBlocks"] == {}):
