@@ -104,6 +104,12 @@ _NAMES: Mapping[DiagnosticCode, Entry] = {
         "Declare it in `inputs`, or in `produces` of the step that provides it.",
         "either",
     ),
+    "constant_comparison": Entry(
+        "A condition compares a declared key only with values that its type or its `choices` exclude, so the comparison"
+        " always has the same result.",
+        "Write a value that the key can have.",
+        "warning",
+    ),
     "duplicate_write": Entry("One step sets a context key twice.", "Keep one of the two."),
     "same_pass_read_after_write": Entry(
         "An action of `set` reads a key that another action of the same step sets: it reads the old value.",

@@ -57,6 +57,7 @@ DiagnosticCode = Literal[
     "unknown_contract_ref",
     "unknown_capability",
     "undeclared_key",
+    "constant_comparison",
     "duplicate_write",
     "same_pass_read_after_write",
     "missing_argument",

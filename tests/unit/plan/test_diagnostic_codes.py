@@ -138,6 +138,7 @@ FILES: dict[str, tuple[bytes, str, str]] = {
         "steps[0].outputContract.contractRef",
     ),
     "undeclared_key": (steps(step(when={"var": "k", "equals": 1})), "x.json", "steps[0].when"),
+    "constant_comparison": (steps(step(when={"var": "k", "equals": 1}), inputs=[KEY]), "x.json", "steps[0].when"),
     "duplicate_write": (
         steps(step(set=[{"key": "k", "value": "a"}, {"key": "k", "value": "b"}]), inputs=[KEY]),
         "x.json",
@@ -166,7 +167,14 @@ FILES: dict[str, tuple[bytes, str, str]] = {
 """Each code with the smallest file that has this fault and no other, and its place."""
 
 CORE = (NESTED, INNER, linear_workflow("wr.routine-wanting", step(prompt="Look at {what}.")))
-WARNINGS = {"legacy_id", "same_pass_read_after_write", "isolated_node", "unassessed_outcome", "gameable_validation"}
+WARNINGS = {
+    "legacy_id",
+    "constant_comparison",
+    "same_pass_read_after_write",
+    "isolated_node",
+    "unassessed_outcome",
+    "gameable_validation",
+}
 
 A, B, END = a_node("a"), a_node("b"), a_node("end", "terminal")
 A_TO_END = an_edge("a", "end", "terminal")

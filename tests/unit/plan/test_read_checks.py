@@ -214,3 +214,113 @@ def test_a_variable_of_two_loops_may_be_an_item_of_either() -> None:
         for name, items in (("l", "modules"), ("m", "things"))
     ]
     assert faults(*both, inputs=KEYS) == []
+
+
+def warned(*steps: Document, **more: Any) -> list[tuple[str, str]]:
+    """Return place and fix of each comparison that always has the same result."""
+    parsed = parse_workflow(document(*steps, **{"inputs": DECLARED_KINDS, **more}))
+    assert isinstance(parsed, WorkflowDocument)
+    found = [one for one in check_document(parsed) if one.code == "constant_comparison"]
+    assert all(one.severity == "warning" for one in found)
+    return [(one.path, one.fix) for one in found]
+
+
+NO_BOOLEAN = " A text such as `yes` or `'true'` is no boolean."
+
+
+@pytest.mark.inv("DEC-16")
+@pytest.mark.parametrize(
+    ("when", "fix"),
+    [
+        ({"var": "is_urgent", "equals": "yes"}, f"Write `equals: true`.{NO_BOOLEAN}"),
+        ({"var": "is_urgent", "notEquals": "False"}, f"Write `notEquals: false`.{NO_BOOLEAN}"),
+        (
+            {"var": "is_urgent", "equals": 1},
+            "Compare it with true or false, or change the declared type of 'is_urgent'.",
+        ),
+        ({"var": "level", "equals": "3"}, "Write `equals: 3`."),
+        ({"var": "level", "equals": "-0.5"}, "Write `equals: -0.5`."),
+        ({"var": "level", "equals": "NaN"}, "Compare it with a number, or change the declared type of 'level'."),
+        ({"var": "mode", "equals": 3}, 'Write `equals: "3"`.'),
+        ({"var": "goal", "equals": ["x"]}, "Compare it with a string, or compare another key."),
+        ({"var": "speed", "equals": "FAST"}, 'Write `equals: "fast"`.'),
+        ({"var": "speed", "in": ["fst", "slov"]}, 'Write `in: ["fast", "slow"]`.'),
+        (
+            {"var": "speed", "in": ["c", "d"]},
+            'Compare it with one of ["fast", "slow"], or add the value to the `choices` of \'speed\'.',
+        ),
+    ],
+    ids=str,
+)
+def test_a_comparison_with_a_value_that_the_key_never_has_is_a_warning(when: Document, fix: str) -> None:
+    assert warned(step("a", when=when)) == [("steps[0].when", fix)]
+    assert warned(step("a", when={"not": when})) == [("steps[0].when", fix)]
+    action: Document = {"key": "level", "value": 1, "when": when}
+    assert warned(step("a", set=[action])) == [("steps[0].set[0].when", fix)]
+    assert warned(loop("l", step("b"), until=when)) == [("steps[0].until", fix)]
+
+
+@pytest.mark.inv("DEC-16")
+def test_the_warning_says_which_result_the_comparison_has() -> None:
+    for operator, result in (("equals", "never"), ("notEquals", "always")):
+        parsed = parse_workflow(document(step("a", when={"var": "speed", operator: "x"}), inputs=DECLARED_KINDS))
+        assert isinstance(parsed, WorkflowDocument)
+        (found,) = check_document(parsed)
+        assert found.message == (
+            f'The comparison is {result} true: \'speed\' is one of ["fast", "slow"], and `{operator}` compares it with'
+            ' "x".'
+        )
+
+
+@pytest.mark.inv("DEC-16")
+@pytest.mark.parametrize(
+    "when",
+    [
+        {"var": "is_urgent", "equals": False},
+        {"var": "is_urgent", "equals": None},
+        {"var": "level", "equals": 1.0},
+        {"var": "speed", "in": ["c", "slow"]},
+        {"var": "speed", "in": []},
+        {"var": "mode", "equals": "anything"},
+        {"var": "box.size", "equals": "x"},
+        {"var": "things", "equals": []},
+        {"var": "speed", "in": ["x"] * 101},
+    ],
+    ids=str,
+)
+def test_a_comparison_that_can_have_either_result_is_no_warning(when: Document) -> None:
+    assert warned(step("a", when=when)) == []
+
+
+@pytest.mark.inv("DEC-16")
+def test_a_key_has_the_values_of_all_its_declarations() -> None:
+    made = {"key": "made", "description": "Made.", "type": "string", "choices": ["a"]}
+    first = step("a", produces=[made])
+    read = step("c", when={"var": "made", "equals": "b"})
+    assert [at for at, _ in warned(first, read)] == ["steps[1].when"]
+    assert warned(first, step("b", produces=[made | {"choices": ["b"]}]), read) == []
+    assert warned(first, step("b", produces=[made | {"choices": []}]), read) == []
+    number = made | {"type": "number", "choices": []}
+    assert warned(first, step("b", produces=[number]), step("c", when={"var": "made", "equals": 3})) == []
+
+
+@pytest.mark.inv("DEC-16")
+def test_an_item_of_a_declared_list_has_the_values_of_its_declaration() -> None:
+    member = {"key": "state", "type": "string", "choices": ["open", "done"]}
+    listed = {"key": "rows", "description": "R.", "type": "list", "items": {"type": "object", "fields": [member]}}
+    names = {"key": "names", "description": "N.", "type": "list", "items": {"type": "string", "choices": ["x", "y"]}}
+
+    def looped(of: str, when: Document, **more: object) -> Document:
+        return loop("l", step("b", when=when), forEach={"items": of, **more})
+
+    inputs = [*DECLARED_KINDS, listed, names]
+    at = "steps[0].body[0].when"
+    found = warned(looped("rows", {"var": "item.state", "equals": "opened"}), inputs=inputs)
+    assert found == [(at, 'Write `equals: "open"`.')]
+    assert warned(looped("rows", {"var": "item.state", "equals": "open"}), inputs=inputs) == []
+    assert [one for one, _ in warned(looped("names", {"var": "item", "equals": "z"}), inputs=inputs)] == [at]
+    assert warned(looped("things", {"var": "item", "equals": "z"}), inputs=inputs) == []
+    counted = warned(looped("things", {"var": "iteration", "equals": "1"}), inputs=inputs)
+    assert counted == [(at, "Write `equals: 1`.")]
+    hidden = looped("things", {"var": "speed", "equals": "z"}, itemVar="speed")
+    assert warned(hidden, inputs=inputs) == []

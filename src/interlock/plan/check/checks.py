@@ -17,7 +17,7 @@ from interlock.plan.builtins.features import FEATURES
 from interlock.plan.builtins.packs import PACKS
 from interlock.plan.check.blanks import check_blanks
 from interlock.plan.check.declarations import check_declarations
-from interlock.plan.check.kinds import unanswerable_reads
+from interlock.plan.check.kinds import constant_comparisons, unanswerable_reads
 from interlock.plan.check.outside_checks import check_outside
 from interlock.plan.check.placeholders import check_placeholder_keys, check_placeholders
 from interlock.plan.check.reads import declared_keys, guards, loop_variables, read_paths, walk_in_loops
@@ -48,6 +48,7 @@ def check_document(document: doc.WorkflowDocument) -> Iterator[Diagnostic]:
         yield from check_sources(document)
         yield from check_outside(document)
         yield from unanswerable_reads(document)
+        yield from islice(constant_comparisons(document), DIAGNOSTICS_FOUND_MAX + 1)
 
 
 def _features(document: doc.WorkflowDocument) -> Iterator[Diagnostic]:

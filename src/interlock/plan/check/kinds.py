@@ -1,19 +1,27 @@
-"""Checks each read of a declared context key against the types that the key can have.
+"""Checks each read of a declared context key against the types and the choices that the key can have.
 
-A strict operator never converts: if the key can only have another type, the run would wait forever.
+A strict operator never converts: if the key can only have another type, the run would wait forever, or the comparison
+always has the same result.
 """
 
-from collections.abc import Iterator, Mapping
-from typing import Literal, TypeAlias
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Literal, TypeAlias, cast
 
 from interlock.decide.condition import Compare, iter_comparisons
-from interlock.decide.evaluate import EVIDENCE_ROOTS, describe_kind
+from interlock.decide.evaluate import EVIDENCE_ROOTS, describe_kind, is_same_value
 from interlock.decide.value import Given, Operation, Value
 from interlock.define import document as doc
-from interlock.define.diagnostics import Diagnostic, fault, guessed_fix
+from interlock.define.declared import describe_choices
+from interlock.define.diagnostics import Diagnostic, fault, guessed_fix, suggest_name, warning
 from interlock.define.faults import check_path
 from interlock.define.parts import ListItems
+from interlock.kernel.budgets import ECHO_BYTES_MAX
+from interlock.kernel.budgets.workflow import CRITERIA_COMPARED_MAX
 from interlock.kernel.canonical import Json
+from interlock.kernel.text import one_line
 from interlock.plan.check.reads import action_comparisons, declared_items, guards, read_paths
 
 Kind: TypeAlias = Literal["string", "number", "boolean", "list", "object"]
@@ -41,6 +49,14 @@ _WANTED: Mapping[str, tuple[str, tuple[Kind, ...]]] = {
     "contains": ("contains", ("list", "string")),
 }
 """How each operator that wants a kind is spelled, and what it wants."""
+_EQUALITIES: Mapping[str, str] = {"equals": "equals", "not_equals": "notEquals", "in": "in"}
+"""How each operator that compares with values of any kind is spelled."""
+_NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,14})(\.[0-9]{1,9})?")
+"""A text that is a number of JSON, and so short that no digit is lost."""
+_YES_OR_NO: Mapping[str, bool] = {
+    **dict.fromkeys(("true", "yes", "on"), True),
+    **dict.fromkeys(("false", "no", "off"), False),
+}
 
 
 def kind_of_value(value: Json) -> Kind | None:
@@ -139,6 +155,107 @@ def path_faults(at: str, path: str, kinds: Kinds) -> Iterator[Diagnostic]:
             guess = guessed_fix(member, known, f"Read one of {', '.join(known)}.", before=f"{before}.")
             yield fault(at, "undeclared_key", f"{path!r} cannot exist: an item has no {member!r}.", *guess)
         before = here
+
+
+def constant_comparisons(document: doc.WorkflowDocument) -> Iterator[Diagnostic]:
+    """Yield each comparison of a declared key with values that the key can never have (DEC-16)."""
+    kinds = declared_kinds(document)
+    choices = _declared_choices(document, kinds)
+    for step in doc.walk_steps(document.steps):
+        turning = (step.condition,) if isinstance(step, doc.LoopStep) and step.condition is not None else ()
+        conditions = ((one.at, term) for one in (*guards(step), *turning) for term in iter_comparisons(one.condition))
+        actions = ((at, term) for at, term in action_comparisons(step) if term.key not in EVIDENCE_ROOTS)
+        for at, term in chain(conditions, actions):
+            held = kinds.get(term.var)
+            if held and term.op in _EQUALITIES:
+                yield from _check_values(term, at, held, choices.get(term.var))
+
+
+def _declared_choices(document: doc.WorkflowDocument, kinds: Kinds) -> Mapping[str, Sequence[Json] | None]:
+    """Return the choices of keys, and of members of items; None for those that can have other values."""
+    found: dict[str, Sequence[Json] | None] = {}
+    for key, choices in (*_choices_of_steps(document), *_choices_of_items(document, kinds)):
+        before = found.get(key, ())
+        found[key] = None if before is None or not choices else (*before, *choices)
+    return found
+
+
+def _choices_of_steps(document: doc.WorkflowDocument) -> Iterator[tuple[str, Sequence[Json]]]:
+    """Yield the keys of a document's declarations, steps and loops, with their choices; without any, all values."""
+    inputs = {one.key for one in document.inputs}
+    yield from ((one.key, one.choices) for one in document.inputs)
+    for step in doc.walk_steps(document.steps):
+        if isinstance(step, doc.AgentStep):
+            yield from ((one.key, one.choices) for one in step.declares)
+            yield from ((action.key, ()) for action in step.sets if action.key not in inputs)
+        if isinstance(step, doc.LoopStep):
+            yield from ((name, ()) for name in (step.iteration_var, step.index_var))
+
+
+def _choices_of_items(document: doc.WorkflowDocument, kinds: Kinds) -> Iterator[tuple[str, Sequence[Json]]]:
+    """Yield the items of loops and their members, by their paths, with their choices."""
+    for variable, known in _items_by_variable(document).items():
+        if known is None:
+            yield variable, ()
+        for item in known or ():
+            yield variable, item.choices
+            members = ((f"{variable}.{one.key}", one.choices) for one in item.fields)
+            yield from ((path, choices) for path, choices in members if path in kinds)
+
+
+def _check_values(
+    term: Compare, at: str, held: frozenset[Kind], choices: Sequence[Json] | None
+) -> Iterator[Diagnostic]:
+    values = cast("Sequence[Json]", term.value) if term.op == "in" else (term.value,)
+    if not values or len(values) > CRITERIA_COMPARED_MAX or any(_can_be(one, held, choices) for one in values):
+        return
+    spelled = _EQUALITIES[term.op]
+    result = "always" if term.op == "not_equals" else "never"
+    allowed = describe_choices(choices) if choices else _in_words(held)
+    message = (
+        f"The comparison is {result} true: {term.var!r} is {allowed}, and `{spelled}` compares it with"
+        f" {_echo(term.value)}."
+    )
+    corrected = [_nearest(one, held, choices) for one in values]
+    if None not in corrected:
+        fix = f"Write `{spelled}: {_echo(corrected if term.op == 'in' else corrected[0])}`."
+        if "boolean" in held:
+            fix += " A text such as `yes` or `'true'` is no boolean."
+    elif choices:
+        fix = f"Compare it with {describe_choices(choices)}, or add the value to the `choices` of {term.var!r}."
+    else:
+        otherwise = "compare another key" if term.var == "goal" else f"change the declared type of {term.var!r}"
+        fix = f"Compare it with {_in_words(held)}, or {otherwise}."
+    yield warning(at, "constant_comparison", message, fix)
+
+
+def _can_be(value: Json, held: frozenset[Kind], choices: Sequence[Json] | None) -> bool:
+    """Return whether a key can have a value. Null stands for no value, which any key can have."""
+    if value is None:
+        return True
+    if choices:
+        return any(is_same_value(value, one) for one in choices)
+    return kind_of_value(value) in held
+
+
+def _nearest(value: Json, held: frozenset[Kind], choices: Sequence[Json] | None) -> Json:
+    """Return the possible value that was intended by an impossible one, or None."""
+    if isinstance(value, list | dict):
+        return None
+    words = value.strip() if isinstance(value, str) else _echo(value)
+    intended: list[Json] = [words]
+    if words.lower() in _YES_OR_NO:
+        intended.append(_YES_OR_NO[words.lower()])
+    if _NUMBER.fullmatch(words):
+        intended.append(cast("Json", json.loads(words)))
+    texts = [one for one in choices or () if isinstance(one, str)]
+    intended += [one for one in texts if one.casefold() == words.casefold()]
+    intended.append(suggest_name(words, texts))
+    return next((one for one in intended if one is not None and _can_be(one, held, choices)), None)
+
+
+def _echo(value: Json | Iterable[Json]) -> str:
+    return one_line(json.dumps(value, ensure_ascii=False), ECHO_BYTES_MAX)
 
 
 def _check_comparison(term: Compare, at: str, kinds: Kinds) -> Iterator[Diagnostic]:
