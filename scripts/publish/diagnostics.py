@@ -40,7 +40,11 @@ _FORM: Mapping[DiagnosticCode, Entry] = {
         "either",
     ),
     "missing_key": Entry("A required key is missing.", "Add it."),
-    "wrong_type": Entry("A value has the wrong type.", "Write the type that the message names."),
+    "wrong_type": Entry(
+        "A value has the wrong type. A warning for a placeholder in a text that reads a member of what is no object.",
+        "Write the type that the message names.",
+        "either",
+    ),
     "wrong_value": Entry(
         "A value is not one of those allowed, or keys contradict each other.", "Write what the fix names."
     ),

@@ -200,6 +200,13 @@ def has_errors(diagnostics: Iterable[Diagnostic]) -> bool:
     return any(diagnostic.severity == "error" for diagnostic in diagnostics)
 
 
+def is_spelling_of(name: str, known: str) -> bool:
+    """Say whether a name is so similar to a known one that it is the same word with another spelling."""
+    from difflib import get_close_matches  # noqa: PLC0415 — only a mistake pays for it
+
+    return bool(get_close_matches(name[:GUESSED_NAME_CHARS_MAX], (known,), n=1, cutoff=0.8))
+
+
 def suggest_name(name: str, known: Iterable[str]) -> str | None:
     """Return the known name that is most similar to an unknown one, or None if no name is similar."""
     if len(name) > GUESSED_NAME_CHARS_MAX:

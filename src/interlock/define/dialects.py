@@ -17,14 +17,22 @@ _FIX_FOR_WORKRAIL_KEY = (
     "`{key}` is a WorkRail key, but this is a native file because it has no `version`. Add `version` to make it a"
     " WorkRail file, or remove `{key}`."
 )
+_NO_WORKRAIL_FILE = " `version` makes this a WorkRail file: remove `version` to make it a native file."
+_ONLY_WORKRAIL = frozenset({"version", "description"})
+"""The keys that a WorkRail file must have and a native file need not have."""
 _FORMS = ("WorkflowForm", "StepForm", "LoopForm", "ParallelForm", "ChooseForm", "TemplateForm")
 
 
 def explain_dialect(diagnostics: Diagnostics, dialect: Dialect) -> Diagnostics:
-    """Return the diagnostics, with one fix that explains how the dialect of the file was detected.
+    """Return the diagnostics, with fixes that explain how the dialect of the file was detected.
 
-    It is the fix of the first key that only the other dialect has; all other diagnostics are unchanged.
+    They are the fix of the first key that only the other dialect has, and those of the keys that only a WorkRail file
+    must have; all other diagnostics are unchanged.
     """
+    if dialect == "workrail":
+        diagnostics = tuple(
+            replace(one, fix=one.fix + _NO_WORKRAIL_FILE) if one.path in _ONLY_WORKRAIL else one for one in diagnostics
+        )
     unknown = [one for one in diagnostics if one.code == "unknown_key" and one.severity == "error"]
     if not unknown:
         return diagnostics

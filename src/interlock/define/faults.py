@@ -5,7 +5,7 @@ the author's document, without the names that pydantic adds for alternatives of 
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from types import UnionType
 from typing import Annotated, Any, Literal, TypeAlias, Union, cast, get_args, get_origin
@@ -14,7 +14,7 @@ from pydantic import BaseModel, JsonValue, Tag
 from pydantic.fields import FieldInfo
 
 from interlock.decide.criteria import Length
-from interlock.define.diagnostics import Diagnostic, DiagnosticCode, Replacement, fault, suggest_name
+from interlock.define.diagnostics import Diagnostic, DiagnosticCode, Replacement, fault, is_spelling_of, suggest_name
 from interlock.kernel.budgets import (
     NOTES_INPUT_BYTES_MAX,
 )
@@ -40,8 +40,23 @@ _JSON_MEMBERS: tuple[object, ...] = (
     Annotated[dict[str, JsonValue], Tag("dict")],
 )
 """The containers that pydantic distinguishes inside a JSON value."""
-_MEANT_BY: Mapping[str, tuple[str, ...]] = {"steps": ("body",), "id": ("loopId",)}
-"""The keys that are intended by keys of another part, beside those that are spelled like them."""
+_INTENDED_BY: Mapping[str, tuple[str, ...]] = {
+    "steps": ("body",),
+    "id": ("loopId",),
+    "autonomy": ("recommendedAutonomy",),
+    "riskPolicy": ("recommendedRiskPolicy",),
+    **dict.fromkeys(("==", "=", "eq", "is"), ("equals",)),
+    **dict.fromkeys(("!=", "<>", "ne", "neq"), ("notEquals",)),
+    **dict.fromkeys((">", "greaterThan"), ("gt",)),
+    **dict.fromkeys((">=", "greaterThanOrEqual"), ("gte",)),
+    **dict.fromkeys(("<", "lessThan"), ("lt",)),
+    **dict.fromkeys(("<=", "lessThanOrEqual"), ("lte",)),
+}
+"""The keys that are intended by keys of another part or language, beside those that are spelled like them."""
+_NO_OPERATORS = frozenset({"matches", "match", "regex", "pattern", "like", "=~"})
+_AN_OPERATOR = "startsWith"
+"""A key that only conditions have."""
+_WRITE_MATCHING = "Write a string that matches"
 _KEY_MARKER = "[key]"
 """The last part of a pydantic location if the fault is in a key, not in its value."""
 
@@ -71,7 +86,7 @@ class _Place:
 
     `siblings` are the keys that are known at this place. `is_key`: the key is at fault, not its value. `field` is what
     is known about the key at its place. `kinds` are the words that are allowed here if the object around the place were
-    of another form: the types of steps.
+    of another form: the types of steps. `owners` are the types of those forms that have the key.
     """
 
     loc: Location
@@ -79,6 +94,7 @@ class _Place:
     is_key: bool = False
     field: FieldInfo | None = None
     kinds: tuple[str, ...] = ()
+    owners: tuple[str, ...] = ()
 
 
 def diagnose_faults(
@@ -153,19 +169,17 @@ def _build_diagnostic(one: ReadFault, place: _Place, document: Mapping[str, Json
     path = render_path(place.loc)
     key = str(place.loc[-1]) if place.loc else ""
     if one["type"] == "extra_forbidden":
-        guess = _guess_key(key, place.siblings)
-        present = find_value(document, place.loc[:-1])
-        is_twice = isinstance(present, Mapping) and guess in present
-        if guess is None:
-            fix = "Remove the key."
-        else:
-            fix = f"`{guess}` is there already. Remove the key." if is_twice else f"Did you mean `{guess}`?"
-        edit = Replacement(found=key, write=None if is_twice else guess, is_key=True)
+        around = find_value(document, place.loc[:-1])
+        present = cast("Mapping[str, object]", around).keys() if isinstance(around, Mapping) else ()
+        fix, edit = _fix_unknown_key(key, place, present)
         return fault(path, "unknown_key", f"The key {key!r} is not known here.", fix, edit)
     value = key if place.is_key else find_value(document, place.loc)
     if place.kinds and one["type"] == "literal_error":
         return _build_unknown_kind(place, value)
     code, fix = _choose_code_and_fix(one, value)
+    described = place.field.description if place.field is not None and not place.is_key else None
+    if described and one["type"] == "string_pattern_mismatch" and fix.startswith(_WRITE_MATCHING):
+        fix = f"`{key}` is {described}. {fix}"
     if place.is_key and code == "wrong_value":
         code = "unknown_key"
     if code == "missing_key":
@@ -176,7 +190,7 @@ def _build_diagnostic(one: ReadFault, place: _Place, document: Mapping[str, Json
     if code == "empty" and (size := _describe_size(find_value(document, place.loc))):
         least = cast("int", one.get("ctx", {}).get("min_length", 1))
         message = f"Found {found} with {size}; the minimum is {least}."
-        return fault(path, "wrong_value", message, "Make the value longer.")
+        return fault(path, "wrong_value", message, _fix_short(find_value(document, place.loc), least))
     if code == "empty":
         return fault(path, code, f"Found {found}, which is empty.", fix)
     if code == "too_many":
@@ -190,10 +204,32 @@ def _build_diagnostic(one: ReadFault, place: _Place, document: Mapping[str, Json
     return fault(path, code, f"Found {found}: {message[:1].lower()}{message[1:]}.", fix, written)
 
 
-def _guess_key(key: str, siblings: Sequence[str]) -> str | None:
-    """Return the known key that was intended by an unknown one, or None."""
-    meant = (one for one in _MEANT_BY.get(key, ()) if one in siblings)
-    return next(meant, None) or suggest_name(key, siblings)
+def _fix_short(value: object, least: int) -> str:
+    """Return the fix of a list or a text that is too short."""
+    if not isinstance(value, list):
+        return f"Write at least {least} characters."
+    more = least - len(cast("list[object]", value))
+    return f"Add at least {more} entr{'ies' if more > 1 else 'y'}."
+
+
+def _fix_unknown_key(key: str, place: _Place, present: Collection[str]) -> tuple[str, Replacement | None]:
+    """Return the fix of an unknown key, and its edit if one is certain. `present` are the keys of its object."""
+    intended = (one for one in _INTENDED_BY.get(key, ()) if one in place.siblings and one not in present)
+    guess = next(intended, None)
+    if guess is None and place.owners:
+        owners = ", ".join(f"`{name}`" for name in place.owners)
+        return f"Only steps of these types have this key: {owners}. Remove it, or write it in such a step.", None
+    if guess is None and key in _NO_OPERATORS and _AN_OPERATOR in place.siblings:
+        return "There are no patterns in conditions. Write `contains`, `startsWith` or `endsWith`.", None
+    guess = guess or suggest_name(key, place.siblings)
+    if guess is not None and guess in present:
+        # A key that is only a little similar to one that is there has nothing to do with it.
+        if is_spelling_of(key, guess):
+            fix = f"`{guess}` is there already. Remove the key."
+            return fix, Replacement(found=key, write=None, is_key=True)
+        guess = suggest_name(key, [one for one in place.siblings if one not in present])
+    fix = "Remove the key." if guess is None else f"Did you mean `{guess}`?"
+    return fix, Replacement(found=key, write=guess, is_key=True)
 
 
 def _describe_missing(key: str, field: FieldInfo | None) -> str | None:
@@ -261,9 +297,9 @@ def _choose_code_and_fix(one: ReadFault, found: object) -> tuple[DiagnosticCode,
     if one["type"] == "string_pattern_mismatch":
         pattern = str(context.get("pattern"))
         if "a-z" not in pattern:
-            return "wrong_value", f"Write a string that matches `{pattern}`."
+            return "wrong_value", f"{_WRITE_MATCHING} `{pattern}`."
         if pattern != _SAFE_PATTERN:
-            return code, f"Write a string that matches `{pattern}`."
+            return code, f"{_WRITE_MATCHING} `{pattern}`."
         return code, f"{fix} For example `{make_safe_id(str(found))}`."
     return code, fix
 
@@ -322,7 +358,16 @@ def _locate(one: ReadFault, document: Mapping[str, Json], model: type[BaseModel 
         siblings=tuple(_iter_keys(around)),
         field=field,
         kinds=tuple(dict.fromkeys(kinds_of_form)),
+        owners=tuple(_iter_owners(beside, key)) if field is None else (),
     )
+
+
+def _iter_owners(forms: Sequence[object], key: int | str) -> Iterator[str]:
+    """Yield the type of each form that has a key."""
+    for form in forms:
+        words = _list_words(_find_field([form], "type"))
+        if words and _find_field([form], key) is not None:
+            yield words[0]
 
 
 def _find_field(kinds: Sequence[object], key: int | str) -> FieldInfo | None:

@@ -324,3 +324,18 @@ def test_an_item_of_a_declared_list_has_the_values_of_its_declaration() -> None:
     assert counted == [(at, "Write `equals: 1`.")]
     hidden = looped("things", {"var": "speed", "equals": "z"}, itemVar="speed")
     assert warned(hidden, inputs=inputs) == []
+
+
+@pytest.mark.inv("PLAN-23")
+def test_a_placeholder_that_reads_a_member_of_what_is_no_object_is_a_warning() -> None:
+    text = "{{goal}} {{goal.x}} {{box.x.y}} {{things.first}} {{is_urgent.x.y}}"
+    parsed = parse_workflow(document(step("a", prompt=text), inputs=DECLARED_KINDS))
+    assert isinstance(parsed, WorkflowDocument)
+    found = list(check_document(parsed))
+    assert [(one.path, one.severity, one.message) for one in found] == [
+        ("steps[0].prompt", "warning", "'goal.x' cannot exist: 'goal' is a string."),
+        ("steps[0].prompt", "warning", "'things.first' cannot exist: 'things' is a list."),
+        ("steps[0].prompt", "warning", "'is_urgent.x.y' cannot exist: 'is_urgent' is true or false."),
+    ]
+    assert found[0].fix == "Only objects have members: read 'goal' itself, or another key."
+    assert all(one.replacement is None for one in found)

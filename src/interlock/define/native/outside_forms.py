@@ -56,7 +56,7 @@ class AwaitForm(Part):
     type: Annotated[Literal["await"], described("`await`")]
     id: Annotated[SafeId, described("its id in the plan, the log and diagnostics")]
     title: Annotated[Title, described("its title, in one line; may contain `{{key}}`")]
-    event: Annotated[OutsideKind, described("the kind of the event, `namespace.name`")]
+    event: Annotated[OutsideKind, described("the kind of the event, `namespace.name`, such as `ci.finished`")]
     fields: Annotated[
         dict[DeclaredKey, Literal["string", "number", "boolean"]],
         *limits(max_length=EVENT_FIELDS_MAX, description="the fields that the event must have, each with its type"),
@@ -95,7 +95,8 @@ class CheckForm(Part):
     id: Annotated[SafeId, described("its id in the plan, the log and diagnostics")]
     title: Annotated[Title, described("its title, in one line; may contain `{{key}}`")]
     run: Annotated[
-        CheckName, described("a check of `config.toml`, or of the project's `.interlock/checks.toml`, by name")
+        CheckName,
+        described("the name of a check in `config.toml`, or in the project's `.interlock/checks.toml`; no command"),
     ]
     prompt: Annotated[LongText | None, described("what the agent should know while it runs")] = None
     when: Annotated[ConditionForm | None, described("the step is skipped unless this is true")] = None

@@ -12,6 +12,7 @@ from interlock.define.operations.validate_contract import validate_contract
 from interlock.define.operations.validate_flow import validate_block, validate_flow, validate_port_mappings
 from interlock.define.source.text_form import TextFormat, parse_text
 from interlock.kernel.canonical import Json
+from interlock.kernel.frozen import replace
 
 
 def parse_definition(value: Mapping[str, Json]) -> Definition | Diagnostics:
@@ -33,7 +34,11 @@ def parse_definition_file(data: bytes, text_format: TextFormat) -> Definition | 
     The limits are those of workflow files.
     """
     value = parse_text(data, text_format)
-    return (value,) if isinstance(value, Diagnostic) else parse_definition(value)
+    if not isinstance(value, Diagnostic):
+        return parse_definition(value)
+    if value.code == "not_an_object":
+        value = replace(value, fix="Write one object. A definition begins with `kind`: `block`, `flow` or `contract`.")
+    return (value,)
 
 
 def to_file_json(definition: Definition) -> dict[str, Json]:

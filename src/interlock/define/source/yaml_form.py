@@ -1,5 +1,6 @@
 """Parses YAML restricted to what JSON can represent: no aliases, no tags, no duplicate keys, decimal numbers."""
 
+import json
 import re
 from collections.abc import Callable, Iterator
 from typing import Literal, NamedTuple, Protocol, cast
@@ -12,6 +13,8 @@ from interlock.kernel.budgets import (
 from interlock.kernel.budgets.workflow import (
     DOCUMENT_DEPTH_MAX,
     DOCUMENT_VALUES_MAX,
+    FOUND_CHARS_MAX,
+    GUESSED_NAME_CHARS_MAX,
     YAML_DIRECTIVES_MAX,
 )
 from interlock.kernel.frozen import frozen
@@ -19,6 +22,8 @@ from interlock.kernel.frozen import frozen
 _DIRECTIVE = re.compile(r"(?:^|[\r\n\x85\u2028\u2029])%TAG")
 _PLACEHOLDER_FIRST = re.compile(r"(?:^|[:\-\[,])\s*\{\{")
 _FIX_QUOTE = "Put a string that begins with `{{` in quotes. Without quotes, `{` begins an object."
+_COLON_IN_TEXT = re.compile(r"\s*(?:- +)*([A-Za-z_][\w.-]*): +([^\s\"'|>\[{&*!#][^#]*?:(?: [^#]*?)?)(?:\s+#.*)?")
+"""A line with an unquoted text that contains a colon: its key, and the text."""
 _NUMBER_START = frozenset("-+.0123456789")
 _INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9]*)")
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|(?:0|[1-9][0-9]*)(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
@@ -167,7 +172,7 @@ def _read_events(text: str, make_parser: ParserFactory) -> Iterator[yaml.Event]:
             yield event
     except yaml.YAMLError as error:
         mark = error.problem_mark if isinstance(error, yaml.MarkedYAMLError) else None
-        fix = _FIX_QUOTE if _begins_with_placeholder(text, error) else "Correct the YAML."
+        fix = _FIX_QUOTE if _begins_with_placeholder(text, error) else _choose_fix(text, mark, error)
         raise UnreadableYamlError("not_yaml", _describe_error(error), fix, mark) from None
 
 
@@ -178,6 +183,27 @@ def _begins_with_placeholder(text: str, error: yaml.YAMLError) -> bool:
     return any(
         _PLACEHOLDER_FIRST.search(lines[mark.line]) for mark in marks if mark is not None and mark.line < len(lines)
     )
+
+
+def _choose_fix(text: str, mark: yaml.Mark | None, error: yaml.YAMLError) -> str:
+    """Return the fix of an unreadable text: of the usual mistakes, exactly what to write instead."""
+    lines = text.splitlines()
+    if mark is None or mark.line >= len(lines):
+        return "Correct the YAML."
+    line, problem = lines[mark.line], str(cast("yaml.MarkedYAMLError", error).problem)
+    found = line[mark.column : mark.column + 1]
+    if found == "\t":
+        return "Indent by spaces: YAML allows no tab here."
+    if "mapping values are not allowed" in problem:
+        colon = _COLON_IN_TEXT.fullmatch(line) if len(line) <= GUESSED_NAME_CHARS_MAX else None
+        if colon is None:
+            return "Begin the keys of one object in the same column, or put a text that contains a colon in quotes."
+        quoted = json.dumps(colon[2], ensure_ascii=False)
+        shown = f": `{colon[1]}: {quoted}`" if len(quoted) <= FOUND_CHARS_MAX else ""
+        return f"Put the text in quotes, because it contains a colon{shown}."
+    if found and "cannot start any token" in problem:
+        return f"Put the text in quotes, because it begins with {found!r}."
+    return "Correct the YAML."
 
 
 def _refuse_anchors_and_tags(event: yaml.NodeEvent) -> None:

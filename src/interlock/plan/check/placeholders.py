@@ -5,11 +5,13 @@ from collections.abc import Iterator
 
 from interlock.define import document as doc
 from interlock.define.diagnostics import Diagnostic, fault, suggest_name, warning
+from interlock.kernel.frozen import replace
+from interlock.plan.check.kinds import declared_kinds, path_faults
 from interlock.plan.check.reads import declared_keys, walk_in_loops
 
 _PLACEHOLDER = re.compile(r"\{\{\s*wr\.(refs|bindings)\.[^{}]*\}\}")
-_KEY = re.compile(r"\{\{\s*([A-Za-z0-9_-]+)(?:\.([A-Za-z0-9_-]+))?(?:\.[A-Za-z0-9_-]+)*\s*\}\}")
-"""A placeholder: its key, and the member of the key that follows it."""
+_PATH = re.compile(r"\{\{\s*([A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*)\s*\}\}")
+"""A placeholder: the path that it reads."""
 _PARTS = {"refs": '{"kind": "ref", "refId": "wr.refs.…"}', "bindings": '{"kind": "binding", "slotId": "…"}'}
 
 
@@ -24,13 +26,22 @@ def check_placeholders(document: doc.WorkflowDocument) -> Iterator[Diagnostic]:
 
 
 def check_placeholder_keys(document: doc.WorkflowDocument) -> Iterator[Diagnostic]:
-    """Yield each placeholder whose key nothing declares or sets. A warning: an agent may send any key (PLAN-23)."""
+    """Yield each placeholder whose key nothing declares or sets, or whose path enters what is no object.
+
+    A warning: an agent may send any key (PLAN-23).
+    """
+    kinds = declared_kinds(document)
     keys = set[str]().union(*declared_keys(document, doc.walk_steps(document.steps)))
     for step, around in walk_in_loops(document.steps):
         known = keys | around
         for at, text in _texts(step):
-            for key, member in dict.fromkeys(_KEY.findall(text)):
-                if key in known or key == "wr":
+            for path in dict.fromkeys(_PATH.findall(text)):
+                key, member = [*path.split("."), ""][:2]
+                if key == "wr":
+                    continue
+                if key in known:
+                    found = path_faults(f"{step.at}.{at}", path, kinds)
+                    yield from (replace(one, severity="warning", replacement=None) for one in found)
                     continue
                 guess = member if member in known else suggest_name(key, known)
                 message = f"The placeholder reads the key {key!r}, which no input, step or loop around it sets."
