@@ -20,6 +20,7 @@ from interlock.kernel.budgets.workflow import (
 from interlock.kernel.frozen import frozen
 
 _DIRECTIVE = re.compile(r"(?:^|[\r\n\x85\u2028\u2029])%TAG")
+_TOO_DEEP = "exceeded maximum nesting depth"
 _PLACEHOLDER_FIRST = re.compile(r"(?:^|[:\-\[,])\s*\{\{")
 _FIX_QUOTE = "Put a string that begins with `{{` in quotes. Without quotes, `{` begins an object."
 _COLON_IN_TEXT = re.compile(r"\s*(?:- +)*([A-Za-z_][\w.-]*): +([^\s\"'|>\[{&*!#][^#]*?:(?: [^#]*?)?)(?:\s+#.*)?")
@@ -172,6 +173,9 @@ def _read_events(text: str, make_parser: ParserFactory) -> Iterator[yaml.Event]:
             yield event
     except yaml.YAMLError as error:
         mark = error.problem_mark if isinstance(error, yaml.MarkedYAMLError) else None
+        if mark is not None and _TOO_DEEP in str(error):
+            # The scanner reads ahead, and has a limit of its own.
+            raise _too_deep(mark) from None
         fix = _FIX_QUOTE if _begins_with_placeholder(text, error) else _choose_fix(text, mark, error)
         raise UnreadableYamlError("not_yaml", _describe_error(error), fix, mark) from None
 
@@ -220,8 +224,12 @@ def _report_excess(event: yaml.Event, depth: int) -> UnreadableYamlError:
     if depth <= DOCUMENT_DEPTH_MAX:
         message = f"The file has more than {DOCUMENT_VALUES_MAX} values, keys included."
         return UnreadableYamlError("too_large", message, "Move some of the steps to another workflow.", _mark(event))
-    message = f"Line {_line(event)} nests deeper than {DOCUMENT_DEPTH_MAX} levels."
-    return UnreadableYamlError("too_deep", message, "Use fewer objects and lists inside each other.", _mark(event))
+    return _too_deep(_mark(event))
+
+
+def _too_deep(mark: yaml.Mark) -> UnreadableYamlError:
+    message = f"Line {mark.line + 1} nests deeper than {DOCUMENT_DEPTH_MAX} levels."
+    return UnreadableYamlError("too_deep", message, "Use fewer objects and lists inside each other.", mark)
 
 
 def _not_yaml(message: str, fix: str, event: yaml.Event | None = None) -> UnreadableYamlError:
