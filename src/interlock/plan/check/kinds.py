@@ -6,7 +6,7 @@ always has the same result.
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Literal, TypeAlias, cast
 
@@ -25,6 +25,8 @@ from interlock.kernel.text import one_line
 from interlock.plan.check.reads import action_comparisons, declared_items, guards, read_paths
 
 Kind: TypeAlias = Literal["string", "number", "boolean", "list", "object"]
+Report: TypeAlias = Callable[..., Diagnostic]
+"""`fault` or `warning`."""
 Kinds: TypeAlias = Mapping[str, frozenset[Kind] | None]
 """Declared keys with their possible types; None if the type is not declared.
 
@@ -135,7 +137,7 @@ def unanswerable_reads(document: doc.WorkflowDocument) -> Iterator[Diagnostic]:
                 yield from _check_type(at, path, f"`{at.rpartition('.')[2]}`", wanted, kinds)
 
 
-def path_faults(at: str, path: str, kinds: Kinds) -> Iterator[Diagnostic]:
+def path_faults(at: str, path: str, kinds: Kinds, report: Report = fault) -> Iterator[Diagnostic]:
     """Yield why a path can never have a value: no value can be sent there, or it enters what is not an object."""
     unusable = list(check_path(path, at))
     if unusable:
@@ -148,12 +150,12 @@ def path_faults(at: str, path: str, kinds: Kinds) -> Iterator[Diagnostic]:
         known = [one.rpartition(".")[2] for one in kinds if one.startswith(f"{before}.")]
         if held and "object" not in held:
             message = f"{path!r} cannot exist: {before!r} is {_in_words(held)}."
-            yield fault(
+            yield report(
                 at, "wrong_type", message, f"Only objects have members: read {before!r} itself, or another key."
             )
         elif known and here not in kinds:
             guess = guessed_fix(member, known, f"Read one of {', '.join(known)}.", before=f"{before}.")
-            yield fault(at, "undeclared_key", f"{path!r} cannot exist: an item has no {member!r}.", *guess)
+            yield report(at, "undeclared_key", f"{path!r} cannot exist: an item has no {member!r}.", *guess)
         before = here
 
 

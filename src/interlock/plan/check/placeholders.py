@@ -40,8 +40,8 @@ def check_placeholder_keys(document: doc.WorkflowDocument) -> Iterator[Diagnosti
                 if key == "wr":
                     continue
                 if key in known:
-                    found = path_faults(f"{step.at}.{at}", path, kinds)
-                    yield from (replace(one, severity="warning", replacement=None) for one in found)
+                    found = path_faults(f"{step.at}.{at}", path, kinds, warning)
+                    yield from (replace(one, replacement=None) for one in found if one.severity == "warning")
                     continue
                 guess = member if member in known else suggest_name(key, known)
                 message = f"The placeholder reads the key {key!r}, which no input, step or loop around it sets."
