@@ -105,7 +105,7 @@ def test_a_command_says_that_its_event_came_too_late(place: Place, capsys: pytes
     world = World(place, capsys, timeout="1h")
     code, out, _ = send(world)
     assert code == 0
-    assert "It came too late: its step had waited longer than it may, and goes on without it." in out
+    assert "It came too late: its step had waited longer than it may, and continues without it." in out
     assert "The run continued." not in out
 
 

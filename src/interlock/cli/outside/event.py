@@ -117,9 +117,9 @@ def _report(outcome: EventReport, *, as_json: bool) -> None:
         return
     again = "" if outcome.is_new else " It was recorded before; that record is unchanged."
     if outcome.expired == data.event:
-        advanced = " It came too late: its step had waited longer than it may, and goes on without it."
+        advanced = " It came too late: its step had waited longer than it may, and continues without it."
     elif outcome.expired is not None:
-        advanced = f" The step had waited for `{outcome.expired}` longer than it may, and goes on without it."
+        advanced = f" The step had waited for `{outcome.expired}` longer than it may, and continues without it."
     else:
         advanced = " The run continued." if outcome.is_advanced else ""
     say(f"Run `{outcome.label}`: the event `{data.event}` is recorded as {outcome.level}.{again}{advanced}")

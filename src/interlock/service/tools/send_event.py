@@ -92,7 +92,7 @@ def send_event(
 
 
 def _expired(run_context: RunContext) -> str | None:
-    """Return the event without which the step of the tip goes on, because it did not come in time."""
+    """Return the event without which the step of the tip continues, because it did not come in time."""
     tip = _tip(run_context)
     event = deciding_event(run_context, tip)
     awaits = pending_task(run_context, tip).awaits if event is not None and event.is_expired else None
