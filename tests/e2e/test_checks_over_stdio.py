@@ -35,6 +35,10 @@ def results(server: Server, start: Any) -> list[dict[str, Any]]:
     return [one["data"]["fields"] for one in found]
 
 
+UNTIL_GO = "echo x >> started; while test -e started && ! test -e go; do sleep 0.05; done"
+"""A check that runs until `go` is there. It also ends when its directory is removed, so no test leaves it behind."""
+
+
 @pytest.mark.inv("CHECK-1", "CHECK-6")
 def test_the_call_of_a_waiting_step_stays_open_until_the_check_has_ended(tmp_path: Path) -> None:
     data, space = configured(tmp_path, "sleep 0.5; echo $(ls passes); test -e passes")
@@ -51,7 +55,7 @@ def test_the_call_of_a_waiting_step_stays_open_until_the_check_has_ended(tmp_pat
 
 @pytest.mark.inv("CHECK-3")
 def test_a_check_outlives_its_server_and_runs_once_at_a_time(tmp_path: Path) -> None:
-    data, space = configured(tmp_path, "echo x >> started; until test -e go; do sleep 0.05; done")
+    data, space = configured(tmp_path, UNTIL_GO)
     with ForkedServer(data, space) as first, ForkedServer(data, space) as second:
         start = first.start("test.flow", goal="Ship")
         waiting = first.advance(start)
@@ -106,7 +110,7 @@ with Server(data, space) as server:
 
 @pytest.mark.inv("CHECK-3", "CHECK-6")
 def test_a_check_whose_client_is_killed_ends_and_the_next_chat_takes_its_result(tmp_path: Path) -> None:
-    data, space = configured(tmp_path, "echo x >> started; until test -e go; do sleep 0.05; done")
+    data, space = configured(tmp_path, UNTIL_GO)
     with subprocess.Popen([sys.executable, "-c", CLIENT, str(data), str(space)], cwd=ROOT) as client:
         until((space / "started").exists)
         time.sleep(0.2)  # its call waits for the check
@@ -128,7 +132,7 @@ def test_a_check_whose_client_is_killed_ends_and_the_next_chat_takes_its_result(
 def test_a_call_that_waits_for_a_check_is_answered_by_a_server_that_ends(
     tmp_path: Path, end: str | signal.Signals, *, is_direct: bool
 ) -> None:
-    data, space = configured(tmp_path, "echo x >> started; until test -e go; do sleep 0.05; done")
+    data, space = configured(tmp_path, UNTIL_GO)
     unusual = {} if is_direct else {"unknown": True}
     places = ["--data-dir", str(data), "--workspace", str(space)]
     with serving(command=[forking_python(), "-m", "interlock", "serve", *places]) as server:
