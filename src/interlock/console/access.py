@@ -6,7 +6,6 @@ says whether a person made it in a terminal of their own: answers of a browser t
 """
 
 import hmac
-from base64 import urlsafe_b64encode
 from dataclasses import field
 from hashlib import sha256
 
@@ -16,6 +15,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from interlock.kernel.budgets.console import CONSOLE_BROWSERS_MAX, CONSOLE_LINK_MS, CONSOLE_SECRET_BYTES
 from interlock.kernel.frozen import frozen, mutable
 from interlock.kernel.ids import SigningKey
+from interlock.record.tokens import encode_base64url
 from interlock.service.clock import Clock
 
 _PURPOSE = b"interlock/console/link/v1"
@@ -34,7 +34,7 @@ class AdmittedBrowser:
 def make_secret(clock: Clock) -> str:
     """Return a fresh secret as text for an address."""
     drawn = b"".join(clock.entropy() for _ in range(CONSOLE_SECRET_BYTES))
-    return _text(sha256(drawn).digest())
+    return encode_base64url(sha256(drawn).digest())
 
 
 def make_link(key: SigningKey, port: int, clock: Clock, *, is_person: bool) -> str:
@@ -110,8 +110,4 @@ def is_signed(keys: tuple[SigningKey, ...], purpose: bytes, body: str, signature
 def signature_of(key: SigningKey, purpose: bytes, body: str) -> str:
     """Return the signature of a body as text for an address. Each purpose has keys of its own."""
     derived = HKDF(algorithm=SHA256(), length=CONSOLE_SECRET_BYTES, salt=None, info=purpose).derive(key)
-    return _text(hmac.digest(derived, body.encode(), "sha256"))
-
-
-def _text(data: bytes) -> str:
-    return urlsafe_b64encode(data).rstrip(b"=").decode()
+    return encode_base64url(hmac.digest(derived, body.encode(), "sha256"))

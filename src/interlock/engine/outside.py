@@ -1,7 +1,5 @@
 """Events as they are sent: parsed from an artifact or a command, and held to what the plan declares (WORLD-3). Pure."""
 
-import base64
-import binascii
 import json
 from collections.abc import Mapping
 from typing import cast
@@ -19,6 +17,7 @@ from interlock.kernel.shape import ShapeError
 from interlock.kernel.text import flat, has_surrogate, one_line
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.record.base import NodeIdField, Record
+from interlock.record.tokens import decode_base64url
 from interlock.record.world import Fields, OutsideKind, OutsideName, check_size
 
 EVENT_KIND = "wr.event"
@@ -205,25 +204,8 @@ def signed_bytes(run: RunId, sent: SentEvent) -> bytes:
 
 def decoded_key(text: str) -> bytes | None:
     """Return the bytes of a key in base64url without padding; None if it is not one."""
-    data = _decoded(text)
+    data = decode_base64url(text)
     return data if data is not None and len(data) == KEY_BYTES else None
-
-
-def _decoded(text: str) -> bytes | None:
-    """Inverse of `encoded`. Return None for any text that it cannot return."""
-    if "+" in text or "/" in text:
-        return None  # The decoder takes the other alphabet too, and from Python 3.15 on it warns.
-    try:
-        data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
-    except (binascii.Error, ValueError):
-        return None
-    # The decoder ignores stray bits; encoding again shows that this is the only spelling.
-    return data if encoded(data) == text else None
-
-
-def encoded(data: bytes) -> str:
-    """Return bytes in base64url without padding."""
-    return base64.urlsafe_b64encode(data).rstrip(b"=").decode("ascii")
 
 
 def is_signed(run: RunId, sent: SentEvent, public_key: str) -> bool:
@@ -232,7 +214,7 @@ def is_signed(run: RunId, sent: SentEvent, public_key: str) -> bool:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey  # noqa: PLC0415 — see above
 
     assert sent.signed is not None, "the event has a signature"
-    key, signature = decoded_key(public_key), _decoded(sent.signed.signature)
+    key, signature = decoded_key(public_key), decode_base64url(sent.signed.signature)
     if key is None or signature is None:
         return False
     try:

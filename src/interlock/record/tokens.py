@@ -74,7 +74,7 @@ def token_kind(ref: TokenRef) -> TokenKind:
 def mint(ref: TokenRef, key: SigningKey) -> str:
     """Return the token for a reference, signed with a key. Equal inputs give equal tokens."""
     data = canonical_bytes(_payload_of(ref))
-    return f"{_PREFIX[token_kind(ref)]}.v1.{_encode_base64url(data)}.{_encode_base64url(_sign(data, key))}"
+    return f"{_PREFIX[token_kind(ref)]}.v1.{encode_base64url(data)}.{encode_base64url(_sign(data, key))}"
 
 
 @frozen
@@ -106,7 +106,7 @@ class LongToken:
 def decode_long(text: str) -> LongToken:
     """Decode a text as a token of format 1. It never raises: the result's `fault` says what is wrong."""
     parts = text.split(".") if len(text) <= TOKEN_CHARS_MAX else []
-    payload, signature = map(_decode_base64url, parts[2:]) if len(parts) == 4 else (None, None)  # noqa: PLR2004 — see _shape_fault
+    payload, signature = map(decode_base64url, parts[2:]) if len(parts) == 4 else (None, None)  # noqa: PLR2004 — see _shape_fault
     fields = _parse_fields(payload)
     claimed = fields.get("sessionId")
     return LongToken(
@@ -167,12 +167,13 @@ def _is_signed(data: bytes, signature: bytes, key: SigningKey) -> bool:
     return hmac.compare_digest(_sign(data, key), signature)
 
 
-def _encode_base64url(data: bytes) -> str:
+def encode_base64url(data: bytes) -> str:
+    """Return bytes as text in base64url without padding."""
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode("ascii")
 
 
-def _decode_base64url(text: str) -> bytes | None:
-    """Inverse of `_encode_base64url`. Return None for any text that it cannot return."""
+def decode_base64url(text: str) -> bytes | None:
+    """Inverse of `encode_base64url`. Return None for any text that it cannot return."""
     if "+" in text or "/" in text:
         return None  # The decoder takes the other alphabet too, and from Python 3.15 on it warns.
     try:
@@ -180,4 +181,4 @@ def _decode_base64url(text: str) -> bytes | None:
     except ValueError:
         return None
     # The decoder skips foreign characters and ignores unused bits; encoding again detects both.
-    return data if _encode_base64url(data) == text else None
+    return data if encode_base64url(data) == text else None

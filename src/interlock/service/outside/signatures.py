@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import field
 
-from interlock.engine.outside import SentEvent, SentSignature, SourceKey, encoded, is_signed, signed_bytes
+from interlock.engine.outside import SentEvent, SentSignature, SourceKey, is_signed, signed_bytes
 from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import RunId
+from interlock.record.tokens import encode_base64url
 from interlock.record.world import Signed
 
 
@@ -16,7 +17,7 @@ def new_source() -> tuple[str, str]:
     )
 
     private = Ed25519PrivateKey.generate()
-    return encoded(private.private_bytes_raw()), encoded(private.public_key().public_bytes_raw())
+    return encode_base64url(private.private_bytes_raw()), encode_base64url(private.public_key().public_bytes_raw())
 
 
 @frozen
@@ -34,7 +35,7 @@ def sign_event(run: RunId, sent: SentEvent, key: SigningKey) -> SentEvent:
     )
 
     signature = Ed25519PrivateKey.from_private_bytes(key.private_key).sign(signed_bytes(run, sent))
-    return sent.changed(signed=SentSignature(source=key.source, signature=encoded(signature)))
+    return sent.changed(signed=SentSignature(source=key.source, signature=encode_base64url(signature)))
 
 
 def verified(run: RunId, sent: SentEvent, sources: Mapping[str, SourceKey]) -> Signed | str:
