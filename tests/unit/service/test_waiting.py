@@ -30,9 +30,11 @@ from tests.support.verify import unsound
 from interlock.engine.outside import SourceKey
 from interlock.kernel.budgets import ATTEMPTS_PER_STEP_MAX, CLAIMS_WAITING_MAX, EVENTS_WAITING_MAX
 from interlock.kernel.errors import ErrorCode, Refusal
+from interlock.kernel.ids import SessionId
 from interlock.record.events import AdvanceRecordedEvent, Event
 from interlock.service.run.summarize import summary_of
 from interlock.service.tools.send_event import EventReport
+from interlock.service.tools.session_parts import SessionPart, read_step
 from interlock.service.transfer import bundle_check
 from interlock.service.transfer.redact import Redacted, redact_session
 from interlock.store.memory.store import MemoryStore
@@ -116,6 +118,29 @@ def test_a_run_does_not_wait_for_an_event_that_is_recorded_already() -> None:
     third = harness.advance(answer, None)
     assert third["pending"]["stepId"] == "b"
     assert harness.advance(first).structure == answer.structure
+
+
+@pytest.mark.inv("SRV-17")
+def test_a_step_that_waits_is_read_before_and_after_it_is_pending() -> None:
+    other = {**AWAIT, "id": "other", "event": "deploy.done"}
+    harness = Harness.in_memory({**waiting_for(), "steps": [step("a"), AWAIT, other]})
+    first = harness.start("test.flow", goal="Ship")
+    session, label = SessionId(harness.session_of(first)), first["run"]["label"]
+
+    def read_of_step(step_id: str) -> str:
+        part = read_step(harness.ports.read, session, label, step_id)
+        assert isinstance(part, SessionPart)
+        return part.text
+
+    sent(harness, first)
+    before = [read_of_step(one) for one in ("ci", "other")]
+    waiting = harness.advance(first)
+    assert waiting["pending"]["stepId"] == "ci"
+    assert [read_of_step(one) for one in ("ci", "other")] == before
+    last = harness.advance(waiting, None)
+    sent(harness, first, event="deploy.done")
+    assert harness.advance(last, None)["isComplete"]
+    assert [read_of_step(one) for one in ("ci", "other")] == before
 
 
 @pytest.mark.inv("WORLD-4")

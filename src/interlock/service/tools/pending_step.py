@@ -107,6 +107,8 @@ def render_step_at(
     step = run_context.workflow.steps[step_id]
     assert step.task is not None, "a step is a task"
     graphs, never_stops = run_context.workflow.graphs, node.preferences.never_stops
+    pending = run_context.pending(node)
+    is_pending = pending is not None and pending.step_id == step_id
     seen = with_loop_variables(graphs, run_context.session.context(node.node), frames)
     marks = ExecutionState(graphs, run_context.snapshot(node).state)
     marks.stack = list(frames)
@@ -129,7 +131,7 @@ def render_step_at(
         artifacts=artifact_outlines(run_context.workflow, step),
         context=_key_blanks(run_context.workflow, step.task.produces),
         parallel_with=parallel,
-        waiting=_waiting(run_context, node, step.task, seen),
+        waiting=_waiting(run_context, node, step.task, seen, is_pending=is_pending),
         claim=CLAIM if _takes_claim(step, seen, asking) and not never_stops else None,
     )
 
@@ -161,16 +163,17 @@ def _takes_claim(step: PlanNode, seen: Context, asking: ApprovalContext) -> bool
     return asking.needs_claim and bool(asks_of(step, seen))
 
 
-def _waiting(run_context: RunContext, node: Node, task: Task, seen: Context) -> WaitingOut | None:
+def _waiting(run_context: RunContext, node: Node, task: Task, seen: Context, *, is_pending: bool) -> WaitingOut | None:
     """Return what a step waits for: always the same words, so that repeated answers are equal.
 
-    An answer that is repeated after the step was done says nothing of what came in between (ADV-5).
+    An answer that is repeated after the step was done says nothing of what came in between (ADV-5), and neither does
+    that of a step which is not pending at the node.
     """
     awaits = task.awaits
     if awaits is None:
         return None
     since = chain_head(run_context.session, node).at
-    is_done = node_position(run_context.session, node.node).passed_to is not None
+    is_done = not is_pending or node_position(run_context.session, node.node).passed_to is not None
     unknown = None if is_done else unknown_signer(run_context, node)
     signer = f" {unknown_key_words(unknown)}" if unknown is not None else ""
     if awaits.check is not None:
@@ -186,7 +189,7 @@ def _waiting(run_context: RunContext, node: Node, task: Task, seen: Context) -> 
         else:
             how = _approval_words(awaits, question, said, run_context.session.label(node.run))
         return WaitingOut(for_="approval", event=question, since=since, how=f"{how}{signer}")
-    if came_before(run_context, node):
+    if is_pending and came_before(run_context, node):
         how = f"The event `{awaits.event}` is recorded already. The call takes it; the step asks for no work."
         return WaitingOut(for_="event", event=awaits.event, since=since, how=how)
     fields = {name: f"<{kind}>" for name, kind in sorted(awaits.fields.items())}
