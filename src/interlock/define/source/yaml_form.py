@@ -172,29 +172,32 @@ def _read_events(text: str, make_parser: ParserFactory) -> Iterator[yaml.Event]:
                 raise _report_excess(event, depth)
             yield event
     except yaml.YAMLError as error:
-        mark = error.problem_mark if isinstance(error, yaml.MarkedYAMLError) else None
-        if mark is not None and _TOO_DEEP in str(error):
+        if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
+            raise UnreadableYamlError("not_yaml", "The text is not YAML.", "Correct the YAML.") from None
+        mark, problem = error.problem_mark, str(error.problem)
+        if problem == _TOO_DEEP:
             # The scanner reads ahead, and has a limit of its own.
             raise _too_deep(mark) from None
-        fix = _FIX_QUOTE if _begins_with_placeholder(text, error) else _choose_fix(text, mark, error)
-        raise UnreadableYamlError("not_yaml", _describe_error(error), fix, mark) from None
+        fix = _FIX_QUOTE if _begins_with_placeholder(text, error) else _choose_fix(text, mark, problem)
+        message = f"Line {mark.line + 1}, column {mark.column + 1}: {problem}."
+        raise UnreadableYamlError("not_yaml", message, fix, mark) from None
 
 
-def _begins_with_placeholder(text: str, error: yaml.YAMLError) -> bool:
+def _begins_with_placeholder(text: str, error: yaml.MarkedYAMLError) -> bool:
     """Return whether an unreadable line has an unquoted string that begins with `{{`."""
-    marks = (error.context_mark, error.problem_mark) if isinstance(error, yaml.MarkedYAMLError) else ()
+    marks = (error.context_mark, error.problem_mark)
     lines = text.splitlines()
     return any(
         _PLACEHOLDER_FIRST.search(lines[mark.line]) for mark in marks if mark is not None and mark.line < len(lines)
     )
 
 
-def _choose_fix(text: str, mark: yaml.Mark | None, error: yaml.YAMLError) -> str:
+def _choose_fix(text: str, mark: yaml.Mark, problem: str) -> str:
     """Return the fix of an unreadable text: of the usual mistakes, exactly what to write instead."""
     lines = text.splitlines()
-    if mark is None or mark.line >= len(lines):
+    if mark.line >= len(lines):
         return "Correct the YAML."
-    line, problem = lines[mark.line], str(cast("yaml.MarkedYAMLError", error).problem)
+    line = lines[mark.line]
     found = line[mark.column : mark.column + 1]
     if found == "\t":
         return "Indent by spaces: YAML allows no tab here."
@@ -242,12 +245,6 @@ def _mark(event: yaml.Event) -> yaml.Mark:
 
 def _line(event: yaml.Event) -> int:
     return _mark(event).line + 1
-
-
-def _describe_error(error: yaml.YAMLError) -> str:
-    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
-        return f"Line {error.problem_mark.line + 1}, column {error.problem_mark.column + 1}: {error.problem}."
-    return "The text is not YAML."
 
 
 def _build_document(events: Iterator[yaml.Event]) -> object:
