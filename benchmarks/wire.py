@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Literal, Self, cast
 
+from tests.support.clients import clients_directory
 from tests.support.load import Heard, Sent, Site
 
 from interlock.kernel.canonical import Json
@@ -42,8 +43,7 @@ MINIMAL = [sys.executable, str(Path(__file__).with_name("minimal_server.py"))]
 
 def typescript_echo() -> list[str] | None:
     """Return the command of the TypeScript SDK's echo, or None where `make clients` has not installed that SDK."""
-    root = Path(__file__).resolve().parents[1]
-    installed = Path(os.environ.get("INTERLOCK_CLIENTS") or root / ".clients").absolute()
+    installed = clients_directory()
     packages = installed / "node_modules"
     node, server = packages / ".bin" / "node", packages / "@modelcontextprotocol" / "server"
     if not (node.exists() and server.is_dir()):

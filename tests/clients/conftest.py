@@ -1,10 +1,10 @@
 """Where the clients are, and an empty home for each test."""
 
-import os
 from pathlib import Path
 
 import pytest
-from tests.clients.installed import ROOT, Clients
+from tests.clients.installed import Clients
+from tests.support.clients import clients_directory
 from tests.support.server import workspace_in
 
 from interlock.testing.harness import linear_workflow
@@ -19,7 +19,7 @@ PLAIN = linear_workflow("test.plain", "a", "b")
 @pytest.fixture(scope="session")
 def installed() -> Path:
     """Return the directory that `make clients` fills."""
-    return Path(os.environ.get("INTERLOCK_CLIENTS") or ROOT / ".clients").absolute()
+    return clients_directory()
 
 
 @pytest.fixture
