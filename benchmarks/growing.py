@@ -1,4 +1,4 @@
-"""An advance against the history before it: 5,000 in one session, beside the minimal server's, and five syncs.
+"""An advance against the history before it: 5,000 in one session, and as many of the minimal server and of five syncs.
 
 `python -m benchmarks.growing FILE` also draws them.
 """

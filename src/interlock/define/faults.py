@@ -52,7 +52,7 @@ _INTENDED_BY: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("<", "lessThan"), ("lt",)),
     **dict.fromkeys(("<=", "lessThanOrEqual"), ("lte",)),
 }
-"""The keys that are intended by keys of another part or language, beside those that are spelled like them."""
+"""The keys that are intended by keys of another part or language, in addition to those that are spelled like them."""
 _NO_OPERATORS = frozenset({"matches", "match", "regex", "pattern", "like", "=~"})
 _AN_OPERATOR = "startsWith"
 """A key that only conditions have."""
@@ -338,12 +338,12 @@ def _locate(one: ReadFault, document: Mapping[str, Json], model: type[BaseModel 
     kinds: Sequence[object] = (model,)
     around: Sequence[object] = kinds
     forms: Sequence[object] = ()
-    beside: Sequence[object] = ()
+    forms_around: Sequence[object] = ()
     for number, part in enumerate(one["loc"]):
         is_last = number == len(one["loc"]) - 1
         if part == _KEY_MARKER and is_last and one["type"] != "extra_forbidden" and not _has_key(document, loc, part):
             return _Place(loc=tuple(loc), is_key=True)
-        around, beside = kinds, forms
+        around, forms_around = kinds, forms
         kinds, is_place = _descend(kinds, part)
         forms = () if is_place else [member for kind in around for member in _list_alternatives(kind)]
         loc += [part] if is_place else []
@@ -352,13 +352,15 @@ def _locate(one: ReadFault, document: Mapping[str, Json], model: type[BaseModel 
         loc.append(str(one.get("ctx", {}).get("discriminator", "")).strip("'"))
     key = loc[-1] if loc else ""
     field = _find_field(around, key)
-    kinds_of_form = (word for form in beside if _list_words(field) for word in _list_words(_find_field([form], key)))
+    kinds_of_form = (
+        word for form in forms_around if _list_words(field) for word in _list_words(_find_field([form], key))
+    )
     return _Place(
         loc=tuple(loc),
         siblings=tuple(_iter_keys(around)),
         field=field,
         kinds=tuple(dict.fromkeys(kinds_of_form)),
-        owners=tuple(_iter_owners(beside, key)) if field is None else (),
+        owners=tuple(_iter_owners(forms_around, key)) if field is None else (),
     )
 
 

@@ -147,10 +147,11 @@ def evidence_outline(step: PendingStepView, blockers: BlockerReport | None = Non
 
     Everything sent before is kept, but not a claim that a person approved.
     """
+    claims = (step.claim,) if step.claim is not None else ()
     refused = [(blocker.pointer, blocker.details) for blocker in blockers.blockers] if blockers is not None else []
     if refused and all(PROOF_DETAIL in (details or {}) for _, details in refused):
         # A receipt does not come with the call.
-        return {"output": {"artifacts": (step.claim,)}} if step.claim is not None else {}
+        return {"output": {"artifacts": claims}} if claims else {}
     contracts = {one.contract_ref for one, _ in refused if isinstance(one, OutputContractPointer)}
     wanted = {one.key: details for one, details in refused if isinstance(one, ContextKeyPointer)}
     keys = [path for path, details in wanted.items() if not step.artifacts or _is_of_context(path, details)]
@@ -161,7 +162,6 @@ def evidence_outline(step: PendingStepView, blockers: BlockerReport | None = Non
     if step.waiting is not None:
         wants_notes = False
     output: dict[str, Outline] = {"notesMarkdown": _notes_blank(step)} if wants_notes else {}
-    claims = (step.claim,) if step.claim is not None else ()
     if artifacts or claims:
         output["artifacts"] = (*artifacts, *claims)
     evidence: dict[str, Outline] = {"output": output} if output else {}
