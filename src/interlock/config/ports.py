@@ -12,21 +12,27 @@ from interlock.kernel.ids import RunId, SessionId
 from interlock.service.clock import NoTrace, StderrTrace
 from interlock.service.outside.dispatch import SYSTEM, Dispatcher, Sender
 from interlock.service.outside.receive import Arrival
-from interlock.service.ports import AppendPorts, Ports, ReadPorts
+from interlock.service.ports import AppendPorts, Ports, ReadPorts, unknown_client
 from interlock.service.run.summarize import LateSummaries
 from interlock.service.tools.send_event import send_event
 from interlock.service.workflows.catalog import Catalog
 from interlock.store.git import GitObserver
-from interlock.store.opening import open_store
+from interlock.store.opening import open_server_store, open_store
 from interlock.store.worktree import read_tree
 
 
-def local_ports(settings: Settings, *, is_server: bool = False) -> Ports:
-    """Return the ports over a local data directory. Reads and writes nothing yet.
+def local_ports(settings: Settings, *, server_input: int | None = None) -> Ports:
+    """Return the ports over a local data directory. Reads and writes nothing yet, unless the process is a server.
 
-    A server announces itself when it first writes, so that commands which its client started are known (WORLD-9).
+    A server announces itself, so that what its client starts is known (WORLD-9). `server_input` is the descriptor of
+    its standard input.
     """
-    store = open_store(settings.data_dir, is_server=is_server)
+    is_server = server_input is not None
+    is_client_of_agent = unknown_client
+    if server_input is None:
+        store = open_store(settings.data_dir)
+    else:
+        store, is_client_of_agent = open_server_store(settings.data_dir, server_input)
     trace = StderrTrace() if settings.is_traced else NoTrace()
     git = GitObserver()
     read = replace(
@@ -63,6 +69,7 @@ def local_ports(settings: Settings, *, is_server: bool = False) -> Ports:
         read=read,
         writer=store,
         late_summaries=late_summaries,
+        is_client_of_agent=is_client_of_agent,
         key_ring=store,
         catalog=Catalog(workflow_sources(settings)),
         baseline=settings.config.baseline,

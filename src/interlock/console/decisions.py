@@ -9,7 +9,6 @@ from interlock.console.decision_link import LinkedQuestion
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import IntentId, NodeId, RunId, SessionId
-from interlock.record.events import Actor
 from interlock.record.world import APPROVAL, IntentSettled
 from interlock.service.outside.dispatch import Dispatcher, Undelivered
 from interlock.service.outside.intents import abandon_intent, deliver_intent
@@ -21,9 +20,12 @@ from interlock.service.run.plans import Plans
 from interlock.service.run.summaries import Listing
 from interlock.service.trust.approve import ApprovalReport, GivenAnswer, answer_approval
 from interlock.service.trust.inbox import InboxItem, InboxNow, inbox_of
+from interlock.service.trust.word import actor_of, arrival_of
 from interlock.store.ports.reader import SessionReader
-from interlock.version import VERSION
 from interlock.views.session import Session
+
+CONSOLE = "console"
+"""What the log calls whoever answers in the console."""
 
 
 @frozen
@@ -49,8 +51,7 @@ class Decisions:
 
     def level(self, *, is_by_person: bool) -> Arrival:
         """Return how well an answer counts. `is_by_person`: a person admitted the browser that sent it."""
-        is_known = is_by_person and self.is_person()
-        return Arrival(via="console", assurance="observed" if is_known else "claimed")
+        return arrival_of("console", is_by_person=is_by_person, is_of_agent=not self.is_person())
 
     def inbox(self, found: Listing) -> list[InboxItem]:
         """Return what waits for a person, oldest first, and the sessions of which that is not known.
@@ -89,7 +90,11 @@ class Decisions:
         """
         run = self._run_of(session_id, node_id)
         how = self.level(is_by_person=is_by_person)
-        return answer_approval(self.ports, (session_id, run), given, how, actor_of(how)) if run is not None else None
+        return (
+            answer_approval(self.ports, (session_id, run), given, how, actor_of(how, CONSOLE))
+            if run is not None
+            else None
+        )
 
     def deliver(
         self, session_id: SessionId, intent_id: IntentId, *, is_repeated: bool
@@ -115,7 +120,9 @@ class Decisions:
         """
         if self._session(session_id) is None:
             return None
-        return abandon_intent(self.ports, session_id, intent_id, actor_of(self.level(is_by_person=is_by_person)))
+        return abandon_intent(
+            self.ports, session_id, intent_id, actor_of(self.level(is_by_person=is_by_person), CONSOLE)
+        )
 
     def project(self) -> ProjectChecks | None:
         """Return the project of the workspace that has checks of its own."""
@@ -172,12 +179,6 @@ def linked_question(asked: AskedQuestion, *, is_person: bool) -> LinkedQuestion:
         answers=asked.answers,
         is_person=is_person,
     )
-
-
-def actor_of(how: Arrival) -> Actor:
-    """Return the actor of an answer from the console."""
-    kind = "human" if how.assurance == "observed" else "system"
-    return Actor(type=kind, identifier="console", metadata={"version": VERSION})
 
 
 def _refused(message: str, fix: str) -> Refusal:

@@ -118,7 +118,7 @@ def decide_end(ending: RunEnding) -> EndDecision:
         return Ended(plan=_plan(ending, None))
     asks = (QuestionItem(reason="needs_user_approval", ask=_ask(ending.work)),)
     reply = ending.reply
-    if reply is not None and reply.action == "accept":
+    if reply is not None and reply.counts_as_yes("observed"):
         return Ended(plan=_plan(ending, reply.record(asks)))
     return EndNotAgreed(question=Question(title=ending.title, asks=asks), why=_why(reply))
 

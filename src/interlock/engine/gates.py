@@ -12,6 +12,7 @@ from interlock.kernel.ids import Digest
 from interlock.plan.records import PlanNode
 from interlock.record.context import Context
 from interlock.record.payloads import UserReason
+from interlock.record.world import Assurance
 
 GateClaims = Literal["when_client_cannot_ask", "always", "never"]
 """When an agent's own statement that a person confirmed is accepted (GATE-6)."""
@@ -50,10 +51,14 @@ class QuestionItem:
 
 @frozen
 class Question:
-    """All questions of one step to a person. `title` names the run and the step."""
+    """All questions of one step to a person. `title` names the run and the step.
+
+    `demands` is how well an answer must be known to count (WORLD-9).
+    """
 
     title: str
     asks: tuple[QuestionItem, ...]
+    demands: Assurance = "observed"
 
     def digest(self) -> Digest:
         """Return the digest that a reply must carry, so that it approves nothing else."""
@@ -84,9 +89,25 @@ class Reply:
     """Why this is a `cancel` although the person did not cancel; None in every other reply."""
     origin: Origin | None = None
     """What the question was asked with; None if the client cannot send the reply again."""
+    assurance: Assurance = "observed"
+    """How well it is known that a person gave it (WORLD-9)."""
+
+    @property
+    def is_claim(self) -> bool:
+        """Say whether a program may have given it."""
+        return self.assurance == "claimed"
+
+    def counts_as_yes(self, demands: Assurance) -> bool:
+        """Say whether it is a yes that is known as well as the question demands."""
+        return self.action == "accept" and not (self.is_claim and demands != "claimed")
 
     def unheard(self) -> str | None:
-        """Return why the person gave no answer; None if they did."""
+        """Return why the person gave no answer that counts; None if they did. Call it for no yes that counts."""
+        if self.action == "accept":
+            return (
+                f"The question was answered (through {self.client}), but this does not count: an agent may have started"
+                " that client."
+            )
         if self.action != "cancel":
             return None
         if self.fault:
@@ -104,7 +125,13 @@ class Reply:
             )
             for number, one in enumerate(asks, start=1)
         )
-        return Answered(kind="wr.confirmation", client=self.client, asks=asked, comment=self.comment or None)
+        return Answered(
+            kind="wr.confirmation",
+            client=self.client,
+            asks=asked,
+            comment=self.comment or None,
+            assurance="claimed" if self.is_claim else None,
+        )
 
 
 class AskOut(Published):
@@ -117,9 +144,10 @@ class AskOut(Published):
 
 
 class Answered(Published):
-    """What a person answered, and the client that asked."""
+    """What a person answered, and the client that asked. `assurance`: a program may have answered; else None."""
 
     asks: tuple[AskOut, ...]
+    assurance: Literal["claimed"] | None = None
     client: str
     comment: str | None = None
     kind: Literal["wr.confirmation"]
@@ -127,7 +155,13 @@ class Answered(Published):
     def reply(self) -> Reply:
         """Return the reply that this record was made from."""
         answers = {str(number): one.answer for number, one in enumerate(self.asks, start=1) if one.answer is not None}
-        return Reply(action="accept", client=self.client, answers=answers, comment=self.comment)
+        return Reply(
+            action="accept",
+            client=self.client,
+            answers=answers,
+            comment=self.comment,
+            assurance=self.assurance or "observed",
+        )
 
 
 @frozen
@@ -138,6 +172,15 @@ class ApprovalContext:
     claims: GateClaims = "when_client_cannot_ask"
     reply: Reply | None = None
     apps: AppAnswers = "as_claims"
+
+    @property
+    def demands(self) -> Assurance:
+        """Return how well an answer through the client must be known to open a gate.
+
+        If a program may have answered, the client cannot ask a person as far as that is known, so the answer counts
+        where a claim of such a client counts (GATE-6).
+        """
+        return "observed" if self.claims == "never" else "claimed"
 
     @property
     def takes_claims(self) -> bool:

@@ -36,6 +36,7 @@ from interlock.kernel.ids import SessionId
 from interlock.kernel.text import one_line
 from interlock.kernel.turns import TURNS
 from interlock.record.events import OWN_ACTORS, Actor
+from interlock.record.world import Assurance
 from interlock.server.apps.extension import shows_pages
 from interlock.server.arguments.corrected import with_corrected_call
 from interlock.server.arguments.parse import parse_arguments
@@ -45,8 +46,10 @@ from interlock.server.threads import Workers
 from interlock.server.tools import tool_named
 from interlock.server.tools.contract import Arguments, Call, Caller, Outcome, Tool
 from interlock.service.failures import EXPECTED_ERRORS, refusal_of
+from interlock.service.outside.demand import is_below
 from interlock.service.ports import IdleChecks, Ports
 from interlock.service.tools.rehydrate import look_up_report
+from interlock.service.trust.word import arrival_of
 
 OnChanged: TypeAlias = Callable[[ServerRequestContext[Any, Any], SessionId | None], Awaitable[None]]
 """Called after a call with the session that it may have appended to; None if it created a session."""
@@ -106,6 +109,8 @@ class Calls:
             return await self._follow_check(context, arguments.call(caller), activity, outcome)
         if not isinstance(outcome, HumanInputRequired) or not caller.asking.client_can:
             return outcome.answer if isinstance(outcome, HumanInputRequired) else outcome
+        if is_below(await self._workers.run(self._form_level, activity.cancel), outcome.question.demands):
+            return outcome.answer
         # While a person thinks, the call holds no place in a queue, no thread and no lock (GATE-7).
         activity.words = "waiting for the user's answer"
         try:
@@ -117,9 +122,16 @@ class Calls:
         # The whole call is checked again, because the session may have changed in the meantime. A person is not asked
         # a second time: a question without an answer is reported in the answer.
         activity.words = STILL_WORKING
+        # What an agent starts meanwhile counts, too: the level is that of the moment of the answer.
+        reply = replace(reply, assurance=await self._workers.run(self._form_level, activity.cancel))
         asked = replace(caller, asking=replace(caller.asking, reply=reply))
         again = await self._run(context, arguments.call(asked), activity)
         return again.answer if isinstance(again, HumanInputRequired) else again
+
+    def _form_level(self) -> Assurance:
+        """Return how well an answer to a form of the client is known to be a person's."""
+        is_of_agent = self._ports.is_client_of_agent()
+        return arrival_of("elicitation", is_by_person=True, is_of_agent=is_of_agent).assurance
 
     def _caller(self, context: ServerRequestContext[Any, Any]) -> Caller:
         """Return who calls and how people can be asked there, which is worked out once for the calls of a client."""

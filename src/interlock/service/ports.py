@@ -150,6 +150,11 @@ def no_tree(_directory: Path) -> WorkTree:
     return NO_TREE
 
 
+def unknown_client() -> bool | None:
+    """Return that nothing is known of the client's process: the default of a surface that no server announces."""
+    return None
+
+
 @frozen
 class ReadPorts:
     """The ports of read-only use cases: none of them appends to a session or makes a key (READ-1).
@@ -251,7 +256,10 @@ class AppendPorts:
 
 @frozen
 class Ports(AppendPorts):
-    """The ports of all use cases: those that write, the configuration, and the starts whose answers were lost."""
+    """The ports of all use cases: those that write, the configuration, and the starts whose answers were lost.
+
+    `is_client_of_agent` says whether an agent started the client of this server; None if it cannot be known (WORLD-9).
+    """
 
     key_ring: KeyRingWriter
     catalog: "Catalog"
@@ -266,6 +274,7 @@ class Ports(AppendPorts):
     config_hash: Digest | None = None
     proofs: ProofMode = "enforce"
     unanswered: UnansweredStarts = field(default_factory=UnansweredStarts)
+    is_client_of_agent: Callable[[], bool | None] = unknown_client
 
     @property
     def signing_keys(self) -> SigningKeys:

@@ -3,11 +3,15 @@
 Opening reads and writes nothing: the first write creates a missing data directory.
 """
 
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from interlock.kernel.ids import SessionId
 from interlock.store.local.store import LocalStore
+from interlock.store.local.upkeep import make_root
+from interlock.store.ports.errors import StoreFailureError
 from interlock.store.ports.store import Store
 
 if TYPE_CHECKING:
@@ -16,9 +20,30 @@ if TYPE_CHECKING:
     from interlock.store.ports.maintenance import RetentionPins
 
 
-def open_store(data_dir: Path, *, is_server: bool = False) -> Store:
-    """Return the store of a data directory. That of a server announces its process with the first write."""
-    return LocalStore(data_dir, announces=is_server)
+def open_store(data_dir: Path) -> Store:
+    """Return the store of a data directory."""
+    return LocalStore(data_dir)
+
+
+def open_server_store(data_dir: Path, server_input: int) -> tuple[Store, Callable[[], bool | None]]:
+    """Return the store of a server and whether an agent started its client, and announce the process (WORLD-9).
+
+    `server_input` is the descriptor of its standard input. An answer None means that it cannot be known.
+    """
+    store = LocalStore(data_dir, server_input=server_input)
+    store.announce()
+    return store, store.is_client_of_agent
+
+
+def announce_driver(data_dir: Path) -> None:
+    """Say in a data directory that this process drives runs there: what it starts speaks for no person (WORLD-9)."""
+    from interlock.store.local.files import OsFiles  # noqa: PLC0415 — only a driver needs it
+    from interlock.store.local.live import announce  # noqa: PLC0415 — see above
+
+    files = OsFiles(data_dir)
+    with suppress(StoreFailureError):
+        make_root(files)
+        announce(files)
 
 
 def open_retention_pins(data_dir: Path) -> "RetentionPins":
@@ -30,15 +55,12 @@ def open_retention_pins(data_dir: Path) -> "RetentionPins":
     return PinFile(OsFiles(data_dir), OsLocks(data_dir))
 
 
-def descends_from_client(data_dir: Path) -> bool | None:
-    """Say whether this process descends from one that started a live server on a data directory (WORLD-9).
-
-    None if the platform does not tell.
-    """
+def is_of_agent(data_dir: Path) -> bool | None:
+    """Say whether an agent that works on a data directory started this process; None if unknown (WORLD-9)."""
+    from interlock.store.local import live  # noqa: PLC0415 — see above
     from interlock.store.local.files import OsFiles  # noqa: PLC0415 — only commands that report facts need it
-    from interlock.store.local.live import descends_from  # noqa: PLC0415 — see above
 
-    return descends_from(OsFiles(data_dir))
+    return live.is_of_agent(OsFiles(data_dir))
 
 
 def open_check_files(data_dir: Path) -> "LocalCheckFiles":

@@ -247,6 +247,7 @@ class Harness:
             key_ring=keys or store,
             catalog=Catalog(sources or workflows),
             clock=clock or CounterClock(),
+            is_client_of_agent=_of_person,
         )
         return cls(ports=ports, store=store, workflows=workflows)
 
@@ -349,6 +350,11 @@ async def call_through(client: Client, tool_name: str, arguments: Arguments | No
     structure = cast("dict[str, Any]", result.structured_content or {})
     assert_conforms(tool_name, structure)
     return ToolResult(structure=structure, text=text, is_error=bool(result.is_error))
+
+
+def _of_person() -> bool:
+    """Return that no agent started the client: a test speaks for a person unless it says otherwise."""
+    return False
 
 
 def filled_in(answer: ToolResult, notes: str) -> dict[str, Any]:

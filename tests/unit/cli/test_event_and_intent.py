@@ -127,7 +127,7 @@ def test_a_command_is_believed_only_from_a_terminal_and_not_below_a_client(
     world: World, monkeypatch: pytest.MonkeyPatch, has_terminal: object, below: object, level: str
 ) -> None:
     monkeypatch.setattr("sys.stdin.isatty", lambda: has_terminal, raising=False)
-    monkeypatch.setattr("interlock.cli.outside.person.descends_from_client", answering(answer=below))
+    monkeypatch.setattr("interlock.cli.outside.person.is_of_agent", answering(answer=below))
     send(world)
     [event] = [
         one for one in world.harness.events(world.harness.session_of(world.first)) if one.kind == "event_received"
@@ -140,7 +140,6 @@ def test_a_command_is_believed_only_from_a_terminal_and_not_below_a_client(
 @pytest.mark.inv("WORLD-9")
 def test_a_process_that_interlock_started_is_not_believed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
-    monkeypatch.setattr("interlock.cli.outside.person.descends_from_client", answering(answer=False))
     monkeypatch.setenv("INTERLOCK_DESCENDANT", "1")
     assert "is recorded as claimed" in send(world)[1]
 

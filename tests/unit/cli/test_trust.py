@@ -30,13 +30,13 @@ def answering(*, answer: bool) -> Callable[[Path], bool]:
 def person(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """A terminal that no agent controls."""
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
-    monkeypatch.setattr("interlock.cli.outside.person.descends_from_client", answering(answer=False))
+    monkeypatch.setattr("interlock.cli.outside.person.is_of_agent", answering(answer=False))
     monkeypatch.delenv("INTERLOCK_DESCENDANT", raising=False)
     return monkeypatch
 
 
 def below_a_client(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("interlock.cli.outside.person.descends_from_client", answering(answer=True))
+    patch.setattr("interlock.cli.outside.person.is_of_agent", answering(answer=True))
 
 
 def waiting_run(root: Path, notes: str = "The whole plan, in one sentence.") -> tuple[Harness, ToolResult, str]:

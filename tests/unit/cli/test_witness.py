@@ -78,7 +78,7 @@ def test_a_receipt_of_a_person_is_observed_and_one_below_a_client_is_claimed(
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     monkeypatch.delenv("INTERLOCK_DESCENDANT", raising=False)
     for is_below in (False, True):
-        monkeypatch.setattr("interlock.cli.outside.person.descends_from_client", answering(answer=is_below))
+        monkeypatch.setattr("interlock.cli.outside.person.is_of_agent", answering(answer=is_below))
         assert main(["--data-dir", str(root / "data"), "witness", label, "--", "true"]) == 0
     assert [one["assurance"] for one in receipts(harness, start)] == ["observed", "claimed"]
 

@@ -105,7 +105,14 @@ async def test_a_person_confirms_declines_or_cancels(
 ) -> None:
     person = Person(result)
     reply = await replied(era, person)
-    assert reply == {"action": action, "client": "pen", "answers": {}, "comment": comment, "fault": None}
+    assert reply == {
+        "action": action,
+        "client": "pen",
+        "answers": {},
+        "comment": comment,
+        "fault": None,
+        "assurance": "observed",
+    }
     (shown,) = person.shown
     assert shown.message.startswith("Release notes, step Publish\n\nPublish the release?")
     assert "default" not in shown.requested_schema["properties"]["decision"]

@@ -37,7 +37,7 @@ def huge(path: Path) -> None:
 
 
 def infinite(path: Path) -> None:
-    path.write_bytes(b'{"pid":1e999,"start":1,"parent":1,"parentStart":1}')
+    path.write_bytes(b'{"pid":1e999,"start":1,"client":1,"clientStart":1}')
 
 
 def listed(path: Path) -> None:
@@ -86,11 +86,11 @@ def test_a_garbled_file_of_a_server_stops_no_write(tmp_path: Path, harm: Harm) -
     stored(tmp_path)
     (tmp_path / layout.LIVE).mkdir()
     harm(tmp_path / layout.LIVE / "1.json")
-    assert bounded(lambda: live.descends_from(OsFiles(tmp_path))) is False
-    store = LocalStore(tmp_path, announces=True)
+    assert bounded(lambda: live.is_of_agent(OsFiles(tmp_path))) is False
+    store = LocalStore(tmp_path, server_input=0)
     assert bounded(lambda: apply(store, start_plan("b"))) is not None
     assert [path.name for path in (tmp_path / layout.LIVE).iterdir()] == [f"{os.getpid()}.json"]
-    assert live.descends_from(OsFiles(tmp_path)) is True
+    assert live.is_of_agent(OsFiles(tmp_path)) is True
 
 
 @HARMS
@@ -150,9 +150,9 @@ def server_as_directory(directory: Path) -> None:
 def test_nothing_is_known_of_servers_whose_files_cannot_be_read(tmp_path: Path, harm: Harm) -> None:
     stored(tmp_path)
     harm(tmp_path / layout.LIVE)
-    assert live.descends_from(OsFiles(tmp_path)) is None
-    assert apply(LocalStore(tmp_path, announces=True), start_plan("b")) is not None
-    assert live.descends_from(OsFiles(tmp_path)) in (None, True)
+    assert live.is_of_agent(OsFiles(tmp_path)) is None
+    assert apply(LocalStore(tmp_path, server_input=0), start_plan("b")) is not None
+    assert live.is_of_agent(OsFiles(tmp_path)) in (None, True)
 
 
 @pytest.mark.inv("WORLD-9")
@@ -160,11 +160,11 @@ def test_nothing_is_known_of_servers_whose_files_cannot_be_read(tmp_path: Path, 
 def test_a_server_that_could_not_announce_itself_does_so_with_the_next_write(tmp_path: Path) -> None:
     stored(tmp_path)
     (tmp_path / layout.LIVE).write_bytes(b"")
-    store = LocalStore(tmp_path, announces=True)
+    store = LocalStore(tmp_path, server_input=0)
     apply(store, start_plan("b"))
     (tmp_path / layout.LIVE).unlink()
     apply(store, start_plan("c"))
-    assert live.descends_from(OsFiles(tmp_path)) is True
+    assert live.is_of_agent(OsFiles(tmp_path)) is True
 
 
 @pytest.mark.damages
@@ -177,10 +177,10 @@ def test_a_server_deletes_only_files_of_ended_servers(tmp_path: Path) -> None:
     for name in ("notes.txt", "1.json"):
         (others / name).write_text("mine")
     (tmp_path / layout.LIVE).symlink_to(others)
-    apply(LocalStore(tmp_path, announces=True), start_plan("b"))
+    apply(LocalStore(tmp_path, server_input=0), start_plan("b"))
     (tmp_path / layout.LIVE).unlink()
     assert {"notes.txt", "1.json"} <= {path.name for path in others.iterdir()}
     (tmp_path / layout.LIVE).mkdir()
     (tmp_path / layout.LIVE / "notes.txt").write_text("mine")
-    apply(LocalStore(tmp_path, announces=True), start_plan("c"))
+    apply(LocalStore(tmp_path, server_input=0), start_plan("c"))
     assert (tmp_path / layout.LIVE / "notes.txt").exists()

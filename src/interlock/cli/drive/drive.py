@@ -41,6 +41,7 @@ from interlock.kernel.frozen import frozen
 from interlock.server.arguments.json_text import read_json
 from interlock.service.run.plans import Plans
 from interlock.service.workflows.catalog import Pinnable
+from interlock.store.opening import announce_driver
 
 _WRITING = {"write_file", "patch_file", "run_command"}
 
@@ -92,6 +93,7 @@ def run(options: argparse.Namespace) -> int:
         StopError: The command line or a file is wrong, or the run cannot be started or found.
     """
     order = _order(options)
+    announce_driver(chosen_data_dir(options))
     result = anyio.run(partial(_drive, order, is_json=options.as_json))
     if isinstance(result, TurnError):
         raise StopError(str(result), _fix_of(result.fault), exit_code=1) from result

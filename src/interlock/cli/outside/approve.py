@@ -4,7 +4,7 @@ import argparse
 
 from interlock.cli.options import add_store_options
 from interlock.cli.outside.key_file import read_key
-from interlock.cli.outside.person import arrival_of
+from interlock.cli.outside.person import word_of_command
 from interlock.cli.outside.writing import command_ports, finish_sending
 from interlock.cli.screen import RefusedError, StopError, say, say_json
 from interlock.cli.session.chosen import chosen_run
@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
     is_approved = options.command == "approve"
     given = GivenAnswer(is_approved=is_approved, choice=options.choice, note=options.note, mark=options.shown, key=key)
     store, ports = open_chosen_reader(options), command_ports(options)
-    how, actor = arrival_of(options)
+    how, actor = word_of_command(options)
     with answered_by_store():
         session, chosen = chosen_run(store, Plans(store), options.wanted)
         run_context = load_run_context(session, chosen, ports.read.plans)

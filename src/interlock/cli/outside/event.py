@@ -5,7 +5,7 @@ import sys
 
 from interlock.cli.options import add_store_options
 from interlock.cli.outside.key_file import parse_object, read_key, read_small
-from interlock.cli.outside.person import arrival_of
+from interlock.cli.outside.person import word_of_command
 from interlock.cli.outside.writing import command_ports, finish_sending
 from interlock.cli.screen import RefusedError, StopError, say, say_json
 from interlock.cli.session.chosen import chosen_run
@@ -47,7 +47,7 @@ def run(options: argparse.Namespace) -> int:
         session, chosen = chosen_run(store, Plans(store), options.wanted)
     sent = _sent(options, chosen.run)
     ports = command_ports(options)
-    how, actor = arrival_of(options)
+    how, actor = word_of_command(options)
     with answered_by_store():
         outcome = send_event(ports, (session.session, chosen.run), sent, how, actor)
         if isinstance(outcome, Refusal):

@@ -1,30 +1,27 @@
 """Whether a person runs a command in a terminal of their own, or an agent may have started it (WORLD-9)."""
 
 import argparse
-import os
 import sys
 
 from interlock.cli.options import chosen_data_dir
 from interlock.cli.screen import StopError
-from interlock.kernel.descent import DESCENDANT
 from interlock.record.events import Actor
 from interlock.service.outside.receive import Arrival
-from interlock.store.opening import descends_from_client
-from interlock.version import VERSION
+from interlock.service.trust.word import actor_of, arrival_of
+from interlock.store.opening import is_of_agent
 
 
 def is_person(options: argparse.Namespace) -> bool:
-    """Say whether the word of this command is one of a person: it has a terminal, and no agent's client started it."""
-    if not sys.stdin.isatty() or os.environ.get(DESCENDANT):
-        return False
-    return descends_from_client(chosen_data_dir(options)) is False
+    """Say whether the word of this command is one of a person: it has a terminal, and no agent started it."""
+    return word_of_command(options)[0].assurance == "observed"
 
 
-def arrival_of(options: argparse.Namespace) -> tuple[Arrival, Actor]:
+def word_of_command(options: argparse.Namespace) -> tuple[Arrival, Actor]:
     """Return how well the word of this command counts, and its actor."""
-    known = is_person(options)
-    actor = Actor(type="human" if known else "system", identifier="command line", metadata={"version": VERSION})
-    return Arrival(via="command", assurance="observed" if known else "claimed"), actor
+    has_terminal = sys.stdin.isatty()
+    started_by_agent = is_of_agent(chosen_data_dir(options)) if has_terminal else None
+    how = arrival_of("command", is_by_person=has_terminal, is_of_agent=started_by_agent)
+    return how, actor_of(how, "command line")
 
 
 def require_person(options: argparse.Namespace, what: str) -> None:

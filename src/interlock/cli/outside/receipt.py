@@ -4,7 +4,7 @@ import argparse
 import sys
 from collections.abc import Callable
 
-from interlock.cli.outside.person import arrival_of
+from interlock.cli.outside.person import word_of_command
 from interlock.cli.screen import RefusedError, StopError, complain
 from interlock.cli.session.chosen import chosen_run
 from interlock.cli.store import answered_by_store, open_chosen_store
@@ -21,7 +21,7 @@ def prepare_receipt(options: argparse.Namespace) -> Callable[[CommandSeen], None
     Raises:
         StopError: There is no such run, no step of it is pending, or the store failed.
     """
-    how, actor = arrival_of(options)
+    how, actor = word_of_command(options)
     store = open_chosen_store(options)
     with answered_by_store():
         session, run = chosen_run(store, Plans(store), options.wanted)

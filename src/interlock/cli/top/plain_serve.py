@@ -117,7 +117,7 @@ class _Start:
                 self._loaded = settings
                 return
             self._front.allow()
-            self._loaded = load(settings)
+            self._loaded = load(settings, self._front.source)
         except BaseException as error:  # noqa: BLE001 — it is raised again in the main thread
             self._error = error
         finally:

@@ -92,8 +92,8 @@ def check(arguments: PlaceArguments) -> Settings | int:
     return settings
 
 
-def load(settings: Settings) -> Loaded:
-    """Import the server, which takes half a second, and build it."""
+def load(settings: Settings, server_input: int = 0) -> Loaded:
+    """Import the server, which takes half a second, and build it. `server_input` is the descriptor of its input."""
     # The SDK defines hundreds of models, of which a connection uses a few: each is built when it is first used.
     BaseModel.model_config["defer_build"] = True
     from interlock.server.transport.sdk import defer_packages  # noqa: PLC0415 — as below
@@ -102,7 +102,7 @@ def load(settings: Settings) -> Loaded:
     from interlock.config.ports import local_ports  # noqa: PLC0415 — the SDK is imported after the checks
     from interlock.server.app import build_server  # noqa: PLC0415 — as above
 
-    ports = local_ports(settings, is_server=True)
+    ports = local_ports(settings, server_input=server_input)
     server = build_server(ports, settings.workspace)
     # Imported here, in a thread perhaps, so that `serve` begins at once.
     import_module("anyio")

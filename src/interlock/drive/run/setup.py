@@ -27,7 +27,6 @@ from interlock.drive.tools.toolbox import FunctionTool, Toolbox
 from interlock.drive.tools.workspace import Workspace
 from interlock.drive.turn import Equipment
 from interlock.kernel.budgets import ECHO_BYTES_MAX
-from interlock.kernel.descent import DESCENDANT
 from interlock.kernel.frozen import frozen
 from interlock.kernel.text import one_line
 from interlock.version import VERSION
@@ -65,7 +64,7 @@ async def connect(
         TurnError: The server does not start.
     """
     program, *arguments = command.argv
-    server = StdioServerParameters(command=program, args=arguments, env={**command.environment, DESCENDANT: "1"})
+    server = StdioServerParameters(command=program, args=arguments, env=dict(command.environment))
     name = CLIENT_NAME if agent is None else f"{CLIENT_NAME}:{agent}"
     client = Client(
         server,

@@ -358,7 +358,8 @@ def _render_blockers(blockers: BlockerReport, *, can_retry: bool) -> str:
 
 def _render_reply(answered: Answered) -> str:
     """Render each question and what the person answered."""
-    lines = ["**The user was asked and said yes**"]
+    is_claim = answered.assurance is not None
+    lines = [f"**{'The client says that the' if is_claim else 'The'} user was asked and said yes**"]
     for one in answered.asks:
         ask = flat(one.ask)
         colon = "" if ask.endswith((".", "?", "!", ":")) else ":"

@@ -32,7 +32,7 @@ _AUTONOMY_ORDER = ("guided", "full_auto_stop_on_user_deps", "full_auto_never_sto
 class Approved:
     """A person approved, or an agent claims that one did.
 
-    `record` is the person's answer, to be stored; `claims` are disclosed as gaps.
+    `record` is the answer to the form of a client, to be stored; `claims` are disclosed as gaps.
     """
 
     by: Literal["person", "claim"]
@@ -52,12 +52,14 @@ def check_approval(attempt: Attempt, node: PlanNode, seen: Context) -> Approved 
     asks = (*asks_of(node, seen), *_raising(attempt))
     if not asks:
         return None
-    reply = attempt.request.asking.reply
-    if reply is not None and reply.action == "accept":
-        return Approved(by="person", record=reply.record(asks))
+    asking = attempt.request.asking
+    reply = asking.reply
+    if reply is not None and reply.counts_as_yes(asking.demands):
+        claims = (reasons.claimed_by_form(node.node_id, reply.client),) if reply.is_claim else ()
+        return Approved(by="claim" if claims else "person", record=reply.record(asks), claims=claims)
     if reply is not None and reply.action == "decline" and not attempt.never_stops:
         return NotApproved(findings=(reasons.declined(node.node_id, asks[0], reply.client, reply.comment),))
-    claim = claim_in(attempt.evidence.artifacts) if attempt.request.asking.takes_claims else None
+    claim = claim_in(attempt.evidence.artifacts) if asking.takes_claims else None
     if claim is not None:
         return Approved(by="claim", claims=(reasons.claimed(node.node_id, *claim),))
     if attempt.never_stops:
@@ -70,9 +72,9 @@ def check_approval(attempt: Attempt, node: PlanNode, seen: Context) -> Approved 
     )
     title = f"{attempt.workflow.name}: {rendered_line(node.title, seen)}"
     return ApprovalMissing(
-        question=Question(title=title, asks=asks),
+        question=Question(title=title, asks=asks, demands=asking.demands),
         blockers=blockers_of(lacks),
-        takes_claims=attempt.request.asking.takes_claims,
+        takes_claims=asking.takes_claims,
     )
 
 

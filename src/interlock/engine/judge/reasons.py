@@ -423,6 +423,17 @@ def claimed(step_id: str, confirmed_by: str, statement: str) -> Violation:
     )
 
 
+def claimed_by_form(step_id: str, client: str) -> Violation:
+    """`user_only_dependency:needs_user_approval` that rests on the form of a client of unknown origin (WORLD-9)."""
+    return _finding(
+        "needs_user_approval",
+        _step(step_id),
+        f"The client {_share(client)} says that the user answered yes; an agent may have started that client.",
+        "If this is true, confirm it to the agent. If not, redo the step on a new branch.",
+        {"claim": True},
+    )
+
+
 def overruled(step_id: str, kind: str, word: str) -> Violation:
     """`user_only_dependency:needs_user_approval`: only a claim accepts a failed verdict (MODE-13)."""
     return _finding(

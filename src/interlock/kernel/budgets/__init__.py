@@ -367,6 +367,8 @@ DISPATCH_QUEUE_MAX = 1_000
 """Intents that wait in one server; more stay undelivered, and `interlock intent deliver` sends them."""
 DISPATCH_TRIES_MAX = 3
 """Tries of one process to send an intent, if the channel recognises the id of what it got before."""
+PROCESS_ENVIRONMENT_BYTES_MAX = 4 * KIB * KIB
+"""Of the environment of a client: far more than programs start with. Of a longer one it is unknown what it holds."""
 PROCESS_STATUS_BYTES_MAX = 4 * KIB
 """What the operating system says of one process is a line."""
 SETTLE_WAIT_S = 60

@@ -20,8 +20,6 @@ from interlock.service.run.evidence.approval import OpenApproval
 from interlock.views.node_position import chain_head
 from interlock.views.session import Node
 
-BY_ELICITATION = Arrival(via="elicitation", assurance="observed")
-"""A person answered through the client."""
 _BY_CLOCK = Arrival(via="clock", assurance="executed")
 """The server itself: nobody is asked in a run that never stops."""
 
@@ -84,7 +82,9 @@ def answer_in(run_context: RunContext, approval: OpenApproval, request: Request)
     reply, choices = request.asking.reply, approval.ask.choices
     chosen = _chosen(approval.ask, reply) if reply is not None else None
     if reply is not None and chosen in choices and not lacks_note(approval, chosen, reply.comment):
-        return approval_record(run_context, approval, chosen, reply.comment or "", BY_ELICITATION)
+        return approval_record(
+            run_context, approval, chosen, reply.comment or "", Arrival(via="elicitation", assurance=reply.assurance)
+        )
     claim = claim_in(request.artifacts)
     if claim is not None and approval.assurance == "claimed":
         return approval_record(run_context, approval, choices[0], f"{claim[0]}: {claim[1]}", BY_CLAIM)
@@ -127,4 +127,4 @@ def question_of(approval: OpenApproval, asking: ApprovalContext, now_ms: int) ->
     item = QuestionItem(
         reason=reason, ask=approval.text(), choices=approval.ask.choices, needs_note=approval.ask.needs_note
     )
-    return Question(title=approval.title, asks=(item,))
+    return Question(title=approval.title, asks=(item,), demands=approval.assurance)

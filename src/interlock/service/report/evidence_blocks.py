@@ -74,13 +74,17 @@ def context_table(step: StepReport) -> Iterator[Table]:
         yield Table(heads=("Context", "Before", "After", "Set by"), rows=rows)
 
 
+_ASKED_CLAIM = "a person was asked, as is only claimed, through "
+
+
 def answer_lines(step: StepReport) -> Iterator[Line]:
     """Yield what a person was asked and answered, and what the agent says that a person confirmed."""
     if step.answered is not None:
+        asked = _ASKED_CLAIM if step.answered.assurance is not None else "a person was asked through "
         for ask in step.answered.asks:
             said: Line = (Prose(ask.answer),) if ask.answer is not None else ("yes",)
             through = UntrustedText(step.answered.client)
-            yield "a person was asked through ", through, ": ", Prose(ask.ask), " The answer: ", *said
+            yield asked, through, ": ", Prose(ask.ask), " The answer: ", *said
         if step.answered.comment is not None:
             yield "the person added: ", Prose(step.answered.comment)
     for content in claims_of(step):

@@ -297,7 +297,8 @@ def _grounds(report: SessionReport, run: RunReport) -> Iterator[Line]:
         yield from ((*step_name(step.place), ": ", *line) for line in answer_lines(step))
     for step, one in approvals:
         yield (*_place_of(step, on_path), *approval_line(step, one), *not_taken(step, one))
-    if not answered and not any(_is_of_person(step, one) for step, one in approvals):
+    is_confirmed = any(one.answered is not None and one.answered.assurance is None for one in answered)
+    if not is_confirmed and not any(_is_of_person(step, one) for step, one in approvals):
         yield ("No answer of a person to Interlock is recorded in this run.",)
     for step in done:
         yield from ((*step_name(step.place), ": ", *fact_line(one)) for one in step.capabilities)

@@ -363,7 +363,9 @@ def _ask_for_autonomy(command: StartCommand, baseline: Preferences, name: str) -
     if reply is not None and reply.action == "decline":
         return refusal
     ask = f"May this run work with the autonomy {wanted.autonomy!r} instead of {baseline.autonomy!r}?"
-    question = Question(title=f"Start of {name}", asks=(QuestionItem(reason="needs_user_approval", ask=ask),))
+    question = Question(
+        title=f"Start of {name}", asks=(QuestionItem(reason="needs_user_approval", ask=ask),), demands="claimed"
+    )
     workspace = str(command.workspace) if command.workspace is not None else None
     call: dict[str, Json] = {"workflowId": command.workflow_id, "request": command.request.digest()}
     subject = digest_of(call | {"session": command.session, "workspace": workspace})

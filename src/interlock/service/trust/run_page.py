@@ -10,18 +10,18 @@ from interlock.kernel.frozen import frozen
 from interlock.kernel.text import one_line
 from interlock.record.events import Actor
 from interlock.service.outside.approvals import way_out
-from interlock.service.outside.receive import Arrival
 from interlock.service.ports import Ports
 from interlock.service.run.context import RunContext
 from interlock.service.run.evidence.approval import OpenApproval, open_approval
 from interlock.service.tokens.resolve import SentTokens
 from interlock.service.tools.target import load_target
 from interlock.service.trust.approve import GivenAnswer, answer_approval
+from interlock.service.trust.word import arrival_of
 from interlock.views.picture.svg import render_svg
 from interlock.views.run_graph import newest_part, run_graph
 from interlock.views.status import run_status
 
-BY_APP = Arrival(via="app", assurance="claimed")
+BY_APP = arrival_of("app", is_by_person=False, is_of_agent=None)
 """A page in a chat says so. The host sees all that the page sees, so no one can prove that it was the person."""
 
 

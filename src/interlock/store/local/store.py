@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from interlock.record.snapshot import ExecutionSnapshot
     from interlock.store.local.collect.collector import LocalCollector
     from interlock.store.local.definitions import DefinitionFiles
+    from interlock.store.local.live import Announced
     from interlock.store.local.session.session_log import SessionLog
     from interlock.views.session import Session
 
@@ -38,7 +39,8 @@ if TYPE_CHECKING:
 class LocalStore:
     """Every store port over the files of one directory. Opening it reads and writes nothing.
 
-    `now_s` is the clock that dates files, in seconds since the epoch. `announces`: the process is a server.
+    `now_s` is the clock that dates files, in seconds since the epoch. `server_input` is the descriptor of the standard
+    input of a process that is a server: such a process announces itself.
     """
 
     def __init__(
@@ -48,10 +50,11 @@ class LocalStore:
         files: FileOps | None = None,
         locks: Locks | None = None,
         now_s: Callable[[], float] = time.time,
-        announces: bool = False,
+        server_input: int | None = None,
     ) -> None:
         self._root = root
-        self._announces = announces
+        self._server_input = server_input
+        self._announced: Announced | None = None
         self._has_root = False
         self._files = files or OsFiles(root)
         self._given_locks = locks
@@ -147,16 +150,28 @@ class LocalStore:
         """See `SessionReader.artifact`."""
         return self._content.read(layout.artifact(digest), digest, "artifact")
 
-    def _announce(self) -> None:
-        if self._announces:
-            from interlock.store.local.live import announce  # noqa: PLC0415 — once in a server
+    def announce(self) -> None:
+        """Say in the data directory that this server works on it. If that fails, the next write tries it again."""
+        if self._server_input is None or self._announced is not None:
+            return
+        from interlock.store.local.live import announce  # noqa: PLC0415 — once in a server
 
-            self._announces = not announce(self._files)
+        self._announced = announce(self._files, stdin=self._server_input)
+        if self._announced is None and not self._has_root:
+            with suppress(StoreFailureError):
+                self._ensure_root()
+                self._announced = announce(self._files, stdin=self._server_input)
+
+    def is_client_of_agent(self) -> bool | None:
+        """Say whether an agent started the client of this server; None if that cannot be known (WORLD-9)."""
+        from interlock.store.local.live import is_client_of_agent  # noqa: PLC0415 — only for an answer of a person
+
+        return is_client_of_agent(self._files, self._announced) if self._announced is not None else None
 
     def hold(self, session: SessionId, *, since_s: float | None = None) -> AbstractContextManager[SessionLock]:
         """See `SessionWriter.hold`."""
         self._ensure_root()
-        self._announce()
+        self.announce()
         return self._log.hold(session, since_s=since_s)
 
     def append(self, lock: SessionLock, plan: "AppendPlan", stamps: "Stamps") -> "Session":
