@@ -6,7 +6,7 @@ from datetime import datetime
 from interlock.kernel.budgets import RETENTION_PINS_MAX
 from interlock.kernel.ids import SessionId
 from interlock.store.ports.errors import TooManyPinsError
-from interlock.store.ports.maintenance import Due, GcSnapshot, Item, Kind, Retention
+from interlock.store.ports.maintenance import Due, GcSession, GcSnapshot, Item, Kind, Retention
 
 
 def due(marked: GcSnapshot, retention: Retention, spared: Collection[SessionId] = ()) -> Due:
@@ -15,18 +15,30 @@ def due(marked: GcSnapshot, retention: Retention, spared: Collection[SessionId] 
     claimed = _find_claimed(marked, retention, spared)
     sessions = () if Kind.SESSION in marked.apart else marked.sessions
     gone = {one.session for one in sessions if retention.has_expired(one)} - claimed - set(spared)
-    roots, without = roots_of(marked, gone), gone.union(spared)
-    items = (one for one in marked.items if one.kind not in marked.apart and _is_due(one, roots, retention))
+    roots, without = roots_of(marked, gone, retention), gone.union(spared)
+    returning = frozenset(find_returning(marked, retention))
+    trashed = (one.item for one in marked.trashed if one.session not in returning)
+    found = (*marked.items, *trashed)
+    items = (one for one in found if one.kind not in marked.apart and _is_due(one, roots, retention))
     return Due(
         sessions=tuple(one for one in marked.sessions if one.session in gone),
         items=tuple(one for one in items if one.kind is Kind.TRASH or one.session not in without),
     )
 
 
+def find_returning(marked: GcSnapshot, retention: Retention) -> tuple[GcSession, ...]:
+    """Return the sessions in the trash that have not expired: the clock was ahead when they were moved there (GC-3)."""
+    if retention.chosen:
+        return ()
+    return tuple(one.session for one in marked.trashed if not retention.has_expired(one.session))
+
+
 def _find_claimed(marked: GcSnapshot, retention: Retention, spared: Collection[SessionId]) -> set[SessionId]:
     """Return the sessions that a session that stays claims, directly or through others (GOAL-9)."""
-    claims = {one.session: one.claims for one in marked.sessions}
+    returning = find_returning(marked, retention)
+    claims = {one.session: one.claims for one in (*marked.sessions, *returning)}
     frontier = [one.session for one in marked.sessions if one.session in spared or not retention.has_expired(one)]
+    frontier += [one.session for one in returning]
     claimed: set[SessionId] = set()
     while frontier:
         for session in claims.get(frontier.pop(), frozenset()) - claimed:
@@ -35,9 +47,11 @@ def _find_claimed(marked: GcSnapshot, retention: Retention, spared: Collection[S
     return claimed
 
 
-def roots_of(marked: GcSnapshot, gone: Collection[SessionId]) -> frozenset[str]:
-    """Return the names of the content that the sessions refer to, without the sessions in `gone`."""
-    return frozenset[str]().union(*(one.content for one in marked.sessions if one.session not in gone))
+def roots_of(marked: GcSnapshot, gone: Collection[SessionId], retention: Retention) -> frozenset[str]:
+    """Return the names of the content that what stays refers to: everything but the sessions in `gone`."""
+    sessions = (one.content for one in marked.sessions if one.session not in gone)
+    returning = (one.content for one in find_returning(marked, retention))
+    return frozenset[str]().union(*sessions, *returning, *(one.content for one in marked.foreign))
 
 
 def _is_due(item: Item, roots: frozenset[str], retention: Retention) -> bool:
@@ -45,7 +59,7 @@ def _is_due(item: Item, roots: frozenset[str], retention: Retention) -> bool:
     if retention.chosen:
         return is_trashed and item.session in retention.chosen
     if is_trashed:
-        return True  # it was old when it went there
+        return True  # it was old when it went there; a session that is not is no longer among these
     name = item.content if item.kind is Kind.TRASH else item.name
     return name not in roots and retention.is_old(item.modified_s)
 

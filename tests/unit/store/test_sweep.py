@@ -328,17 +328,85 @@ def test_a_session_that_began_in_what_a_start_had_left_stays_and_so_does_an_impo
     assert "sessions/import/manifest.jsonl" in paths(disk)
 
 
-@pytest.mark.inv("GC-5")
-def test_a_name_that_is_no_session_goes_with_all_below_it_when_that_is_older_than_a_day() -> None:
+def renamed(disk: CrashDisk, name: str) -> None:
+    """Give the directory of a session another name."""
+    kept = {path.partition(B)[2]: disk.read(path) for path in paths(disk, layout.session_dir(B))}
+    for path in sorted((path for path in disk.names_now if f"{B}/" in f"{path}/"), reverse=True):
+        disk.remove_dir(path) if disk.files[disk.names_now[path]].is_dir else disk.unlink(path)
+    for path, data in kept.items():
+        write(disk, f"sessions/{name}{path}", data)
+
+
+@pytest.mark.inv("GC-4")
+@pytest.mark.parametrize("name", [f"{B}.damaged", "backup", "deep/" + B, f"{A}.{'0' * 16}.tmp"])
+def test_what_is_no_session_by_its_name_stays_with_the_content_that_its_log_names(name: str) -> None:
+    disk = filled("a", "b")
+    session = opened(disk).load(B)
+    renamed(disk, name)
+    write(disk, "sessions/notes.txt")
+    disk.now_s += 1_000 * DAY_S
+    before = paths(disk)
+    for _ in range(3):
+        found = swept(disk)
+        left = [one.name for one in found.skipped]
+        assert left == sorted(["sessions/notes.txt", f"sessions/{name.partition('/')[0]}"])
+        assert {one.why for one in found.skipped} == {"foreign"}
+        assert not found.needs_attention
+    assert not {path for path in before - paths(disk) if not path.startswith(layout.session_dir(A))} - {
+        path for path in before if path.startswith("artifacts/")
+    }
+    for path in paths(disk, f"sessions/{name}"):
+        write(disk, path.replace(f"sessions/{name}", layout.session_dir(B)), disk.read(path))
+    assert session is not None
+    assert_whole(disk, [session])
+
+
+@pytest.mark.inv("GC-4", "GC-5")
+def test_a_directory_of_an_interrupted_start_stays_if_somebody_put_a_file_into_it() -> None:
     disk = filled("a")
-    write(disk, f"sessions/{B}.import/events/00000000-00000001.jsonl")
-    disk.now_s += 2 * DAY_S
-    write(disk, f"sessions/{B}.import/events/00000002-00000003.jsonl")
-    assert kinds(disk) == {}
-    disk.now_s += DAY_S + 1
+    for path in ("notes.txt", "events/notes.txt", "old/manifest.jsonl"):
+        other = filled("a")
+        write(other, f"{layout.session_dir(B)}/{path}")
+        other.now_s += 10 * DAY_S
+        assert kinds(other) == {}
+        assert [one.name for one in swept(other).skipped] == [layout.session_dir(B)]
+    for path in ("manifest.jsonl", "events/00000000-00000001.jsonl", ".lock", "settled"):
+        write(disk, f"{layout.session_dir(B)}/{path}", b"")
+    disk.now_s += 10 * DAY_S
     assert kinds(disk) == {Kind.LEFTOVER: 1}
-    assert {path.split("/")[1] for path in paths(disk, "sessions")} == {A}
-    assert kinds(disk) == {Kind.TRASH: 1}
+
+
+@pytest.mark.inv("GC-3")
+def test_a_session_that_a_fast_clock_moved_to_the_trash_is_moved_back_with_its_content() -> None:
+    disk = filled("a", "b")
+    sessions = [one for one in map(opened(disk).load, (A, B)) if one is not None]
+    assert collector_on(disk).retention_pins.kept() == set()
+    right_s = disk.now_s
+    disk.now_s += 1_000 * DAY_S
+    assert {one.session for one in swept(disk).taken.sessions} == {A, B}
+    disk.now_s = right_s + 10 * DAY_S
+    planned = swept(disk, is_dry_run=True)
+    assert opened(disk).sessions() == ()
+    found = swept(disk)
+    assert set(found.restored) == set(planned.restored) == {A, B}
+    assert list(found.taken.sizes()) == list(planned.taken.sizes()) == []
+    assert_whole(disk, sessions)
+    assert paths(disk, "trash") == set()
+    disk.now_s = right_s + 100 * DAY_S
+    assert kinds(disk)[Kind.SESSION] == 2
+    assert kinds(disk)[Kind.TRASH] >= 2
+    assert paths(disk, "trash") == set()
+
+
+@pytest.mark.inv("GC-3")
+def test_a_session_that_a_person_deleted_is_not_moved_back() -> None:
+    disk = filled("a")
+    collector = collector_on(disk)
+    command = CollectCommand(days=DAYS, now_s=disk.now_s, chosen=frozenset({A}))
+    assert [one.session for one in collect(collector, collector.retention_pins, command).taken.sessions] == [A]
+    assert swept(disk).restored == ()
+    assert opened(disk).sessions() == ()
+    assert paths(disk, "trash/sessions") == set()
 
 
 @pytest.mark.inv("GC-6", "LOCK-1")

@@ -135,9 +135,9 @@ def test_a_disk_that_fails_midway_leaves_a_report_of_what_went(root: Path) -> No
 
 @pytest.mark.inv("GC-3", "GC-14")
 def test_something_in_the_trash_that_cannot_be_removed_is_in_nothings_way(root: Path) -> None:
-    (root / "sessions/backup").mkdir()
-    (root / "sessions/backup/x").touch()
     collected(root)
+    (root / "trash/sessions/backup").mkdir()
+    (root / "trash/sessions/backup/x").touch()
     apply(LocalStore(root), start_plan("d"))
     files = RefusingFiles(root, Refusing(lambda operation, path: operation == "unlink" and "backup" in path))
     found = collected(root, files)
@@ -152,7 +152,7 @@ def test_something_in_the_trash_that_cannot_be_removed_is_in_nothings_way(root: 
 def test_a_deletion_of_a_chosen_session_takes_nothing_else(root: Path) -> None:
     (root / "sessions/backup").mkdir()
     collected(root, chosen=frozenset({A}))
-    assert trashed(root) == [A]
+    assert trashed(root) == [f"{A}.deleted"]
     (root / layout.TRASHED_SESSIONS / "other").mkdir()
     collected(root, chosen=frozenset({A}))
     assert trashed(root) == ["other"]

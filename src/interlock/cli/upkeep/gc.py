@@ -47,6 +47,8 @@ _WHY = {
     "full": "the disk is full",
     "damaged": "files that it refers to are missing or damaged, or cannot be read. `interlock session verify` names"
     " them: restore them, or run `interlock session delete`",
+    "foreign": "it is no session, so Interlock does not delete it, nor the content that a log in it names. Move it out"
+    " of the data directory if you do not need it there",
     "linked": f"a link leads to its log. {LINKED_FIX.removesuffix('.')}",
 }
 
@@ -134,6 +136,8 @@ def _say(days: int, found: Collected, *, is_dry_run: bool) -> None:
     rows = [(_WORDS[kind], str(count), in_units(size)) for kind, (count, size) in sums.items()]
     total = sum(size for _, size in sums.values())
     say_table(("would be deleted" if is_dry_run else "deleted", "count", "size"), [*rows, ("all", "", in_units(total))])
+    for session in found.restored:
+        say(f"{session} {'would be' if is_dry_run else 'was'} moved back from the trash: it has not expired.")
     for one in found.skipped:
         say(f"{one.session or one.name} was skipped: {why_skipped(one)}.")
     if found.apart:
@@ -170,6 +174,7 @@ def _to_json(data_dir: Path, days: int, found: Collected, *, is_dry_run: bool) -
         "kept": found.kept,
         "taken": [{"what": kind.value, "count": count, "bytes": size} for kind, (count, size) in sums.items()],
         "expired": [one.session for one in found.taken.sessions],
+        "restored": list(found.restored),
         "skipped": [_skipped(one) for one in found.skipped],
         "apart": [kind.value for kind in Kind if kind in found.apart],
         "failure": found.failure.found if found.failure is not None else None,
@@ -179,6 +184,8 @@ def _to_json(data_dir: Path, days: int, found: Collected, *, is_dry_run: bool) -
 
 def _skipped(one: Skipped) -> dict[str, Json]:
     fields: dict[str, Json] = {"session": one.session, "why": one.why}
+    if one.why in {"failed", "foreign"}:
+        fields |= {"name": one.name}
     if one.why == "failed":
-        fields |= {"name": one.name, "found": one.found}
+        fields |= {"found": one.found}
     return fields | ({"code": ErrorCode.SESSION_LOCKED.value} if one.why == "busy" else {})

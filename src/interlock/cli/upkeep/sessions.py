@@ -15,13 +15,13 @@ from interlock.service.retention.lifetime import read_kept
 from interlock.service.run.advice import ACCESS
 from interlock.store.opening import open_store
 from interlock.store.ports.errors import PinsDamagedError
-from interlock.store.ports.maintenance import CONTENT, GcSnapshot, Item, Kind, Retention, StoreInspector
+from interlock.store.ports.maintenance import CONTENT, Foreign, GcSnapshot, Item, Kind, Retention, StoreInspector
 from interlock.store.retention import due
 
 _DEBRIS = {
     Kind.TEMP: "temporary files",
     Kind.SEGMENT: "segments of interrupted appends",
-    Kind.LEFTOVER: "directories without a session",
+    Kind.LEFTOVER: "directories of interrupted starts",
     Kind.TRASH: "items in the trash",
 }
 
@@ -42,6 +42,7 @@ def check_sessions(data_dir: Path) -> Iterator[Finding]:
     yield fine("sessions", f"{count} match their manifests; `--deep` also reads every record.")
     yield from _report_locks(collector)
     yield from _report_debris(seen.debris)
+    yield from _report_foreign(seen.foreign)
 
 
 def check_sessions_deeply(data_dir: Path, command: CollectCommand) -> Iterator[Finding]:
@@ -61,7 +62,9 @@ def check_sessions_deeply(data_dir: Path, command: CollectCommand) -> Iterator[F
     yield fine("sessions", f"{found} {'is' if found == 1 else 'are'} healthy: every record was read.")
     yield from _check_content(snapshot, collector)
     yield from _report_locks(collector)
-    yield from _report_debris([item for item in snapshot.items if item.kind not in CONTENT])
+    trashed = [one.item for one in snapshot.trashed]
+    yield from _report_debris([*(item for item in snapshot.items if item.kind not in CONTENT), *trashed])
+    yield from _report_foreign(snapshot.foreign)
     if not (blockers or isinstance(kept, PinsDamagedError)):
         yield from _report_expired(snapshot, hold_back(collector, snapshot, command.retention(kept))[0])
 
@@ -103,6 +106,12 @@ def _report_debris(debris: Iterable[Item]) -> Iterator[Finding]:
         if sizes:
             message = f"{len(sizes)} {words}, {in_units(sum(sizes))}"
             yield note("debris", f"{message}: `interlock gc` deletes what is older than a day.")
+
+
+def _report_foreign(foreign: Iterable[Foreign]) -> Iterator[Finding]:
+    names = [one.name for one in foreign]
+    if names:
+        yield note("debris", f"No sessions, so `interlock gc` leaves them: {_join_names(names)}.")
 
 
 def _report_expired(snapshot: GcSnapshot, retention: Retention) -> Iterator[Finding]:

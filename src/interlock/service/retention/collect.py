@@ -25,7 +25,7 @@ from interlock.store.ports.maintenance import (
     UnsoundSession,
     Upkeep,
 )
-from interlock.store.retention import due
+from interlock.store.retention import due, find_returning
 
 
 @frozen
@@ -58,14 +58,16 @@ class GcBlocker(Published):
 
 @frozen
 class Collected:
-    """What was deleted, or would be; which due things were left; and the reasons for safe mode, if any.
+    """What was deleted, or would be; what was left; and the reasons for safe mode, if any.
 
-    What is `apart` stays, because it cannot be moved to the trash. `failure` ended the work early.
+    The `restored` sessions were moved back from the trash, or would be: they have not expired. What is `apart` stays,
+    because it cannot be moved to the trash. `failure` ended the work early.
     """
 
     sessions: int
     kept: int
     taken: Due = field(default_factory=Due)
+    restored: tuple[SessionId, ...] = ()
     skipped: tuple[Skipped, ...] = ()
     blockers: tuple[GcBlocker, ...] = ()
     apart: frozenset[Kind] = frozenset()
@@ -129,16 +131,23 @@ def _collect(
     count = len(snapshot.sessions) + len(snapshot.unsound)
     blockers = find_gc_blockers(kept, snapshot.names(), snapshot.unsound)
     if blockers or isinstance(kept, PinsDamagedError):
-        return Collected(sessions=count, kept=0, blockers=blockers)
+        marks = 0 if isinstance(kept, PinsDamagedError) else len(kept)
+        return Collected(sessions=count, kept=marks, blockers=blockers)
     retention, left = hold_back(collector, snapshot, command.retention(kept))
     found = Collected(
-        sessions=count, kept=len(kept), taken=due(snapshot, retention), skipped=left, apart=snapshot.apart
+        sessions=count,
+        kept=len(kept),
+        taken=due(snapshot, retention),
+        restored=tuple(one.session for one in find_returning(snapshot, retention)),
+        skipped=left,
+        apart=snapshot.apart,
     )
     announce(found.taken)
     if command.is_dry_run:
         return found
     swept = collector.sweep(snapshot, retention)
-    return replace(found, taken=swept.taken, skipped=(*left, *swept.skipped), failure=swept.failure)
+    skipped = (*left, *swept.skipped)
+    return replace(found, taken=swept.taken, restored=swept.restored, skipped=skipped, failure=swept.failure)
 
 
 def hold_back(
@@ -157,6 +166,8 @@ def hold_back(
     damaged = {session for one in inspector.damaged_content(aged) for session in one.sessions}.difference(linked)
     left = [Skipped(session=one, why="linked") for one in linked]
     left += [Skipped(session=one, why="damaged") for one in sorted(damaged)]
+    if not retention.chosen:
+        left += [Skipped(session=None, why="foreign", name=one.name) for one in snapshot.foreign]
     return replace(retention, kept=retention.kept.union(linked, damaged)), tuple(left)
 
 
@@ -197,12 +208,12 @@ def _pin_blockers(kept: Kept, existing: Collection[SessionId]) -> Iterator[GcBlo
 def _session_blocker(one: UnsoundSession) -> GcBlocker:
     if one.health is Health.UNKNOWN_VERSION:
         message = f"{one.session} was written by a newer Interlock ({one.where}: {one.found})."
-        fix = "Run `interlock gc` of that version, or move the session's directory elsewhere."
+        fix = "Run `interlock gc` of that version, or move the session's directory out of the data directory."
     elif one.health is Health.UNREADABLE:
         message = f"{one.session} cannot be read ({one.where}: {one.found})."
-        fix = f"{advise_by_health(one.session, one.health)} Or, to give the session up, move its directory elsewhere:"
-        fix += " content that only it refers to is then deleted."
+        fix = f"{advise_by_health(one.session, one.health)} Or, to give the session up, move its directory out of"
+        fix += " the data directory: content that only it refers to is then deleted."
     else:
         message = f"{one.session} is damaged ({one.health.value}; {one.where}: {one.found})."
-        fix = f"{advise_by_health(one.session, one.health)} Then move its directory elsewhere."
+        fix = f"{advise_by_health(one.session, one.health)} Then move its directory out of the data directory."
     return GcBlocker(code="SESSION_NOT_HEALTHY", message=message, fix=fix, session=one.session, health=one.health)

@@ -29,6 +29,8 @@ TRASHED_SESSIONS = "trash/sessions"
 TRASHED_SEGMENTS = "trash/segments"
 CONTENT_DIRS = (SNAPSHOTS, PINNED, ARTIFACTS)
 
+_OF_SESSION = frozenset({"events", "manifest.jsonl", ".lock", "settled", "cache"})
+"""What Interlock makes in a session's directory."""
 _SESSION = re.compile(rf"sess_{ID_BODY_PATTERN}")
 _CONTENT = re.compile(r"[0-9a-f]{64}(\.json)?")
 _SEGMENT = re.compile(r"\d{8,}-\d{8,}\.jsonl")
@@ -128,9 +130,22 @@ def kind_of(path: str) -> str:
     return {SNAPSHOTS: "snapshot", PINNED: "pinned workflow", ARTIFACTS: "artifact"}.get(parent(path), "content")
 
 
+def deleted(name: str) -> str:
+    """Return the name in the trash of a session that a person deleted, which nothing moves back."""
+    return f"{name}.deleted"
+
+
 def is_session(name: str) -> bool:
-    """Return whether a name below `sessions` is a session's; any other is a leftover."""
+    """Return whether a name below `sessions` is a session's; any other is not Interlock's."""
     return _SESSION.fullmatch(name) is not None
+
+
+def is_of_start(path: str) -> bool:
+    """Return whether an interrupted start or import can have made a path below a session's directory."""
+    first, _, rest = path.partition("/")
+    if not rest:
+        return first in _OF_SESSION or is_temp(first)
+    return first == "cache" or (first == "events" and (is_segment(rest) or is_temp(rest)))
 
 
 def is_content(name: str) -> bool:

@@ -67,6 +67,25 @@ class GcSession:
 
 
 @frozen
+class TrashedSession:
+    """A session that an earlier sweep moved to the trash because it had expired, as a session and as an item."""
+
+    session: GcSession
+    item: Item
+
+
+@frozen
+class Foreign:
+    """An entry among the sessions that is none, by its name in the store: a renamed or copied session, a user's file.
+
+    No sweep takes it, nor the content that logs in it name.
+    """
+
+    name: str
+    content: frozenset[str] = frozenset()
+
+
+@frozen
 class UnsoundSession:
     """A session that is damaged or newer than this release: what it refers to is uncertain."""
 
@@ -86,6 +105,8 @@ class GcSnapshot:
     sessions: tuple[GcSession, ...] = ()
     unsound: tuple[UnsoundSession, ...] = ()
     items: tuple[Item, ...] = ()
+    trashed: tuple[TrashedSession, ...] = ()
+    foreign: tuple[Foreign, ...] = ()
     apart: frozenset[Kind] = frozenset()
 
     def names(self) -> frozenset[SessionId]:
@@ -138,20 +159,21 @@ class Skipped:
     Another process held a session, it changed since it was marked, or the disk had no space for the work on it. Or
     content that it refers to is missing or damaged and may be restored, or a link leads to its log. If the work on it
     "failed", `found` is the name of the system's error. `name` is its name in the store, and `session` is None if it
-    belongs to no session.
+    belongs to no session. What is "foreign" is no session, so it is never due.
     """
 
     session: SessionId | None
-    why: Literal["busy", "changed", "full", "damaged", "linked", "failed"]
+    why: Literal["busy", "changed", "full", "damaged", "linked", "failed", "foreign"]
     name: str = ""
     found: str = ""
 
 
 @frozen
 class Swept:
-    """What a sweep removed, what it had to leave, and the failure of the disk that ended it early, if any."""
+    """What a sweep removed, moved back and had to leave, and the failure of the disk that ended it early, if any."""
 
     taken: Due
+    restored: tuple[SessionId, ...] = ()
     skipped: tuple[Skipped, ...] = ()
     failure: StoreFailureError | None = None
 
@@ -166,6 +188,7 @@ class StoreOverview:
     attested: tuple[SessionId, ...]
     unsound: tuple[UnsoundSession, ...]
     debris: tuple[Item, ...]
+    foreign: tuple[Foreign, ...] = ()
 
 
 @frozen

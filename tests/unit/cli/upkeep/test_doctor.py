@@ -15,6 +15,7 @@ from tests.unit.cli.upkeep.conftest import Site
 from interlock.cli.screen import in_units
 from interlock.cli.upkeep import checks, place
 from interlock.kernel.canonical import canonical_bytes, digest_of_bytes
+from interlock.kernel.ids import derived_id
 from interlock.store.local import layout
 from interlock.store.local.store import LocalStore
 from interlock.version import VERSION
@@ -215,11 +216,13 @@ def test_debris_and_what_a_collection_would_take_are_reported(site: Site) -> Non
     site.make_content_old()
     (site.data_dir / "sessions" / session / "events" / "00000099-00000099.jsonl").write_bytes(b"x" * 2_000)
     (site.data_dir / "keys" / "keyring.json.0123456789abcdef.tmp").write_bytes(b"x")
-    (site.data_dir / "sessions" / "left").mkdir()
+    (site.data_dir / "sessions" / derived_id("sess", "left")).mkdir()
+    (site.data_dir / "sessions" / "mine").mkdir()
     said = site.said("doctor")
     assert "1 segments of interrupted appends, 2.0 kB" in said
     assert "1 temporary files, 1 B" in said
-    assert "1 directories without a session, 0 B" in said
+    assert "1 directories of interrupted starts, 0 B" in said
+    assert "No sessions, so `interlock gc` leaves them: sessions/mine." in said
     assert "`interlock gc` would delete 1 expired sessions and 1 other items" in site.said("doctor", "--deep")
     site.said("gc")
     assert "in the trash" in site.said("doctor")

@@ -17,6 +17,7 @@ from interlock.kernel.progress import Progress, report_nothing
 from interlock.record.content import collect_references
 from interlock.store.local import layout
 from interlock.store.local.collect.attest import attested_segments
+from interlock.store.local.collect.traces import trace_log
 from interlock.store.local.failures import error_name, store_failure
 from interlock.store.local.files import FileOps, FileStat, UnreadableError
 from interlock.store.local.locks import Locks, hold_if_made
@@ -24,7 +25,17 @@ from interlock.store.local.session.reading import DamageError, content_paths, re
 from interlock.store.local.session.settled import read_mark
 from interlock.store.local.session.summary_file import folded_bytes
 from interlock.store.ports.errors import Health, SessionBusyError
-from interlock.store.ports.maintenance import CONTENT, GcSession, GcSnapshot, Item, Kind, StoreOverview, UnsoundSession
+from interlock.store.ports.maintenance import (
+    CONTENT,
+    Foreign,
+    GcSession,
+    GcSnapshot,
+    Item,
+    Kind,
+    StoreOverview,
+    TrashedSession,
+    UnsoundSession,
+)
 from interlock.store.retention import seconds_of
 
 CONTENT_KINDS = {layout.SNAPSHOTS: Kind.SNAPSHOT, layout.PINNED: Kind.WORKFLOW, layout.ARTIFACTS: Kind.ARTIFACT}
@@ -49,6 +60,8 @@ def mark(files: FileOps, locks: Locks, report: Progress = report_nothing, *, fol
         sessions=tuple(marking.sessions),
         unsound=tuple(marking.unsound),
         items=tuple(marking.items),
+        trashed=tuple(marking.trashed),
+        foreign=tuple(marking.foreign),
         apart=frozenset[Kind]().union(*(_MOVED[directory] for directory in marking.apart)),
     )
 
@@ -63,7 +76,8 @@ def overview(files: FileOps, locks: Locks, report: Progress = report_nothing) ->
     return StoreOverview(
         attested=tuple(one.session for one in marking.sessions),
         unsound=tuple(marking.unsound),
-        debris=tuple(item for item in marking.items if item.kind not in CONTENT),
+        debris=(*(item for item in marking.items if item.kind not in CONTENT), *(one.item for one in marking.trashed)),
+        foreign=tuple(marking.foreign),
     )
 
 
@@ -185,6 +199,13 @@ def is_beginning(files: FileOps, session: SessionId) -> bool:
     return all(int(first) == 0 for first in firsts)
 
 
+def is_start(files: FileOps, session: SessionId) -> bool:
+    """Return whether a directory without a group holds only what an interrupted start or import leaves."""
+    directory = layout.session_dir(session)
+    below = (path.removeprefix(f"{directory}/") for path, _ in tree(files, directory) if path != directory)
+    return is_beginning(files, session) and all(map(layout.is_of_start, below))
+
+
 @mutable
 class _Marking:
     """Collects everything that the store holds."""
@@ -195,6 +216,8 @@ class _Marking:
     sessions: list[GcSession] = field(default_factory=list[GcSession])
     unsound: list[UnsoundSession] = field(default_factory=list[UnsoundSession])
     items: list[Item] = field(default_factory=list[Item])
+    trashed: list[TrashedSession] = field(default_factory=list[TrashedSession])
+    foreign: list[Foreign] = field(default_factory=list[Foreign])
     apart: list[str] = field(default_factory=list[str])
     names: dict[str, str] = field(default_factory=dict[str, str])
     """Each content name as one object: sessions share most of their content."""
@@ -207,11 +230,10 @@ class _Marking:
         found = sorted(self.files.names(layout.SESSIONS))
         for number, name in enumerate(found):
             report(number, len(found))
-            path = f"{layout.SESSIONS}/{name}"
             if layout.is_session(name):
                 self._session(SessionId(name))
-            elif not self.files.is_link(path):
-                self._add(Kind.LEFTOVER, path)
+            else:
+                self._foreign(f"{layout.SESSIONS}/{name}")
         report(len(found), len(found))
 
     def _content(self) -> None:
@@ -233,17 +255,40 @@ class _Marking:
                 session, _, _ = name.partition(".")
                 of_session = SessionId(session) if layout.is_session(session) else None
                 self._add(Kind.TRASH, f"{directory}/{name}", session=of_session)
+                if directory == layout.TRASHED_SESSIONS and of_session is not None and name == of_session:
+                    self._trashed(of_session)
         for directory in CONTENT_KINDS:
             for name in filter(layout.is_content, own_names(self.files, layout.trashed(directory))):
                 path = f"{directory}/{name}"
                 self._add(Kind.TRASH, layout.trashed(path), content=path)
 
+    def _trashed(self, session: SessionId) -> None:
+        """Take a session that can be moved back from the items to the sessions in the trash."""
+        path = f"{layout.TRASHED_SESSIONS}/{session}"
+        if self.files.is_link(path) or self.files.own_stat(layout.session_dir(session)) is not None:
+            return
+        manifest = self.files.own_stat(f"{path}/manifest.jsonl")
+        if manifest is None or not manifest.size:
+            return
+        log, item = trace_log(self.files, path), self.items.pop()
+        found = GcSession(
+            session=session,
+            last_activity_s=max(manifest.modified_s, log.recorded_s),
+            bytes=item.bytes,
+            content=log.content,
+            claims=log.sessions,
+        )
+        self.trashed.append(TrashedSession(session=found, item=item))
+
+    def _foreign(self, path: str) -> None:
+        self.foreign.append(Foreign(name=path, content=trace_log(self.files, path).content))
+
     def _session(self, session: SessionId) -> None:
         try:
             found = self._read(session)
             # Asked once: a start that is under way is one now, and may be a whole session a moment later.
-            is_start = not found.segments and is_beginning(self.files, session)
-            if not found.segments and not is_start:
+            is_begun = not found.segments and is_beginning(self.files, session)
+            if not found.segments and not is_begun:
                 # It may have begun after it was read.
                 found = self._read(session)
             below = list(tree(self.files, layout.session_dir(session)))
@@ -261,8 +306,10 @@ class _Marking:
             return
         if found.segments:
             self._sound(found, below, last_s)
-        elif is_start:
+        elif is_begun and is_start(self.files, session):
             self._add(Kind.LEFTOVER, layout.session_dir(session), session=session)
+        elif is_begun:
+            self._foreign(layout.session_dir(session))
         elif (linked := link_to_log(self.files, session)) is not None:
             self._refuse(session, Health.UNREADABLE, linked, "a link to an empty directory")
         else:

@@ -3,7 +3,7 @@
 Other processes write meanwhile, so each thing is checked again before it is removed:
 
 1. First, space is freed: the trash of earlier sweeps and old temporary files are deleted. This creates no file, so it
-   works on a full disk.
+   works on a full disk. A session in the trash that has not expired is moved back: the clock was wrong before.
 2. A session is read again under its own lock, and moved to the trash by one rename of its directory.
 3. Debris in a session that stays is removed under that session's lock, after its torn tail is cut.
 4. Both are durable before any content is removed. Content that was in the trash before is deleted, or moved back if a
@@ -22,7 +22,7 @@ from interlock.kernel.canonical import digest_of_bytes
 from interlock.kernel.frozen import mutable
 from interlock.kernel.ids import SessionId
 from interlock.store.local import layout
-from interlock.store.local.collect.mark import is_beginning, link_to_log, newest_s, read_session, tree
+from interlock.store.local.collect.mark import is_start, link_to_log, newest_s, read_session, tree
 from interlock.store.local.content import write_durably
 from interlock.store.local.failures import store_failure
 from interlock.store.local.files import FileOps
@@ -33,7 +33,7 @@ from interlock.store.local.upkeep import make_trash
 from interlock.store.ports.errors import FailureKind, SessionBusyError, StoreFailureError
 from interlock.store.ports.maintenance import CONTENT, Due, GcSession, GcSnapshot, Item, Kind, Retention, Skipped, Swept
 from interlock.store.regular_file import unused_name
-from interlock.store.retention import due, roots_of
+from interlock.store.retention import due, find_returning, roots_of
 
 _ALL_SOUND = "no sweep while any session is unsound (GC-7)"
 
@@ -58,7 +58,8 @@ def sweep(files: FileOps, locks: Locks, marked: GcSnapshot, retention: Retention
     except StoreFailureError as error:
         failure = error
     taken = Due(sessions=tuple(sweeping.sessions), items=tuple(sweeping.items))
-    return Swept(taken=taken, skipped=tuple(sweeping.skipped), failure=failure)
+    restored = tuple(sweeping.restored)
+    return Swept(taken=taken, restored=restored, skipped=tuple(sweeping.skipped), failure=failure)
 
 
 @mutable
@@ -70,6 +71,7 @@ class _Sweeping:
     retention: Retention
     sessions: list[GcSession] = field(default_factory=list[GcSession])
     items: list[Item] = field(default_factory=list[Item])
+    restored: list[SessionId] = field(default_factory=list[SessionId])
     skipped: list[Skipped] = field(default_factory=list[Skipped])
 
     def run(self, marked: GcSnapshot) -> None:
@@ -78,19 +80,19 @@ class _Sweeping:
         if first != Due() or any(item.kind is Kind.TRASH for item in marked.items):
             make_trash(self.files)
             self._sync("", layout.TRASH, layout.trashed(layout.WORKFLOWS))
+        for session in find_returning(marked, self.retention):
+            self._tried(layout.session_dir(session.session), session.session, partial(self._return, session.session))
         for session in first.sessions:
             self._held(session.session, partial(self._session, session))
         for item in first.items:
             if item.kind is Kind.LEFTOVER and item.session is not None:
                 self._held(item.session, partial(self._begun, item.session, item))
-            elif item.kind is Kind.LEFTOVER:
-                self._tried(item.name, None, partial(self._foreign, item))
         self._debris(first.items)
         # Removal of content must not survive a power loss if the removal of its session does not.
         self._sync(layout.SESSIONS, layout.TRASHED_SESSIONS, layout.TRASHED_SEGMENTS)
         spared = {one.session for one in self.skipped if one.session is not None}
         rest = due(marked, self.retention, spared).items
-        roots = roots_of(marked, {one.session for one in self.sessions})
+        roots = roots_of(marked, {one.session for one in self.sessions}, self.retention)
         if not self.retention.chosen:
             self._empty_trash(((item, item.content) for item in marked.items if item.content is not None), roots)
         self._content(item for item in rest if item.kind in CONTENT)
@@ -108,6 +110,12 @@ class _Sweeping:
 
     # -- sessions -----------------------------------------------------------------------------------------------
 
+    def _return(self, session: SessionId) -> None:
+        """Move a session back from the trash, unless there is one of its name again."""
+        if self.files.own_stat(layout.session_dir(session)) is None:
+            self.files.rename(f"{layout.TRASHED_SESSIONS}/{session}", layout.session_dir(session))
+            self.restored.append(session)
+
     def _session(self, session: GcSession) -> None:
         found = read_session(self.files, session.session)
         is_same = found.segments and link_to_log(self.files, session.session) is None
@@ -120,17 +128,9 @@ class _Sweeping:
 
     def _begun(self, session: SessionId, item: Item) -> None:
         """Remove a directory that a start left, unless it holds a session by now."""
-        if not read_session(self.files, session).segments and is_beginning(self.files, session):
-            self._leftover(item)
-
-    def _foreign(self, item: Item) -> None:
-        """Remove an entry whose name is no session id, unless it changed lately: no lock shows whether it is in use."""
-        if self._is_old(item.name):
-            self._leftover(item)
-
-    def _leftover(self, item: Item) -> None:
-        self._to_trash(item.name)
-        self.items.append(item)
+        if not read_session(self.files, session).segments and is_start(self.files, session):
+            self._to_trash(item.name)
+            self.items.append(item)
 
     def _debris(self, items: Iterable[Item]) -> None:
         """Remove orphan segments and temporary files of the sessions that stay."""
@@ -243,7 +243,8 @@ class _Sweeping:
         self.files.remove_dir(path)
 
     def _to_trash(self, path: str) -> None:
-        target = f"{layout.TRASHED_SESSIONS}/{path.rpartition('/')[2]}"
+        name = path.rpartition("/")[2]
+        target = f"{layout.TRASHED_SESSIONS}/{layout.deleted(name) if self.retention.chosen else name}"
         if self.files.own_stat(target) is not None:
             target = f"{target}.{unused_name()}"
         self.files.rename(path, target)
