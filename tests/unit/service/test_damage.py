@@ -166,6 +166,32 @@ def test_a_lost_artifact_is_named_by_every_view(tmp_path: Path, *, is_lost: bool
     assert advanced.code is (ErrorCode.SESSION_NOT_HEALTHY if is_refused else None)
 
 
+@pytest.mark.inv("RES-7", "ANS-18")
+@pytest.mark.parametrize("is_lost", [True, False], ids=["lost", "altered"])
+def test_a_run_whose_next_report_needs_a_lost_file_is_named_with_its_repair_and_not_offered(
+    tmp_path: Path, *, is_lost: bool
+) -> None:
+    harness, blocked = a_run(tmp_path)
+    assert len(harness.resume()["candidates"]) == 1
+    (artifact,) = (path for path in (tmp_path / "artifacts").iterdir() if path.read_bytes() == b'{"kind":"mine"}')
+    artifact.unlink() if is_lost else flip(artifact)
+    fresh = Harness.on_disk(tmp_path, DOCUMENT)
+    found, session = fresh.resume(), session_below(tmp_path)
+    assert found["candidates"] == []
+    refused = fresh.advance(blocked, "Done.")
+    assert refused.code is ErrorCode.SESSION_NOT_HEALTHY
+    for words in (found["reason"], refused["suggestion"]):
+        assert f"`interlock session repair {session}`" in words
+    repaired = repair_session(restoring(LocalStore(tmp_path)), session)
+    assert isinstance(repaired, Repaired), "the advice works"
+    again = Harness.on_disk(tmp_path, DOCUMENT)
+    (candidate,) = again.resume()["candidates"]
+    assert (
+        again.advance(again.call(candidate["nextCall"]["tool"], candidate["nextCall"]["arguments"]), "Done.").code
+        is None
+    )
+
+
 @pytest.mark.inv("READ-9")
 def test_a_lost_snapshot_of_an_earlier_step_leaves_its_notes_readable(tmp_path: Path) -> None:
     harness = Harness.on_disk(tmp_path, DOCUMENT)

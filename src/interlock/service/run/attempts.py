@@ -15,7 +15,7 @@ from interlock.record.payloads import GapRecorded, WorkRecorded
 from interlock.record.world import APPROVAL, EXPIRED, UNANSWERED_CHOICE, Signed
 from interlock.service.run.context import RunContext
 from interlock.service.run.evidence.approval import open_approval
-from interlock.service.run.evidence.sent import evidence_sent
+from interlock.service.run.evidence.sent import evidence_refused
 from interlock.service.run.evidence.verdicts import failed_verdict
 from interlock.service.run.proofs import proof_context
 from interlock.store.ports.reader import SessionReader
@@ -59,7 +59,7 @@ def attempt_on(
         request=request,
         context=session.context(node.node),
         actor=actor,
-        earlier=evidence_sent(reader, node) if node.kind == "blocked_attempt" else None,
+        earlier=evidence_refused(reader, node, session.session),
         open_gaps=tuple(_open_gaps(session, node)),
         reporters=dict(_reporters(run_context, node)),
         earlier_notes=_earlier_notes(session, node),

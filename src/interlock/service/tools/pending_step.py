@@ -32,7 +32,7 @@ from interlock.service.outside.demand import how_to_send, unknown_key_words, wea
 from interlock.service.run.attempts import came_before, pending_task, unknown_signer
 from interlock.service.run.context import RunContext
 from interlock.service.run.evidence.approval import expiry_of_question
-from interlock.service.run.evidence.sent import evidence_sent
+from interlock.service.run.evidence.sent import evidence_refused
 from interlock.service.run.proofs import proof_lines
 from interlock.store.ports.reader import SessionReader
 from interlock.views.node_position import chain_head, node_position
@@ -80,9 +80,12 @@ def with_kept_evidence(
         ContentDamagedError: What was sent is missing or damaged.
     """
     step = run_context.workflow.steps[view.step_id]
-    if node.kind != "blocked_attempt" or (step.evidence_schema_ref == NOTES_CONTRACT and view.claim is None):
+    if step.evidence_schema_ref == NOTES_CONTRACT and view.claim is None:
         return view
-    sent = evidence_sent(reader, node).artifacts
+    refused_evidence = evidence_refused(reader, node, run_context.session.session)
+    if refused_evidence is None:
+        return view
+    sent = refused_evidence.artifacts
     blockers = refused.blockers if refused is not None else ()
     if step.evidence_schema_ref != NOTES_CONTRACT:
         view = replace(view, artifacts=amended_outlines(run_context.workflow, step, sent, blockers))

@@ -25,10 +25,16 @@ from interlock.kernel.shape import described
 from interlock.kernel.text import in_code, one_line, printable, quoted, truncated
 from interlock.service.ports import ReadPorts
 from interlock.service.run.context import load_run_context
+from interlock.service.run.evidence.sent import evidence_refused
 from interlock.service.run.summaries import Unreadable, unreadable_by
 from interlock.service.run.summarize import summary_of
 from interlock.service.tokens.mint import minting
-from interlock.store.ports.errors import UNUSABLE_SESSION, KeyRingMissingError
+from interlock.store.ports.errors import (
+    UNUSABLE_SESSION,
+    ContentDamagedError,
+    ContentUnreadableError,
+    KeyRingMissingError,
+)
 from interlock.store.ports.keys import KeyRing
 from interlock.store.ports.workspace import NOWHERE
 from interlock.views.resume import Candidate, RunQuery, Why, ranked
@@ -126,6 +132,14 @@ def _left_out(skipped: Sequence[str]) -> str:
     )
 
 
+def _remedy(error: Exception, candidate: Candidate) -> str:
+    """Return the command that copies what is intact of a session of which only content is lost."""
+    is_lost = isinstance(error, ContentDamagedError) and not isinstance(error, ContentUnreadableError)
+    if not is_lost:
+        return ""
+    return f": restore the file; or `interlock session repair {candidate.session}` copies what is intact before it"
+
+
 def _describe(one: Unreadable) -> str:
     return f"session {one.session} ({one.health}; {one.found})"
 
@@ -169,7 +183,7 @@ def _load_candidates(
             one = _load_candidate(ports, ring, candidate, events[candidate.session])
         except UNUSABLE_SESSION as error:
             unreadable = unreadable_by(candidate.session, error)
-            skipped.append(f"run `{candidate.run.label}` of {_describe(unreadable)}")
+            skipped.append(f"run `{candidate.run.label}` of {_describe(unreadable)}{_remedy(error, candidate)}")
             continue
         if one is None:
             skipped.append(f"run `{candidate.run.label}` of session {candidate.session} (not in its log any more)")
@@ -179,7 +193,9 @@ def _load_candidates(
 
 
 def _load_candidate(ports: ReadPorts, ring: KeyRing, candidate: Candidate, events: int) -> _Found | None:
-    """Return a candidate with the token that shows it; its plan and tip are read first. None if its log lacks the run.
+    """Return a candidate with the token that shows it. None if its log lacks the run.
+
+    Its plan, its tip and what the next report needs of a refused one are read first.
 
     What is offered is what the token shows, also if the log has other events than when it was summarized.
 
@@ -190,7 +206,9 @@ def _load_candidate(ports: ReadPorts, ring: KeyRing, candidate: Candidate, event
     run = session.runs.get(candidate.run.run) if session is not None else None
     if session is None or run is None or run.tip is None:
         return None
-    load_run_context(session, run, ports.plans).snapshot(session.nodes[run.tip])
+    tip = session.nodes[run.tip]
+    load_run_context(session, run, ports.plans).snapshot(tip)
+    evidence_refused(ports.reader, tip, session.session)
     if session.next_index != events:
         summary = next(one for one in summary_of(session, ports.plans).runs if one.run == run.run)
         candidate = replace(candidate, run=summary)

@@ -6,7 +6,7 @@ from contextlib import suppress
 from interlock.engine.gates import Answered
 from interlock.engine.request import ARTIFACT_CONTENT_TYPE, REPLY_CONTENT_TYPE, TURN_CONTENT_TYPE, Request
 from interlock.kernel.canonical import Json, parse_object
-from interlock.kernel.ids import AttemptId, Digest
+from interlock.kernel.ids import AttemptId, Digest, SessionId
 from interlock.kernel.shape import ShapeError
 from interlock.record.content import WHOLE_NOTES_CONTENT_TYPE, output_id_of
 from interlock.record.payloads import ArtifactPayload, NotesPayload
@@ -29,6 +29,22 @@ def evidence_sent(reader: SessionReader, node: Node) -> Request:
         else:
             artifacts.append(stored_object(reader, digest))
     return Request(notes=notes, artifacts=tuple(artifacts))
+
+
+def evidence_refused(reader: SessionReader, node: Node, session: SessionId) -> Request | None:
+    """Read the evidence of a refused attempt, which the next attempt completes; None if no such attempt made the node.
+
+    Raises:
+        ContentDamagedError: An artifact is missing or damaged. The next attempt cannot leave it out: a later proof,
+            with the file restored, would find that it did.
+    """
+    if node.kind != "blocked_attempt":
+        return None
+    try:
+        return evidence_sent(reader, node)
+    except ContentDamagedError as error:
+        error.session = session
+        raise
 
 
 def whole_notes(reader: SessionReader, node: Node, attempt: AttemptId) -> str | None:
