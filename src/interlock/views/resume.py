@@ -69,6 +69,11 @@ def short_branch(name: str) -> str:
     return f"{name[: SHORT_STRING_CHARS_MAX - BRANCH_DIGEST_CHARS - 1]}~{digest}"
 
 
+def is_on_branch(run: RunSummary, name: str) -> bool:
+    """Say whether a run was last seen on a branch, by its whole name or its beginning (OBS-4)."""
+    return (run.branch or "").startswith((name, short_branch(name)))
+
+
 def ranked(sessions: Iterable[SessionSummary], query: RunQuery) -> list[Candidate]:
     """Return the matching runs, best first.
 
@@ -120,7 +125,7 @@ def _reasons(session: SessionId, run: RunSummary, query: RunQuery, close: Closen
         return
     if query.head_sha is not None and run.head_sha == query.head_sha:
         yield "matched_head_sha"
-    if query.branch is not None and (run.branch or "").startswith((query.branch, short_branch(query.branch))):
+    if query.branch is not None and is_on_branch(run, query.branch):
         yield "matched_branch"
     if close is None:
         return

@@ -9,6 +9,7 @@ from interlock.kernel.ids import RunId, SessionId
 from interlock.kernel.matching import Closeness
 from interlock.service.clock import moment_of
 from interlock.service.report.run_list import ListFilter, Row, best_matches, newest_first, texts_of
+from interlock.views.resume import short_branch
 from interlock.views.summary import RunSummary
 
 TOLD = RunSummary(
@@ -57,6 +58,14 @@ def test_what_has_no_time_comes_last_and_equal_times_come_by_id() -> None:
     expected = ["r6", "r3", "r2", "r5", "r1", "r4"]
     assert [one.run.run for one in newest_first(rows)] == expected
     assert [one.run.run for one in newest_first(reversed(rows))] == expected
+
+
+@pytest.mark.inv("OBS-4")
+def test_a_list_finds_a_run_by_the_whole_name_of_a_long_branch_and_by_its_beginning() -> None:
+    name = "feature/" + "x" * 100
+    run = replace(TOLD, branch=short_branch(name))
+    for wanted, fits in ((name, True), (name[:60], True), (name + "-2", False)):
+        assert ListFilter(branch=wanted).fits(run) == fits
 
 
 @pytest.mark.parametrize(

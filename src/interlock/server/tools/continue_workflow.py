@@ -235,9 +235,9 @@ CONTINUE_WORKFLOW = Tool(
     description="When the pending step is done: reports it and returns the next one. Never for a step that is not done."
     " Send the arguments of the last answer's nextCall and add what its fill names, written by you: without"
     " output.notesMarkdown most steps are refused. If the evidence is not enough, the answer says what is missing"
-    " and gives fresh tokens. Repeating a call is safe: it returns what was recorded. With stateToken alone it only"
-    " shows the current step, as after a lost answer. If you deviated from the step, add the artifact"
-    " wr.workflow_divergence.",
+    " and gives fresh tokens. Repeating a call is safe: it returns what was recorded; only a check that did not pass"
+    " runs again. With stateToken alone it only shows the current step, as after a lost answer. If you deviated from"
+    " the step, add the artifact wr.workflow_divergence.",
     arguments=ContinueArguments,
     output=ExecutionAnswer,
     hints=Hints(is_read_only=False, is_idempotent=True),

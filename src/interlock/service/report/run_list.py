@@ -8,6 +8,7 @@ from interlock.kernel.budgets import PROJECT_DIGEST_CHARS
 from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import Digest, SessionId
 from interlock.service.clock import moment_of
+from interlock.views.resume import is_on_branch
 from interlock.views.summary import RunStatus, RunSummary, SessionSummary
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class ListFilter:
             return False
         if self.workflow is not None and run.workflow_id != self.workflow:
             return False
-        if self.branch is not None and not (run.branch or "").startswith(self.branch):
+        if self.branch is not None and not is_on_branch(run, self.branch):
             return False
         if self.since_ms is None:
             return True
