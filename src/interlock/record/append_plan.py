@@ -18,6 +18,7 @@ from interlock.record.events import (
     Event,
     NodeScope,
     RunScope,
+    SessionCreatedEvent,
     build_dedupe_key,
     event_class_of,
     parse_event,
@@ -96,7 +97,7 @@ def _stamp_draft(
     draft: EventDraft, *, session: SessionId, index: int, ids: tuple[list[EventId], int], stamps: Stamps
 ) -> Event:
     """Build the event of a draft. `ids` holds the event ids of the whole plan and the draft's position in it."""
-    payload = _build_edge(draft.data, ids[0]) if isinstance(draft.data, PlannedEdge) else draft.data
+    payload = payload_of(draft, ids[0])
     event_class = event_class_of(type(payload))
     fields: dict[str, object] = {
         "v": 1,
@@ -107,14 +108,33 @@ def _stamp_draft(
         "recorded_at": stamps.recorded_at,
     }
     if draft.run is not None:
-        fields["scope"] = (
-            RunScope(run_id=draft.run) if draft.node is None else NodeScope(run_id=draft.run, node_id=draft.node)
-        )
+        fields["scope"] = _scope_of(draft)
     if stamps.actor is not None:
         fields["actor"] = stamps.actor
     # The dedupe key depends on the other fields, so they are built first.
     make = cast("Callable[..., Event]", event_class)
     return make(**fields, dedupe_key=build_dedupe_key(make(**fields, dedupe_key="")))
+
+
+def is_recorded_as(draft: EventDraft, event: Event, ids: Sequence[EventId]) -> bool:
+    """Say whether an event has exactly the payload and the scope of a draft. `ids` are those of the whole plan."""
+    payload = payload_of(draft, ids)
+    return (
+        type(payload) is type(event.data)
+        and _scope_of(draft) == (None if isinstance(event, SessionCreatedEvent) else event.scope)
+        and payload.to_bytes() == event.data.to_bytes()
+    )
+
+
+def _scope_of(draft: EventDraft) -> RunScope | NodeScope | None:
+    if draft.run is None:
+        return None
+    return RunScope(run_id=draft.run) if draft.node is None else NodeScope(run_id=draft.run, node_id=draft.node)
+
+
+def payload_of(draft: EventDraft, ids: Sequence[EventId]) -> Record:
+    """Return the payload of a draft. `ids` are the event ids of the whole plan."""
+    return _build_edge(draft.data, ids) if isinstance(draft.data, PlannedEdge) else draft.data
 
 
 def _build_edge(planned: PlannedEdge, ids: Sequence[EventId]) -> data.EdgeCreated:

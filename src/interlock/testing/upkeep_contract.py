@@ -184,9 +184,8 @@ def _made_up(count: int) -> tuple[SessionId, ...]:
 
 def _newest_s(marked: GcSnapshot) -> float:
     """Return the latest time at which anything of a store was written."""
-    return max(
-        (*(one.last_activity_s for one in marked.sessions), *(one.modified_s for one in marked.items)), default=0
-    )
+    sessions = (*marked.sessions, *(one.session for one in marked.trashed))
+    return max((*(one.last_activity_s for one in sessions), *(one.modified_s for one in marked.items)), default=0)
 
 
 def _later(marked: GcSnapshot, kept: Collection[SessionId] = ()) -> Retention:

@@ -382,3 +382,17 @@ def test_a_bundle_names_the_configuration_of_its_newest_run() -> None:
     data = exported(here, session).data
     assert value_of(data)["producer"]["appliedConfigHash"] == digest_of_bytes(b"a configuration")
     assert imported(Harness.in_memory(DOCUMENT), data).restored.session
+
+
+@pytest.mark.inv("BND-10")
+def test_a_session_reaches_the_limit_of_bytes_before_that_of_values() -> None:
+    """Measured on a session whose reports are short, so that it has as many values for its bytes as any."""
+    here = Harness.in_memory(linear_workflow("test.many", *(f"s{number}" for number in range(40))))
+    answer = here.start("test.many")
+    session = here.session_of(answer)
+    while not answer["isComplete"]:
+        answer = here.advance(answer, "Ok.")
+    data = exported(here, session).data
+    assert BUNDLE_BYTES_MAX // BUNDLE_VALUES_MAX <= 16
+    values = data.count(b",") + data.count(b"[") + data.count(b"{")
+    assert len(data) / values > 20

@@ -157,9 +157,10 @@ MARK_READS_MAX = 2
 # Bundles (BND-10).
 BUNDLE_BYTES_MAX = 64_000_000
 """A bundle: it is checked as a whole, in memory, before anything is stored, which takes several times its size."""
-BUNDLE_VALUES_MAX = 2_000_000
-"""Values of a bundle: those of ten thousand advances. Each takes at least a hundred bytes in memory, however short it
-is in the file."""
+BUNDLE_VALUES_MAX = BUNDLE_BYTES_MAX // 16
+"""Values of a bundle. Each takes at least a hundred bytes in memory, however short it is in the file. A log has 29
+bytes for each value, so a session reaches the limit of bytes first; only a file that is made for it reaches this one.
+"""
 BUNDLE_DEPTH_MAX = 128
 """Nesting of a bundle: a context value of the largest depth, inside an event."""
 

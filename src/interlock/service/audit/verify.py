@@ -31,7 +31,8 @@ from interlock.record.events import (
     WorkRecordedEvent,
 )
 from interlock.record.payloads import DecisionTraceAppended
-from interlock.service.audit.compare import compared_captures, compared_events, compared_words
+from interlock.record.snapshot import parse_snapshot
+from interlock.service.audit.compare import compared_captures, compared_events, compared_words, is_identical
 from interlock.service.audit.replay import (
     derived_end,
     derived_plan,
@@ -321,6 +322,9 @@ class _Check:
             found = f"decided with the operators {capture.get('catalogue')}; this build has {catalogue_digest()}"
             return self.mismatch("provenance_mismatch", node, f"capture {reference}", found, _FORCE)
         derived = derived_plan(self.reader, self.plans, recorded)
+        if isinstance(derived, AppendPlan) and is_identical(recorded.events, derived):
+            # The digests of the request and of the captured record are the same, too.
+            return self._check_snapshots(derived)
         if not is_as_sent(self.reader, self.plans, recorded):
             found = "the recorded input does not match the digest of the request"
             return self.mismatch("hash_mismatch", node, "advance_recorded.data.requestDigest", found, _ASK)
@@ -339,14 +343,23 @@ class _Check:
         difference = compared_captures(capture or {}, made) or compared_events(recorded.events, derived)
         if difference is not None:
             return self.mismatch(difference.code, recorded.node, difference.where, difference.found, _ASK)
-        for ref, _ in derived.snapshots:
-            self.reader.snapshot(ref)
+        self._check_snapshots(derived)
         # The log has no record of what a person who declined added, which the text of the refusal repeats.
         is_whole = not isinstance(recorded.key, AdvanceRecordedEvent) or not was_declined(recorded.key)
         words = compared_words(recorded.events, derived) if is_whole else None
         if words is not None:
             self.words.append(OtherWords(node=recorded.node, where=words.where, found=words.found))
         return None
+
+    def _check_snapshots(self, derived: AppendPlan) -> None:
+        """Check that what a replayed plan pins is stored; the next plan is replayed from it.
+
+        Raises:
+            ContentDamagedError: A snapshot is missing or damaged.
+        """
+        for ref, data in derived.snapshots:
+            self.reader.check_snapshot(ref)
+            self.plans.keep(ref, parse_snapshot(data))
 
 
 def _recorded_capture(recorded: RecordedPlan) -> Digest | None:

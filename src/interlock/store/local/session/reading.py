@@ -111,12 +111,13 @@ class Followed:
 
     Each such group comes with the verified state that includes it, and its segment. There is at most one, except after
     an interrupted restore of a whole session. With `is_unmarked`, the mark is not one of this log, so an unsettled
-    group may have been acknowledged.
+    group may have been acknowledged. `history` has the events of the settled part if it was read from its start.
     """
 
     settled: Verified
     unsettled: tuple[tuple[Verified, StoredSegment], ...] = ()
     is_unmarked: bool = False
+    history: tuple[tuple[ev.Event, ...], ...] | None = None
 
     def omitted(self) -> Omitted:
         """Return the size of the unsettled groups."""
@@ -182,8 +183,9 @@ def _split_at_mark(
     files: FileOps, known: Verified, groups: list[tuple[Verified, StoredSegment]], mark: SettledMark | None
 ) -> Followed:
     """Split the groups where they are known to be settled. Without a readable mark, only the last one may not be."""
+    history = tuple(segment.events for _, segment in groups) if not known.manifest_lines else None
     if mark is None or not mark.is_of_this_boot:
-        return Followed(settled=groups[-1][0] if groups else known)
+        return Followed(settled=groups[-1][0] if groups else known, history=history)
     end, ends = mark.manifest_bytes or 0, [verified.manifest_bytes for verified, _ in groups]
     if ends and ends[-1] > end:
         end = max(end, folded_bytes(files, known.session))
@@ -194,6 +196,7 @@ def _split_at_mark(
         settled=replace(settled, is_marked=not is_unmarked and mark.manifest_bytes == settled.manifest_bytes),
         unsettled=tuple(groups[count:]),
         is_unmarked=is_unmarked,
+        history=history[:count] if history is not None else None,
     )
 
 

@@ -104,8 +104,10 @@ class SessionLog:
     def history(self, session: SessionId, *, after: int = 0) -> tuple[tuple[Event, ...], ...]:
         """See `SessionReader.history`."""
         with port_errors(session):
-            verified = self._followed(session).settled
-            return history_after(self._files, verified, after) if after else history_of(self._files, verified)
+            followed = self._followed(session)
+            if after:
+                return history_after(self._files, followed.settled, after)
+            return followed.history if followed.history is not None else history_of(self._files, followed.settled)
 
     def salvage(self, session: SessionId) -> Salvaged | None:
         """See `SessionReader.salvage`."""
