@@ -32,6 +32,13 @@ def test_each_run_time_dependency_has_its_line_of_reason() -> None:
     assert [name for name in names if f"| {name} |" not in documented] == []
 
 
+@pytest.mark.inv("IR-41")
+def test_the_page_of_plans_says_that_a_plan_is_a_substrate_and_not_a_product() -> None:
+    page = (ROOT / "docs" / "language.md").read_text(encoding="utf-8")
+    plans = " ".join(page.partition("### Plan files\n")[2].partition("\n#")[0].split())
+    assert "A plan is a substrate for agents and tools, and not a product" in plans
+
+
 def test_the_tool_set_is_frozen() -> None:
     assert [tool.name for tool in TOOLS] == [
         "list_workflows",

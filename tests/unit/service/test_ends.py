@@ -60,7 +60,7 @@ def ends_of(harness: Harness, start: ToolResult) -> list[WorkRecordedEvent]:
 # After the end.
 
 
-@pytest.mark.inv("END-4")
+@pytest.mark.inv("END-4", "LIFE-11")
 @pytest.mark.produces("error:RUN_ENDED", "event:work_recorded")
 def test_after_an_end_every_ack_and_checkpoint_is_refused_and_nothing_is_recorded(
     tmp_path: Path, harness: Harness

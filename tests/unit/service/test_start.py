@@ -34,7 +34,7 @@ def test_a_start_hands_out_the_first_step_and_records_it_in_one_segment(harness:
     assert len({event.recorded_at for event in events}) == 1
 
 
-@pytest.mark.inv("ADV-1", "CTX-1")
+@pytest.mark.inv("ADV-1", "CTX-1", "IR-40")
 def test_what_a_start_records_is_what_was_sent(harness: Harness) -> None:
     answer = harness.start("test.abc", goal="G", context={"k": [1, None]}, preferences={"riskPolicy": "balanced"})
     events = harness.events(harness.session_of(answer))
