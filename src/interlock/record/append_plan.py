@@ -16,6 +16,7 @@ from interlock.record.base import Record
 from interlock.record.events import (
     Actor,
     Event,
+    EventReceivedEvent,
     NodeScope,
     RunScope,
     SessionCreatedEvent,
@@ -50,10 +51,14 @@ class AppendPlan:
     """Everything that one call records, written whole or not at all.
 
     Content is listed as bytes under its digest. The store writes it before the events that refer to it.
+
+    `received` are events from outside that come first. They are stamped already, because the decision names those that
+    it took (APP-9).
     """
 
     session: SessionId
     drafts: tuple[EventDraft, ...]
+    received: tuple[EventReceivedEvent, ...] = ()
     snapshots: tuple[tuple[SnapshotRef, bytes], ...] = ()
     artifacts: tuple[tuple[Digest, bytes], ...] = ()
     workflow: tuple[WorkflowHash, bytes] | None = None
@@ -82,10 +87,13 @@ def stamp(plan: AppendPlan, *, next_index: int, stamps: Stamps) -> Segment:
     The events are parsed from the segment's bytes, so the caller sees exactly what a later reader sees: `1.0` is
     stored as `1`, and the keys of objects are sorted.
     """
-    assert 0 < len(plan.drafts) <= PLAN_EVENTS_MAX, "a plan holds between one event and the budget"
+    count, first = len(plan.received) + len(plan.drafts), next_index + len(plan.received)
+    assert 0 < count <= PLAN_EVENTS_MAX, "a plan holds between one event and the budget"
+    assert all(one.event_index == next_index + at for at, one in enumerate(plan.received)), "they were stamped for here"
     ids = [stamps.mint_event_id() for _ in plan.drafts]
-    lines = [
-        _stamp_draft(draft, session=plan.session, index=next_index + at, ids=(ids, at), stamps=stamps).to_bytes()
+    lines = [one.to_bytes() for one in plan.received]
+    lines += [
+        _stamp_draft(draft, session=plan.session, index=first + at, ids=(ids, at), stamps=stamps).to_bytes()
         for at, draft in enumerate(plan.drafts)
     ]
     segment = b"".join(line + b"\n" for line in lines)

@@ -282,7 +282,7 @@ class WorkRecordedEvent(Envelope, tag="work_recorded"):
 
 
 class EventReceivedEvent(Envelope, tag="event_received"):
-    """`event_received`: the key event of an append of its own. It is about a run, or about one node of it."""
+    """`event_received`: a key event; of a run, or of one node of it. What it allows follows it in its append."""
 
     scope: RunOrNode
     data: world.EventReceived

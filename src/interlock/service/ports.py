@@ -230,9 +230,8 @@ class AppendPorts:
         Raises:
             StoreFailureError, BrokenHistoryError: As `SessionWriter.append` says.
         """
-        stamps = Stamps(mint_event_id=lambda: mint_event(self.clock), recorded_at=recorded_at(self.clock), actor=actor)
         with self.read.trace.span("append"):
-            session = self.writer.append(lock, plan, stamps)
+            session = self.writer.append(lock, plan, self.stamps(actor))
         if self.late_summaries is not None:
             self.late_summaries.offer(session.session)
             return session
@@ -242,6 +241,10 @@ class AppendPorts:
             # The append is done; a reader that finds no summary makes one.
             return session
         return session
+
+    def stamps(self, actor: Actor | None) -> Stamps:
+        """Return what turns drafts of an actor into events that happen now."""
+        return Stamps(mint_event_id=lambda: mint_event(self.clock), recorded_at=recorded_at(self.clock), actor=actor)
 
     def cache_summary(self, lock: SessionLock, session: Session) -> None:
         """Cache the summary of a session, unless it has too many runs for one. The session is that of the lock.

@@ -1,10 +1,13 @@
 """Says what one append may hold: a start, an attempt, or one of the few plans without a decision (VERIFY-2)."""
 
+from itertools import takewhile
+
 from interlock.kernel.errors import InterlockError
 from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import AttemptId, NodeId, checkpoint_attempt, node_of_attempt
 from interlock.record import events as ev
 from interlock.record.content import output_id_of
+from interlock.views.evolution import evolve
 from interlock.views.session import Advance, Node, Session
 
 KeyEvent = ev.RunStartedEvent | ev.AdvanceRecordedEvent
@@ -23,7 +26,10 @@ class BrokenChainError(InterlockError):
 
 @frozen
 class RecordedPlan:
-    """An appended plan: its events, its key event, the node that it made, and the session before and after it."""
+    """An appended plan: its events, its key event, the node that it made, and the session before and after it.
+
+    Events from outside that were appended with it are none of its events: `before` is the session with them.
+    """
 
     events: tuple[ev.Event, ...]
     key: KeyEvent
@@ -39,6 +45,10 @@ def recorded_plan(before: Session, after: Session, events: tuple[ev.Event, ...])
         BrokenChainError: The plan does not create its node, or observes something else; or it has no key event and is
             none of the plans that Interlock makes without one.
     """
+    received, events = split_received(events)
+    if not events:
+        return None
+    before = evolve(before, *received)
     key = next((event for event in events if isinstance(event, KeyEvent)), None)
     if key is None:
         if not (_is_alone(events) or _is_binding(events) or _is_checkpoint(before, events)):
@@ -56,20 +66,26 @@ def recorded_plan(before: Session, after: Session, events: tuple[ev.Event, ...])
     return RecordedPlan(events=events, key=key, node=node, before=before, after=after)
 
 
+def split_received(events: tuple[ev.Event, ...]) -> tuple[tuple[ev.Event, ...], tuple[ev.Event, ...]]:
+    """Return the events from outside that an append begins with, and the rest, which was decided with them (APP-9)."""
+    received = tuple(takewhile(lambda event: isinstance(event, ev.EventReceivedEvent), events))
+    return received, events[len(received) :]
+
+
 def _recorded_advance(after: Session, key: ev.AdvanceRecordedEvent) -> Advance:
     advance = after.advance(key.scope.node_id, key.data.attempt_id)
     assert advance is not None, "the event records it"
     return advance
 
 
-_ALONE = (ev.EventReceivedEvent, ev.IntentSettledEvent, ev.ExecutionClaimedEvent)
+_ALONE = (ev.IntentSettledEvent, ev.ExecutionClaimedEvent)
 
 
 def _is_alone(events: tuple[ev.Event, ...]) -> bool:
-    """Say whether an append is one event of a kind that has an append of its own.
+    """Say whether an append is one event of a kind that needs no other.
 
-    These are an event from outside, a claim or a result of a try to send an intent, a claim of an execution, the end
-    of a run, and the mark of a redacted copy.
+    These are a claim or a result of a try to send an intent, a claim of an execution, the end of a run, and the mark
+    of a redacted copy.
     """
     first, *others = events
     match first:

@@ -1,4 +1,4 @@
-"""The timeline of a session for people: one entry for each call that recorded something."""
+"""The timeline of a session for people: one entry for each event from outside, and for what else a call recorded."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import assert_never
@@ -12,6 +12,7 @@ from interlock.record import events as ev
 from interlock.record import payloads as data
 from interlock.record.outcome import Blocked
 from interlock.record.world import APPROVAL, CHECK, EXPIRED, RECEIPT, EventReceived
+from interlock.views.appends import split_received
 from interlock.views.outside import NOT_CONFIGURED, SigningKeys, has_unknown_key
 from interlock.views.session import Node, Session
 
@@ -21,7 +22,7 @@ TitleOf = Callable[[Node], str | None]
 
 @frozen
 class Entry:
-    """What one call recorded: the events `first` to `last`, when, by which client (`who`), and for which run and node.
+    """What happened at once: the events `first` to `last`, when, by which client (`who`), and for which run and node.
 
     `what` says what happened; `more` are further lines.
     """
@@ -37,8 +38,16 @@ class Entry:
     events: tuple[ev.Event, ...]
 
 
+def parts_of(plan: tuple[ev.Event, ...]) -> Iterator[tuple[ev.Event, ...]]:
+    """Yield what an appended plan holds as an entry each: every event from outside, then what followed it (APP-9)."""
+    received, rest = split_received(plan)
+    yield from ((event,) for event in received)
+    if rest:
+        yield rest
+
+
 def entry_of(session: Session, events: Sequence[ev.Event], title_of: TitleOf, keys: SigningKeys | None = None) -> Entry:
-    """Build the entry of events that were appended together as one plan (APP-1).
+    """Build the entry of a part of a plan (`parts_of`).
 
     `keys` are the signing keys that are configured, if they are known.
     """

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.approvals import ASK, asking, given
+from tests.support.approvals import ASK, asking, given, recorded_alone
 from tests.support.bundles import exported, imported, reattested, refused, value_of
 from tests.support.checks import CHECK, GREEN, NEEDED, checking, run_now
 from tests.support.flow import document, step
@@ -25,15 +25,13 @@ from interlock.service.audit.verify import not_compared, redacted_note
 from interlock.service.contracts.status import read_json
 from interlock.service.outside.signatures import SigningKey
 from interlock.service.transfer import bundle_check
-from interlock.service.trust import approve
 from interlock.testing.harness import Harness, ToolResult, linear_workflow
 
 SHOWN, FORGED = "Delete only the temporary table.", "Delete all tables."
 
 
-def ended(*_: object) -> bool:
-    """Take the place of an advance: its process ended before."""
-    return False
+def unchecked(*_: object) -> None:
+    """Take the place of a check, so that a bundle comes in that another build accepted."""
 
 
 def with_other_notes(data: bytes) -> bytes:
@@ -51,18 +49,17 @@ def with_other_notes(data: bytes) -> bytes:
 @pytest.mark.damages
 @pytest.mark.inv("APPR-8", "WORLD-11")
 @pytest.mark.parametrize("is_taken", [False, True])
-def test_a_signed_answer_does_not_count_for_what_its_person_was_not_shown(
-    monkeypatch: pytest.MonkeyPatch, *, is_taken: bool
-) -> None:
+def test_a_signed_answer_does_not_count_for_what_its_person_was_not_shown(*, is_taken: bool) -> None:
     source, private = a_source("wr.approval")
     workflow = asking(show=["notes.a"], assurance="signed")
     theirs, here = (with_sources(Harness.in_memory(workflow), source) for _ in range(2))
     first = theirs.start("test.flow", goal="Ship")
     theirs.advance(first, SHOWN)
-    with monkeypatch.context() as killed:
-        if not is_taken:
-            killed.setattr(approve, "advance_waiting", ended)
-        assert not isinstance(given(theirs, first, key=SigningKey(source="ci", private_key=private)), Refusal)
+    key = SigningKey(source="ci", private_key=private)
+    if is_taken:
+        assert not isinstance(given(theirs, first, key=key), Refusal)
+    else:
+        recorded_alone(theirs, first, key)
     honest = exported(theirs, theirs.session_of(first)).data
     for data, is_honest in ((honest, True), (with_other_notes(honest), False)):
         restored = imported(here, data).restored
@@ -213,7 +210,7 @@ def test_an_append_that_no_call_makes_is_no_part_of_a_history(
     refusal = refused(Harness.in_memory(), changed)
     assert refusal.code is ErrorCode.BUNDLE_EVENT_ORDER_INVALID
     assert "no append holds this" in refusal.message
-    monkeypatch.setattr(bundle_check, "_check_appends", ended)
+    monkeypatch.setattr(bundle_check, "_check_appends", unchecked)
     imported(harness, changed)
     (found,) = unsound(harness.store)
     assert found.code == "chain_broken"
@@ -251,7 +248,7 @@ def test_a_start_or_an_attempt_observes_only_where_it_is_made(
         one["lastEventIndex"] += 1
     changed = reattested(value)
     assert refused(Harness.in_memory(), changed).code is ErrorCode.BUNDLE_EVENT_ORDER_INVALID
-    monkeypatch.setattr(bundle_check, "_check_appends", ended)
+    monkeypatch.setattr(bundle_check, "_check_appends", unchecked)
     imported(harness, changed)
     assert [one.code for one in unsound(harness.store)] == ["chain_broken"]
 
@@ -261,7 +258,7 @@ def test_a_start_or_an_attempt_observes_only_where_it_is_made(
 def test_only_its_own_mark_makes_a_session_a_redacted_copy(monkeypatch: pytest.MonkeyPatch) -> None:
     harness, data = a_run()
     value = value_of(data)
-    monkeypatch.setattr(bundle_check, "_check_appends", ended)
+    monkeypatch.setattr(bundle_check, "_check_appends", unchecked)
     for event in value["session"]["events"]:
         if event["kind"] == "context_set":
             event["data"]["context"] = {"goal": REDACTED}

@@ -15,16 +15,10 @@ from interlock.kernel.errors import ErrorCode
 from interlock.service.outside.signatures import SigningKey
 from interlock.service.tools.send_event import EventReport
 from interlock.service.transfer.bundle_check import checked_bundle
-from interlock.service.trust import approve
 from interlock.service.trust.approve import ApprovalReport
 from interlock.service.trust.run_check import CheckReport
 from interlock.store.memory.store import MemoryStore
 from interlock.testing.harness import CounterClock, FixedKeyRing, Harness, ToolResult
-
-
-def ended(*_: object) -> bool:
-    """Take the place of an advance: its process ended before."""
-    return False
 
 
 def looked_at(here: Harness, data: bytes) -> ToolResult:
@@ -136,7 +130,7 @@ def test_an_agent_brings_the_event_whose_id_a_bundle_has_with_another_key() -> N
 
 @pytest.mark.inv("APPR-1", "WORLD-11")
 @pytest.mark.parametrize("is_signed", [False, True])
-def test_an_answer_of_a_bundle_keeps_no_answer_out(monkeypatch: pytest.MonkeyPatch, *, is_signed: bool) -> None:
+def test_an_answer_of_a_bundle_keeps_no_answer_out(*, is_signed: bool) -> None:
     source, private = a_source("wr.approval")
     key = SigningKey(source="ci", private_key=private) if is_signed else None
     workflow = asking(assurance="signed" if is_signed else "observed")
@@ -144,9 +138,7 @@ def test_an_answer_of_a_bundle_keeps_no_answer_out(monkeypatch: pytest.MonkeyPat
     data = waiting_bundle(Harness.in_memory(workflow), ("wr.approval", "NODE.2", answer, "observed", "command"))
     here = with_sources(Harness.in_memory(workflow), source)
     looked = looked_at(here, data)
-    with monkeypatch.context() as killed:
-        killed.setattr(approve, "advance_waiting", ended)
-        rejected = given(here, looked, is_approved=False, key=key)
+    rejected = given(here, looked, is_approved=False, key=key)
     assert isinstance(rejected, ApprovalReport)
     report = given(here, looked, key=key)
     assert isinstance(report, ApprovalReport)

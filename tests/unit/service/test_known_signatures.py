@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.support.approvals import asking, given
+from tests.support.approvals import asking, recorded_alone
 from tests.support.bundles import exported, imported
 from tests.support.inbox import inbox_in
 from tests.support.outside import a_source, sent, signed_event, waiting_for, with_sources
@@ -14,8 +14,6 @@ from interlock.kernel.ids import SessionId
 from interlock.service.outside.signatures import SigningKey
 from interlock.service.report.resource import session_record
 from interlock.service.tools.send_event import EventReport
-from interlock.service.trust import approve
-from interlock.service.trust.approve import ApprovalReport
 from interlock.testing.harness import Harness, ToolResult
 
 DOCUMENT = waiting_for(assurance="claimed")
@@ -70,19 +68,13 @@ def test_a_view_that_knows_no_keys_calls_no_step_signed() -> None:
 
 
 @pytest.mark.inv("WORLD-10")
-def test_the_step_and_the_inbox_name_the_unknown_key_of_a_signed_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_step_and_the_inbox_name_the_unknown_key_of_a_signed_answer() -> None:
     source, key = a_source("wr.approval")
     document = asking(assurance="signed")
     theirs, here = with_sources(Harness.in_memory(document), source), Harness.in_memory(document)
     first = theirs.start("test.flow", goal="Ship")
     theirs.advance(first, "The plan.")
-
-    def ended(*_: object) -> bool:
-        return False
-
-    with monkeypatch.context() as killed:
-        killed.setattr(approve, "advance_waiting", ended)
-        assert isinstance(given(theirs, first, key=SigningKey(source="ci", private_key=key)), ApprovalReport)
+    recorded_alone(theirs, first, SigningKey(source="ci", private_key=key))
     restored = imported(here, exported(theirs, theirs.session_of(first)).data).restored
     shown = here.call("continue_workflow", restored.ways_on[0].next_call.arguments)
     named = f'"ci" signed is recorded, but its key {source.public_key} is not configured here.'

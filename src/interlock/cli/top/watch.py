@@ -22,7 +22,7 @@ from interlock.service.run.plans import Plans
 from interlock.service.run.summarize import summary_of
 from interlock.store.ports.store import StoreReader
 from interlock.views.summary import RunSummary, run_json
-from interlock.views.timeline import Entry, entry_of
+from interlock.views.timeline import Entry, entry_of, parts_of
 
 _ERASE = "\r\x1b[K"
 _LIST = "`interlock session list` lists all runs."
@@ -87,18 +87,19 @@ class _Watched:
             yield self._history
 
     def say(self, history: History) -> None:
-        """Print the appends that were not printed yet, and where the run is."""
+        """Print what was not printed yet, and where the run is."""
         self.erase()
-        about = [plan for plan in history.appended if self.summary.run in map(run_of, plan)]
+        parts = (part for plan in history.appended for part in parts_of(plan))
+        about = [part for part in parts if self.summary.run in map(run_of, part)]
         titles = StepTitles(history.session, self._plans)
-        due = [plan for plan in about if plan[0].event_index > self._printed]
+        due = [part for part in about if part[0].event_index > self._printed]
         if self._printed < 0:
             run = self.summary
             say(flat(f"Run {run.label} of {run.workflow_id}: {one_line(run.goal or '-', CELL_BYTES_MAX)}"))
             due = due[-WATCHED_ENTRIES:]
         keys = known_keys(self._options, history.session) if due else None
-        for plan in due:
-            entry = entry_of(history.session, plan, titles.title_of, keys)
+        for part in due:
+            entry = entry_of(history.session, part, titles.title_of, keys)
             say("\n".join(entry_lines(history.session, entry, _when(entry))))
         if about:
             self._printed = about[-1][-1].event_index

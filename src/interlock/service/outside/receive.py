@@ -1,6 +1,7 @@
-"""Records events from outside: checked against the plan, each once, never advancing anything (WORLD-3)."""
+"""Takes events from outside in: checked against the plan, each once, recorded with what they allow (WORLD-3)."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import timedelta
 from itertools import count
 
@@ -9,16 +10,18 @@ from interlock.engine.outside import SentEvent, SourceKey, declared_fault, is_si
 from interlock.kernel.budgets import CLAIMS_WAITING_MAX, EVENTS_PER_RUN_MAX, EVENTS_WAITING_MAX
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.frozen import frozen
-from interlock.kernel.ids import NodeId
-from interlock.record.append_plan import AppendPlan, EventDraft
-from interlock.record.events import Actor
+from interlock.kernel.ids import NodeId, RunId, SessionId
+from interlock.record.append_plan import AppendPlan, EventDraft, stamp
+from interlock.record.events import Actor, EventReceivedEvent
 from interlock.record.world import EXPIRED, UNCOUNTED, Assurance, EventReceived, Signed, Via
 from interlock.service.clock import Clock
 from interlock.service.outside.signatures import verified
 from interlock.service.ports import AppendPorts
-from interlock.service.run.context import RunContext
+from interlock.service.run.attempts import awaited_event
+from interlock.service.run.context import RunContext, load_run_context
 from interlock.service.run.evidence.approval import waiting_since
 from interlock.store.ports.writer import SessionLock
+from interlock.views.evolution import evolve
 from interlock.views.node_position import chain_head
 from interlock.views.outside import OWN_KINDS, Received, level_of
 from interlock.views.session import Node, Session
@@ -107,31 +110,89 @@ def _is_signed_by_signer(run_context: RunContext, sent: SentEvent, recorded: Rec
     return key is not None and is_signed(run_context.run.run, sent, key)
 
 
-def record_event(
+@frozen
+class Intake:
+    """Events from outside that the next append of a session begins with, and the session as it is with them.
+
+    Nothing of it is recorded before that append, so whatever is decided with the events is recorded with them (APP-9).
+    """
+
+    session: Session
+    events: tuple[EventReceivedEvent, ...] = ()
+
+    def plan(self) -> AppendPlan:
+        """Return the plan that records the events alone."""
+        return AppendPlan(session=self.session.session, drafts=(), received=self.events)
+
+
+def take_in(
     ports: AppendPorts,
-    lock: SessionLock,
+    intake: Intake,
     run_context: RunContext,
     event: tuple[EventReceived, NodeId | None],
     actor: Actor | None,
-) -> Session | Refusal:
-    """Record an event under the session's lock, unless `find_event` finds it: then the recorded one stays as it is.
+) -> Intake | Refusal:
+    """Return the intake with one more event, unless `find_event` finds it: then the recorded one stays as it is.
 
-    Raises:
-        StoreFailureError: The disk failed; the event may be recorded.
+    The session's lock is held: the index of the event is the one that it gets.
     """
-    data, node = event
-    session = run_context.session
+    (data, node), session = event, intake.session
+    run_context = run_context.at(session)
     if find_event(run_context, data, node) is not None:
-        return session
+        return intake
     refusal = limit_refusal(run_context, data, 0)
     if refusal is not None:
         return refusal
     plan = AppendPlan(session=session.session, drafts=(EventDraft(data=data, run=run_context.run.run, node=node),))
-    after = ports.append(lock, plan, actor)
-    if after.next_index == session.next_index:
+    [stamped] = stamp(plan, next_index=session.next_index, stamps=ports.stamps(actor)).events
+    assert isinstance(stamped, EventReceivedEvent), "the draft is one"
+    if session.holds(stamped):
         # Its bundle was imported before signatures were checked.
         return _refused(run_context, "id", "A false event of a bundle has its id.", "Send the event with another id.")
-    return after
+    return Intake(session=evolve(session, stamped), events=(*intake.events, stamped))
+
+
+def append_intake(ports: AppendPorts, lock: SessionLock, intake: Intake, actor: Actor | None) -> Session:
+    """Record the events of an intake alone, in one append; with none, nothing is written.
+
+    Raises:
+        StoreFailureError: The disk failed; they may be recorded.
+    """
+    return ports.append(lock, intake.plan(), actor) if intake.events else intake.session
+
+
+@frozen
+class HeldRun:
+    """A run as it is under the lock of its session, with the proof of the lock."""
+
+    lock: SessionLock
+    run_context: RunContext
+
+
+@contextmanager
+def hold_run(ports: AppendPorts, where: tuple[SessionId, RunId]) -> Generator[HeldRun | Refusal]:
+    """Hold the lock of a run's session; give a refusal if the session was deleted since the caller read it (LOCK-10).
+
+    Raises:
+        StoreFailureError, SessionBusyError, SessionUnhealthyError, ContentDamagedError: See `service.failures`.
+    """
+    session_id, run_id = where
+    with ports.hold(session_id) as lock:
+        session = lock.session
+        if session is None or run_id not in session.runs:
+            yield refuse_gone(session_id)
+        else:
+            yield HeldRun(lock=lock, run_context=load_run_context(session, session.runs[run_id], ports.read.plans))
+
+
+def refuse_gone(session: SessionId) -> Refusal:
+    """Refuse a call about a session that was deleted after the call began."""
+    return Refusal(
+        code=ErrorCode.SESSION_NOT_FOUND,
+        message=f"The session {session} is not there any more: it was deleted meanwhile. Nothing was recorded.",
+        suggestion="`interlock session list` lists the runs that are there.",
+        details={"sessionId": session},
+    )
 
 
 def limit_refusal(run_context: RunContext, data: EventReceived, ahead: int) -> Refusal | None:
@@ -155,6 +216,20 @@ def content_warnings(recorded: Received, sent: SentEvent) -> Iterator[Warned]:
     if dict(recorded.data.fields) != dict(sent.fields):
         message = f"The event `{sent.event}` with this id is recorded with other fields. The first one counts."
         yield Warned(code="EVENT_CONTENT_IGNORED", message=message)
+
+
+def take_in_expiry(
+    ports: AppendPorts, intake: Intake, run_context: RunContext, node: Node, actor: Actor | None
+) -> Intake | Refusal:
+    """Take in that the step of a node waited too long, if it did: before an event that came too late (WORLD-4).
+
+    Raises:
+        ContentDamagedError: See `service.failures`.
+    """
+    expired = expiry_of(run_context, node, ports.clock)
+    if expired is None or awaited_event(run_context, node) is not None:
+        return intake
+    return take_in(ports, intake, run_context, (expired, NodeId(expired.sent_id)), actor)
 
 
 def expiry_of(run_context: RunContext, node: Node, clock: Clock) -> EventReceived | None:

@@ -38,16 +38,18 @@ from interlock.record.world import EventReceived
 from interlock.service.outside.approvals import answer_in, missing_note, question_of
 from interlock.service.outside.receive import (
     BY_CLAIM,
+    Intake,
+    append_intake,
     checked_event,
     content_warnings,
-    expiry_of,
     find_event,
     find_sent,
     limit_refusal,
-    record_event,
+    take_in,
+    take_in_expiry,
 )
-from interlock.service.ports import Ports
-from interlock.service.run.attempts import attempt_on, awaited_event, deciding_event, ending_of, retry_node
+from interlock.service.ports import AppendPorts, Ports
+from interlock.service.run.attempts import attempt_on, deciding_event, ending_of, retry_node
 from interlock.service.run.context import RunContext
 from interlock.service.run.context_limits import context_refusal, fixed_keys, set_key_refusal
 from interlock.service.run.evidence.approval import open_approval
@@ -146,33 +148,46 @@ def advance(
 def _record(
     ports: Ports, lock: SessionLock, call: _Call, session: Session
 ) -> Session | Answer | Refusal | HumanInputRequired:
-    """Record the events of the call, decide the attempt, and append its plan; or return what prevents it."""
+    """Take in the events of the call, decide the attempt, and append both; or append the events, and return why."""
     work, _ = work_in(call.request)
     closed = answer_after_end(ports, call.ring, call.target.run_context.at(session), work)
     if closed is not None:
         return closed
-    received = _receive(ports, lock, call, session)
+    received = _receive(ports, call, session)
     if isinstance(received, Refusal):
         return received
-    outcome = _decide(ports, call, received)
+    outcome = _decide(ports, call, received.session)
     if isinstance(outcome, Answer | Refusal | HumanInputRequired):
+        append_intake(ports, lock, received, call.actor)
         return outcome
-    if isinstance(outcome, Advanced):
-        [(reference, _)] = outcome.plan.snapshots
-        ports.read.plans.keep(reference, outcome.snapshot)
-    plan = outcome.plan
     if not isinstance(outcome, Ended):
         run, made = call.target.run_context.run.run, node_of_attempt(call.attempt)
-        plan = replace(plan, drafts=(*plan.drafts, *new_observations(received, run, made, call.seen)))
-    return ports.append(lock, plan, call.actor)
+        observed = new_observations(received.session, run, made, call.seen)
+        outcome = replace(outcome, plan=replace(outcome.plan, drafts=(*outcome.plan.drafts, *observed)))
+    return append_decision(ports, lock, received, outcome, call.actor)
 
 
-def _receive(ports: Ports, lock: SessionLock, call: _Call, session: Session) -> Session | Refusal:
-    """Record the events that came with the call, and that the step waited too long if it did (WORLD-3, WORLD-4)."""
+def append_decision(
+    ports: AppendPorts, lock: SessionLock, intake: Intake, decided: Advanced | Refused | Ended, actor: Actor | None
+) -> Session:
+    """Append the plan of a decision, after the events that it was made with, whole or not at all (APP-9).
+
+    Raises:
+        StoreFailureError: The disk failed. Nothing was recorded, unless it is `may_be_recorded`.
+    """
+    if isinstance(decided, Advanced):
+        [(reference, _)] = decided.plan.snapshots
+        ports.read.plans.keep(reference, decided.snapshot)
+    return ports.append(lock, replace(decided.plan, received=intake.events), actor)
+
+
+def _receive(ports: Ports, call: _Call, session: Session) -> Intake | Refusal:
+    """Take in the events that came with the call, and that the step waited too long if it did (WORLD-3, WORLD-4)."""
     run_context = call.target.run_context.at(session)
+    node = session.nodes[call.target.node.node]
     checked = list[tuple[EventReceived, NodeId | None]]()
     for sent in call.sent:
-        # All are checked before one is recorded: a refusal says that nothing was.
+        # All are checked before one is taken in: a refusal says that nothing was recorded.
         found = checked_event(run_context, sent, BY_CLAIM, ports.sources)
         if not isinstance(found, Refusal) and find_event(run_context, found, sent.node) is None:
             found = limit_refusal(run_context, found, len(checked)) or found
@@ -180,45 +195,30 @@ def _receive(ports: Ports, lock: SessionLock, call: _Call, session: Session) -> 
             return found
         checked.append((found, sent.node))
     if call.tree is not None:
-        read = tree_record(run_context, session.nodes[call.target.node.node], call.tree)
+        read = tree_record(run_context, node, call.tree)
         checked += [read] if read is not None else []
-    recorded = record_expiry(ports, lock, run_context, session.nodes[call.target.node.node], call.actor)
+    intake = take_in_expiry(ports, Intake(session=session), run_context, node, call.actor)
     for event in checked:
-        if isinstance(recorded, Refusal):
-            return recorded
-        recorded = record_event(ports, lock, run_context.at(recorded), event, call.actor)
-    if isinstance(recorded, Refusal):
-        return recorded
-    answered = _receive_answer(ports, lock, call, run_context.at(recorded))
-    return recorded if answered is None else answered
+        if isinstance(intake, Refusal):
+            return intake
+        intake = take_in(ports, intake, run_context, event, call.actor)
+    if isinstance(intake, Refusal):
+        return intake
+    return _receive_answer(ports, call, run_context.at(intake.session), intake)
 
 
-def record_expiry(
-    ports: Ports, lock: SessionLock, run_context: RunContext, node: Node, actor: Actor | None
-) -> Session | Refusal:
-    """Record that the step of a node waited too long, if it did: before an event that came too late (WORLD-4).
-
-    Raises:
-        StoreFailureError, ContentDamagedError: See `service.failures`.
-    """
-    expired = expiry_of(run_context, node, ports.clock)
-    if expired is None or awaited_event(run_context, node) is not None:
-        return run_context.session
-    return record_event(ports, lock, run_context, (expired, NodeId(expired.sent_id)), actor)
-
-
-def _receive_answer(ports: Ports, lock: SessionLock, call: _Call, run_context: RunContext) -> Session | Refusal | None:
-    """Record a person's answer that came with the call, if the step waits for one; None if there is none (APPR-2)."""
+def _receive_answer(ports: Ports, call: _Call, run_context: RunContext, intake: Intake) -> Intake | Refusal:
+    """Take in a person's answer that came with the call, if the step waits for one (APPR-2)."""
     node = run_context.session.nodes[call.target.node.node]
     approval = open_approval(ports.read.reader, run_context, node)
     if approval is None or deciding_event(run_context, node) is not None:
-        return None
+        return intake
     if approval.expiry.is_over(ports.clock.unix_ms()):
-        return None
+        return intake
     answer = answer_in(run_context, approval, call.request)
     if answer is None:
-        return None
-    return record_event(ports, lock, run_context, (answer, approval.node.node), call.actor)
+        return intake
+    return take_in(ports, intake, run_context, (answer, approval.node.node), call.actor)
 
 
 def _context_refusal(target: Target, request: Request) -> Refusal | None:

@@ -1,30 +1,34 @@
-"""Records an event that did not come with a report, and advances the run if it waits for the event (WORLD-3)."""
+"""Records an event that did not come with a report, with the advance of the run if it waits for the event (WORLD-3)."""
 
 from interlock.define.parts import AwaitEvent
+from interlock.engine.advance import decide_advance
 from interlock.engine.answer.structure import Warned
+from interlock.engine.judge.attempt import Advanced, Refused
 from interlock.engine.outside import SentEvent
 from interlock.engine.request import Request
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.frozen import frozen, replace
-from interlock.kernel.ids import RunId, SessionId, ack_attempt
-from interlock.record.events import Actor
-from interlock.record.outcome import AdvancedTo
+from interlock.kernel.ids import RunId, SessionId, ack_attempt, node_of_attempt
+from interlock.record.events import Actor, EventReceivedEvent
 from interlock.record.world import Assurance
 from interlock.service.outside.demand import unmet_demand
 from interlock.service.outside.receive import (
     Arrival,
+    HeldRun,
+    Intake,
+    append_intake,
     checked_event,
     content_warnings,
     find_event,
-    limit_refusal,
-    record_event,
+    hold_run,
+    take_in,
+    take_in_expiry,
 )
 from interlock.service.ports import Ports
-from interlock.service.run.attempts import deciding_event, pending_task
-from interlock.service.run.context import RunContext, load_run_context
-from interlock.service.tools.advance import advance, record_expiry
+from interlock.service.run.attempts import attempt_on, deciding_event, pending_task
+from interlock.service.run.context import RunContext
+from interlock.service.tools.advance import append_decision
 from interlock.service.tools.end_run import refuse_ended
-from interlock.service.tools.target import Target
 from interlock.views.outside import Received, level_of
 from interlock.views.session import Node
 
@@ -51,44 +55,82 @@ class EventReport:
 def send_event(
     ports: Ports, where: tuple[SessionId, RunId], sent: SentEvent, how: Arrival, actor: Actor
 ) -> EventReport | Refusal:
-    """Record an event of a run, then make the call that the run waits for, if it waits for this event.
+    """Record an event of a run, with the advance that it allows if the run waits for this event.
 
     Raises:
         StoreFailureError, SessionBusyError, SessionUnhealthyError, ContentDamagedError, KeyRingDamagedError:
             See `service.failures`.
     """
-    session_id, run_id = where
-    with ports.hold(session_id) as lock:
-        session = lock.session
-        if session is None or run_id not in session.runs:
-            return _no_run()
-        loaded = load_run_context(session, session.runs[run_id], ports.read.plans)
-        run_context = replace(loaded, signing_keys=ports.signing_keys)
+    with hold_run(ports, where) as held:
+        if isinstance(held, Refusal):
+            return held
+        run_context = replace(held.run_context, signing_keys=ports.signing_keys)
         refusal = refuse_ended(run_context) or _refuse_complete(run_context)
         checked = refusal or checked_event(run_context, sent, how, ports.sources)
         if isinstance(checked, Refusal):
             return checked
         earlier = find_event(run_context, checked, sent.node)
-        full = limit_refusal(run_context, checked, 0) if earlier is None else None
-        recorded = full or record_expiry(ports, lock, run_context, _tip(run_context), actor)
-        if not isinstance(recorded, Refusal):
-            recorded = record_event(ports, lock, run_context.at(recorded), (checked, sent.node), actor)
-        if isinstance(recorded, Refusal):
-            return recorded
-        run_context = run_context.at(recorded)
+        intake = take_in_expiry(ports, Intake(session=run_context.session), run_context, _tip(run_context), actor)
+        if not isinstance(intake, Refusal):
+            intake = take_in(ports, intake, run_context, (checked, sent.node), actor)
+        if isinstance(intake, Refusal):
+            return intake
+        expired = _expired(run_context.at(intake.session))
+        recorded = record_advancing(ports, held, intake, actor)
+    run_context = recorded.run_context
     received = find_event(run_context, checked, sent.node)
     assert received is not None, "it is recorded"
-    expired = _expired(run_context)
     return EventReport(
         label=run_context.view().label,
         received=received,
         level=level_of(received, run_context.session.trusted_from, run_context.signing_keys),
         is_new=earlier is None,
-        is_advanced=advance_waiting(ports, run_context, actor),
+        is_advanced=recorded.is_advanced,
         warnings=tuple(content_warnings(earlier, sent)) if earlier is not None else (),
         unmet=unmet_demand(run_context.workflow, sent.event, checked.assurance),
         expired=expired,
     )
+
+
+@frozen
+class Recorded:
+    """The run with the events that were recorded, whether it advanced with them, and the events."""
+
+    run_context: RunContext
+    events: tuple[EventReceivedEvent, ...]
+    is_advanced: bool
+
+
+def record_advancing(ports: Ports, held: HeldRun, intake: Intake, actor: Actor) -> Recorded:
+    """Record events from outside and, if the step of the preferred tip waits for one, its advance: as one append.
+
+    The attempt is that of the node's own ack, so an agent that calls at the same moment makes no second advance.
+
+    Raises:
+        StoreFailureError, ContentDamagedError: See `service.failures`; nothing was recorded, unless a
+            `StoreFailureError` says that it may be.
+    """
+    run_context = replace(held.run_context, signing_keys=ports.signing_keys).at(intake.session)
+    node = _tip(run_context)
+    decision = _decide_waiting(ports, run_context, node, actor)
+    if decision is None:
+        session = append_intake(ports, held.lock, intake, actor)
+        return Recorded(run_context=run_context.at(session), events=intake.events, is_advanced=False)
+    session = append_decision(ports, held.lock, intake, decision, actor)
+    # Who recorded an intent sends it, and nobody else by itself (WORLD-6).
+    ports.outbox.offer(session.session, session.outside.of_node(node_of_attempt(ack_attempt(node.node))))
+    is_advanced = isinstance(decision, Advanced)
+    return Recorded(run_context=run_context.at(session), events=intake.events, is_advanced=is_advanced)
+
+
+def _decide_waiting(ports: Ports, run_context: RunContext, node: Node, actor: Actor) -> Advanced | Refused | None:
+    """Decide the attempt on a step that waits for an event, if the event is there; None if nothing is to record."""
+    if deciding_event(run_context, node) is None:
+        return None
+    with ports.read.trace.span("decide"):
+        attempt = (node, ack_attempt(node.node))
+        decision = decide_advance(attempt_on(ports.read.reader, run_context, attempt, Request(), actor))
+    return decision if isinstance(decision, Advanced | Refused) else None
 
 
 def _expired(run_context: RunContext) -> str | None:
@@ -119,34 +161,4 @@ def _refuse_complete(run_context: RunContext) -> Refusal | None:
         " recorded.",
         suggestion="Send the event to another run: `interlock session list` lists them.",
         details={"run": view.to_json()},
-    )
-
-
-def advance_waiting(ports: Ports, run_context: RunContext, actor: Actor) -> bool:
-    """Advance a run whose preferred tip waits for an event that is there; say whether it advanced.
-
-    The attempt is that of the node's own ack, so an agent that calls at the same moment makes no second advance.
-
-    Raises:
-        StoreFailureError, SessionBusyError, SessionUnhealthyError, ContentDamagedError, KeyRingDamagedError: As above.
-    """
-    run_context = replace(run_context, signing_keys=ports.signing_keys)
-    tip = run_context.run.tip
-    assert tip is not None, "a run has a root"
-    node = run_context.session.nodes[tip]
-    if deciding_event(run_context, node) is None:
-        return False
-    target = Target(run_context=run_context, node=node, ring=ports.key_ring.ensure_keys(), attempt=ack_attempt(tip))
-    advance(ports, target, Request(), actor)
-    # The outcome says less than the log: a refused attempt is an answer, too.
-    session = ports.read.load(run_context.session.session)
-    recorded = session.advance(tip, ack_attempt(tip)) if session is not None else None
-    return recorded is not None and isinstance(recorded.outcome, AdvancedTo)
-
-
-def _no_run() -> Refusal:
-    return Refusal(
-        code=ErrorCode.SESSION_NOT_FOUND,
-        message="The run is not there any more.",
-        suggestion="`interlock session list` lists the runs.",
     )

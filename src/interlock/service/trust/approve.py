@@ -9,14 +9,14 @@ from interlock.kernel.text import one_line
 from interlock.record.events import Actor
 from interlock.record.world import APPROVAL, Assurance, EventReceived
 from interlock.service.outside.approvals import approval_record, lacks_note, way_out
-from interlock.service.outside.receive import Arrival, record_event
+from interlock.service.outside.receive import Arrival, Intake, hold_run, take_in
 from interlock.service.outside.signatures import SigningKey, sign_event, verified
 from interlock.service.ports import Ports
 from interlock.service.run.attempts import deciding_event
-from interlock.service.run.context import RunContext, load_run_context
+from interlock.service.run.context import RunContext
 from interlock.service.run.evidence.approval import OpenApproval, open_approval
 from interlock.service.tools.end_run import refuse_ended
-from interlock.service.tools.send_event import advance_waiting
+from interlock.service.tools.send_event import record_advancing
 
 
 @frozen
@@ -48,39 +48,40 @@ class GivenAnswer:
 def answer_approval(
     ports: Ports, where: tuple[SessionId, RunId], given: GivenAnswer, how: Arrival, actor: Actor
 ) -> ApprovalReport | Refusal:
-    """Record a person's answer to the question that a run waits for; a question is decided once.
+    """Record a person's answer to the question that a run waits for, with its advance; a question is decided once.
 
     Raises:
         StoreFailureError, SessionBusyError, SessionUnhealthyError, ContentDamagedError, KeyRingDamagedError:
             See `service.failures`.
     """
-    session_id, run_id = where
-    with ports.hold(session_id) as lock:
-        session = lock.session
-        assert session is not None, "the run was found in it"
-        loaded = load_run_context(session, session.runs[run_id], ports.read.plans)
-        run_context = replace(loaded, signing_keys=ports.signing_keys)
+    with hold_run(ports, where) as held:
+        if isinstance(held, Refusal):
+            return held
+        run_context = replace(held.run_context, signing_keys=ports.signing_keys)
         tip = run_context.run.tip
         assert tip is not None, "a run has a root"
-        approval = open_approval(ports.read.reader, run_context, session.nodes[tip])
+        node, intake = run_context.session.nodes[tip], Intake(session=run_context.session)
+        approval = open_approval(ports.read.reader, run_context, node)
         refusal = refuse_ended(run_context)
         if refusal is not None or approval is None:
             return refusal or _nothing_open(run_context)
-        answer = None
-        if deciding_event(run_context, session.nodes[tip]) is None:
+        if deciding_event(run_context, node) is None:
             answer = _checked_answer(ports, run_context, approval, given, how)
             if isinstance(answer, Refusal):
                 return answer
-            recorded = record_event(ports, lock, run_context, (answer, approval.node.node), actor)
-            if isinstance(recorded, Refusal):
-                return recorded
-            run_context = run_context.at(recorded)
-    # Whoever recorded a deciding answer may have ended before the run advanced with it.
-    is_advanced = advance_waiting(ports, run_context, actor)
-    if answer is None:
-        return _nothing_open(run_context)
-    label, demanded = run_context.view().label, approval.assurance
-    return ApprovalReport(label=label, demanded=demanded, answer=answer, is_advanced=is_advanced)
+            taken = take_in(ports, intake, run_context, (answer, approval.node.node), actor)
+            if isinstance(taken, Refusal):
+                return taken
+            intake = taken
+        recorded = record_advancing(ports, held, intake, actor)
+    if not recorded.events:
+        return _nothing_open(recorded.run_context, is_advanced=recorded.is_advanced)
+    return ApprovalReport(
+        label=recorded.run_context.view().label,
+        demanded=approval.assurance,
+        answer=recorded.events[-1].data,
+        is_advanced=recorded.is_advanced,
+    )
 
 
 def _checked_answer(
@@ -140,22 +141,24 @@ def _wrong_choice(run_context: RunContext, approval: OpenApproval, given: GivenA
     return _refused(run_context, found, f"Write `--choice` with {' or '.join(possible[:NAMED_MAX])}.")
 
 
-def _nothing_open(run_context: RunContext) -> Refusal:
-    """Refuse an answer to no question; the last one that was answered is named."""
+def _nothing_open(run_context: RunContext, *, is_advanced: bool = False) -> Refusal:
+    """Refuse an answer to no question; it names the last one that was answered, and if the run advanced with it."""
     last = next(run_context.session.outside.latest(run_context.run.run, APPROVAL), None)
     found = "It does not wait for an approval"
     if last is not None:
         who = last.actor.identifier if last.actor is not None else "an unknown caller"
         level = run_context.session.describe_level(last.index, last.data, run_context.signing_keys)
         found += f"; the last answer was {last.data.fields.get('choice')!r}, {level}, by {who}"
-    return _refused(run_context, found, "`interlock inbox` lists what waits for a person.")
+    fix = "`interlock inbox` lists what waits for a person."
+    return _refused(run_context, found, fix, is_advanced=is_advanced)
 
 
-def _refused(run_context: RunContext, found: str, fix: str) -> Refusal:
+def _refused(run_context: RunContext, found: str, fix: str, *, is_advanced: bool = False) -> Refusal:
     view = run_context.view()
+    recorded = "Your answer was not recorded; the run continued with the earlier one" if is_advanced else ""
     return Refusal(
         code=ErrorCode.VALIDATION_ERROR,
-        message=f"Run `{view.label}` ({view.workflow_id}): {found}. Nothing was recorded.",
+        message=f"Run `{view.label}` ({view.workflow_id}): {found}. {recorded or 'Nothing was recorded'}.",
         suggestion=fix,
         details={"run": view.to_json()},
     )

@@ -21,9 +21,9 @@ from interlock.kernel.ids import Digest, NodeId, RunId, SessionId
 from interlock.kernel.text import one_line
 from interlock.record.events import Actor
 from interlock.record.world import RECEIPT, EventReceived, Fields
-from interlock.service.outside.receive import Arrival, free_id, record_event
+from interlock.service.outside.receive import Arrival, Intake, append_intake, free_id, hold_run, take_in
 from interlock.service.ports import AppendPorts
-from interlock.service.run.context import RunContext, load_run_context
+from interlock.service.run.context import RunContext
 from interlock.service.tools.end_run import refuse_ended
 from interlock.store.ports.workspace import WorkTree
 from interlock.views.node_position import chain_head
@@ -79,18 +79,21 @@ def record_receipt(
             See `service.failures`.
     """
     session_id, run_id, node = where
-    with ports.hold(session_id) as lock:
-        session = lock.session
-        assert session is not None, "the run was found in it"
-        run_context = load_run_context(session, session.runs[run_id], ports.read.plans)
+    with hold_run(ports, (session_id, run_id)) as held:
+        if isinstance(held, Refusal):
+            return held
+        run_context = held.run_context
         refusal = refuse_ended(run_context) or _full(run_context, how)
         if refusal is not None:
             return refusal
-        receipt = _record(run_context, node, seen, how)
-        recorded = record_event(ports, lock, run_context, (receipt, node), actor)
-        if isinstance(recorded, Refusal):
-            return recorded
-    return ReceiptReport(label=run_context.view().label, title=run_context.title(session.nodes[node]), receipt=receipt)
+        receipt, nothing = _record(run_context, node, seen, how), Intake(session=run_context.session)
+        intake = take_in(ports, nothing, run_context, (receipt, node), actor)
+        if isinstance(intake, Refusal):
+            return intake
+        # Nothing that can fail follows the append.
+        title = run_context.title(run_context.session.nodes[node])
+        append_intake(ports, held.lock, intake, actor)
+    return ReceiptReport(label=run_context.view().label, title=title, receipt=receipt)
 
 
 def _full(run_context: RunContext, how: Arrival) -> Refusal | None:

@@ -12,14 +12,13 @@ from interlock.kernel.text import one_line
 from interlock.record.events import Actor
 from interlock.record.world import EventReceived
 from interlock.service.outside.checks import check_refusal, result_record, results_at, waiting_check
-from interlock.service.outside.receive import record_event
+from interlock.service.outside.receive import Intake, hold_run, take_in
 from interlock.service.ports import Ports, WaitingCheck
-from interlock.service.run.context import RunContext, load_run_context
+from interlock.service.run.context import RunContext
 from interlock.service.tools.end_run import refuse_ended
-from interlock.service.tools.send_event import advance_waiting
+from interlock.service.tools.send_event import Recorded, record_advancing
 from interlock.store.ports.errors import SessionBusyError
 from interlock.version import VERSION
-from interlock.views.session import Session
 
 RUNNER = Actor(type="system", identifier="check", metadata={"version": VERSION})
 """Who records the result of a check."""
@@ -64,9 +63,8 @@ def run_check(ports: Ports, run_context: RunContext, after: int | None = None) -
         recorded = _record(ports, waiting, result_record(replace(waiting, results=known), result, command))
     if isinstance(recorded, Refusal):
         return recorded
-    after_it = load_run_context(recorded, recorded.runs[waiting.run], ports.read.plans)
-    newest = results_at(recorded, waiting.run, waiting.node)[-1]
-    return CheckReport(waiting=waiting, result=newest.data, is_advanced=advance_waiting(ports, after_it, RUNNER))
+    newest = results_at(recorded.run_context.session, waiting.run, waiting.node)[-1]
+    return CheckReport(waiting=waiting, result=newest.data, is_advanced=recorded.is_advanced)
 
 
 def _waiting(run_context: RunContext) -> WaitingCheck | Refusal:
@@ -87,16 +85,18 @@ def _waiting(run_context: RunContext) -> WaitingCheck | Refusal:
     )
 
 
-def _record(ports: Ports, waiting: WaitingCheck, result: EventReceived) -> Session | Refusal:
+def _record(ports: Ports, waiting: WaitingCheck, result: EventReceived) -> Recorded | Refusal:
     """Record a result. A session that is busy is tried again: the check has run, and its result must not be lost."""
     for left in range(CHECK_BUSY_TRIES_MAX, 0, -1):
         try:
-            with ports.hold(waiting.session) as lock:
-                session = lock.session
-                assert session is not None, "the run was found in it"
-                run_context = load_run_context(session, session.runs[waiting.run], ports.read.plans)
-                refusal = refuse_ended(run_context)
-                return refusal or record_event(ports, lock, run_context, (result, waiting.node), RUNNER)
+            with hold_run(ports, (waiting.session, waiting.run)) as held:
+                if isinstance(held, Refusal):
+                    return held
+                if (refusal := refuse_ended(held.run_context)) is not None:
+                    return refusal
+                nothing = Intake(session=held.run_context.session)
+                intake = take_in(ports, nothing, held.run_context, (result, waiting.node), RUNNER)
+                return intake if isinstance(intake, Refusal) else record_advancing(ports, held, intake, RUNNER)
         except SessionBusyError:
             if left == 1:
                 raise

@@ -17,6 +17,7 @@ from interlock.service.tokens.resolve import SentTokens
 from interlock.service.tools.target import load_target
 from interlock.service.trust.approve import GivenAnswer, answer_approval
 from interlock.service.trust.word import arrival_of
+from interlock.service.unanswered import after_append
 from interlock.views.picture.svg import render_svg
 from interlock.views.run_graph import newest_part, run_graph
 from interlock.views.status import run_status
@@ -98,12 +99,13 @@ def answer_question(
     found = answer_approval(ports, (session, run), answer, BY_APP, actor or Actor(type="agent", identifier="app"))
     if isinstance(found, Refusal):
         return found
-    now = load_target(ports.read, tokens)
-    if isinstance(now, Refusal):
-        return now
     state = "the run continues" if found.is_advanced else "the run still waits"
     notice = f"{given.choice!r} was recorded as a claim, through a page in the chat: {state}."
-    return _answer(_page(ports, now.run_context, asking).changed(notice=notice))
+    with after_append():
+        now = load_target(ports.read, tokens)
+        if isinstance(now, Refusal):
+            return now
+        return _answer(_page(ports, now.run_context, asking).changed(notice=notice))
 
 
 def _page(ports: Ports, run_context: RunContext, asking: ApprovalContext) -> RunPage:

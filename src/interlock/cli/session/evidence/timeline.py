@@ -22,7 +22,7 @@ from interlock.service.run.context import RunContext, load_run_context
 from interlock.service.run.history import History
 from interlock.service.run.plans import Plans
 from interlock.views.session import Node, Session
-from interlock.views.timeline import Entry, entry_of
+from interlock.views.timeline import Entry, entry_of, parts_of
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -85,15 +85,16 @@ class StepTitles:
 
 def _page(history: History, chosen: SelectedSession, plans: Plans, options: argparse.Namespace) -> _Page:
     """Return one page of entries. Titles are loaded only for the steps on it."""
-    about = [plan for plan in history.appended if chosen.run is None or chosen.run in map(run_of, plan)]
+    parts = (part for plan in history.appended for part in parts_of(plan))
+    about = [part for part in parts if chosen.run is None or chosen.run in map(run_of, part)]
     if options.last is not None:
         first, shown = max(0, len(about) - options.last), about[-options.last :]
     else:
-        first = sum(plan[0].event_index <= options.after for plan in about)
+        first = sum(part[0].event_index <= options.after for part in about)
         shown = about[first : first + options.limit]
     title_of = StepTitles(history.session, plans).title_of
     keys = known_keys(options, history.session)
-    entries = tuple(entry_of(history.session, plan, title_of, keys) for plan in shown)
+    entries = tuple(entry_of(history.session, part, title_of, keys) for part in shown)
     return _Page(session=history.session, entries=entries, earlier=first, later=len(about) - first - len(shown))
 
 
