@@ -118,6 +118,13 @@ def refusal_of(error: Exception) -> Refusal:
             )
 
 
+def fix_of_cause(error: Exception) -> str:
+    """Return what to do about the cause of an expected error, for a call that is not repeated; or nothing."""
+    if isinstance(error, StoreFailureError):
+        return _CAUSES[error.kind].fix
+    return "" if isinstance(error, SessionBusyError) else command_refusal(error).suggestion
+
+
 def _name_run(refusal: Refusal, label: str | None) -> Refusal:
     """Add the run that the call was about, if that is known (LOCK-9)."""
     if label is None:

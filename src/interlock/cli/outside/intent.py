@@ -1,7 +1,8 @@
 """`interlock intent`: what was to be sent outside, what became of it, and what to do about it."""
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 from interlock.cli.options import add_store_options
 from interlock.cli.outside.writing import command_settings
@@ -15,6 +16,8 @@ from interlock.kernel.canonical import Json
 from interlock.kernel.errors import ErrorCode
 from interlock.kernel.ids import IntentId
 from interlock.kernel.text import one_line
+from interlock.record.world import IntentSettled
+from interlock.service.failures import EXPECTED_ERRORS, command_refusal
 from interlock.service.outside.dispatch import Dispatcher, Undelivered
 from interlock.service.outside.intents import OPEN_STATES, ShownIntent, abandon_intent, deliver_intent, shown_intents
 from interlock.service.run.plans import Plans
@@ -127,12 +130,16 @@ def _deliver(settings: Settings, chosen: list[tuple[Session, ShownIntent]], opti
     assert isinstance(ports.outbox, Dispatcher), "as local ports are built"
     results: list[tuple[IntentId, str]] = []
     is_whole = True
+    sender = ports.outbox.sender
     for session, one in chosen:
-        found = deliver_intent(ports.outbox.sender, session, one.intent.intent_id, is_repeated=options.again)
+        intent_id = one.intent.intent_id
+        found = _unless_failed(partial(deliver_intent, sender, session, intent_id, is_repeated=options.again))
         is_whole &= not isinstance(found, Undelivered) and found.state == "delivered"
-        words = f"not sent: {found.why}" if isinstance(found, Undelivered) else found.state
-        note = "" if isinstance(found, Undelivered) or found.note is None else f": {found.note}"
-        results.append((one.intent.intent_id, words + note))
+        if isinstance(found, Undelivered):
+            words = found.why if found.was_made else f"not sent: {found.why}"
+        else:
+            words = found.state if found.note is None else f"{found.state}: {found.note}"
+        results.append((intent_id, words))
     _report(results, as_json=options.as_json)
     return 0 if is_whole else 1
 
@@ -140,11 +147,20 @@ def _deliver(settings: Settings, chosen: list[tuple[Session, ShownIntent]], opti
 def _abandon(settings: Settings, chosen: list[tuple[Session, ShownIntent]], options: argparse.Namespace) -> int:
     ports, results, is_whole = local_ports(settings), list[tuple[IntentId, str]](), True
     for session, one in chosen:
-        found = abandon_intent(ports, session.session, one.intent.intent_id, COMMAND_LINE)
+        found = _unless_failed(partial(abandon_intent, ports, session.session, one.intent.intent_id, COMMAND_LINE))
         is_whole &= not isinstance(found, Undelivered)
         results.append((one.intent.intent_id, found.why if isinstance(found, Undelivered) else found.state))
     _report(results, as_json=options.as_json)
     return 0 if is_whole else 1
+
+
+def _unless_failed(settle: Callable[[], IntentSettled | Undelivered]) -> IntentSettled | Undelivered:
+    """Return what became of one intent; a failure of the store is about this one only, and is said of it."""
+    try:
+        return settle()
+    except EXPECTED_ERRORS as error:
+        refusal = command_refusal(error)
+        return Undelivered(why=f"{refusal.code}: {refusal.message} {refusal.suggestion}")
 
 
 def _report(results: list[tuple[IntentId, str]], *, as_json: bool) -> None:

@@ -5,14 +5,18 @@ import os
 import shutil
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from interlock.cli.outside.pass_through import signals_passed_to, start_command
 from interlock.store.worktree import read_tree
 
 if TYPE_CHECKING:
+    from interlock.cli.screen import StopError
     from interlock.service.trust.receipts import CommandSeen
+
+    _Failed: TypeAlias = StopError | OSError
 
 _NOT_FOUND, _NOT_STARTED = 127, 126
 """What a shell returns for a command that is not there, or that it cannot run."""
@@ -49,32 +53,45 @@ def run(options: argparse.Namespace) -> int:
         command.start()
         record = _prepared(options)
         code = command.wait()
-    if record is not None:
+
+    def seen() -> "CommandSeen":
         from interlock.service.trust.receipts import CommandSeen  # noqa: PLC0415 — it was imported meanwhile
 
-        record(
-            CommandSeen(
-                argv=tuple(argv),
-                program=program,
-                directory=os.fsencode(directory).decode("utf-8", "backslashreplace"),
-                exit=code,
-                seconds=command.seconds,
-                output=command.kept.text(),
-                digest=command.kept.digest(),
-                before=before,
-                after=read_tree(directory),
-            )
+        return CommandSeen(
+            argv=tuple(argv),
+            program=program,
+            directory=os.fsencode(directory).decode("utf-8", "backslashreplace"),
+            exit=code,
+            seconds=command.seconds,
+            output=command.kept.text(),
+            digest=command.kept.digest(),
+            before=before,
+            after=read_tree(directory),
         )
+
+    record(code, seen)
     return code if code >= 0 else _BY_SIGNAL - code
 
 
-def _prepared(options: argparse.Namespace) -> "Callable[[CommandSeen], None] | None":
-    """Find the run while the command runs. Return what records the receipt; None if there is no such run."""
-    from interlock.cli.outside.receipt import prepare_receipt  # noqa: PLC0415 — the command runs meanwhile
-    from interlock.cli.screen import StopError, complain  # noqa: PLC0415 — see above
+def _prepared(options: argparse.Namespace) -> "Callable[[int, Callable[[], CommandSeen]], None]":
+    """Find the run while the command runs. Return what records the receipt after it, or says why there is none."""
+    from interlock.cli.outside.receipt import prepare_receipt, say_no_receipt  # noqa: PLC0415 — the command runs meanwhile
+    from interlock.cli.screen import StopError  # noqa: PLC0415 — see above
 
     try:
-        return prepare_receipt(options)
-    except StopError as stop:
-        complain(stop, options.command, as_json=False)
-        return None
+        prepared = prepare_receipt(options)
+    except (StopError, OSError) as error:
+        return partial(_without_run, say_no_receipt, error)
+
+    def record(code: int, seen: "Callable[[], CommandSeen]") -> None:
+        try:
+            prepared(seen())
+        except (StopError, OSError) as error:
+            say_no_receipt(error, code)
+
+    return record
+
+
+def _without_run(say: "Callable[[_Failed, int], None]", failed: "_Failed", code: int, _seen: object) -> None:
+    """Say why there is no receipt of a command whose run was not found."""
+    say(failed, code)

@@ -321,6 +321,11 @@ def _others_lines(others: Sequence[Row], unreadable: Sequence[Unreadable], *, is
     yield from unreadable_lines(unreadable)
 
 
+def deleted_meanwhile(session: SessionId) -> StopError:
+    """Return the error of a session that was deleted after the command found it (LOCK-10)."""
+    return _not_found(f"The session {session} is not there any more: it was deleted meanwhile.")
+
+
 def _not_found(message: str) -> StopError:
     return StopError(message, _LIST, exit_code=1, code=ErrorCode.SESSION_NOT_FOUND)
 

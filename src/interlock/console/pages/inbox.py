@@ -182,7 +182,11 @@ class Inbox:
         is_left = isinstance(found, Undelivered)
         words = found.why if is_left else f"{found.state}{f': {found.note}' if found.note else ''}"
         values = {
-            "title": "Not sent" if is_left else "Recorded",
+            "title": "Recorded"
+            if not isinstance(found, Undelivered)
+            else "Not recorded"
+            if found.was_made
+            else "Not sent",
             "lines": [f"{intent}: {words}"],
             "run": f"/sessions/{session}",
             "again": request.url.path if is_left and request.url.path.endswith("/deliver") else None,

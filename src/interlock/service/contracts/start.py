@@ -1,6 +1,7 @@
 """Starting a contract: its definitions are bound in a session, and its work flows become runs (GOAL-8)."""
 
 from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from interlock.define.operations.flows import Flow
 from interlock.engine.request import Request
 from interlock.engine.start import Start, plan_start
 from interlock.kernel.canonical import Json
-from interlock.kernel.errors import ErrorCode, Refusal
+from interlock.kernel.errors import ErrorCode, Refusal, RetryKind
 from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import RunId, SessionId
 from interlock.kernel.uuids import Uuid, derived_uuid
@@ -23,11 +24,13 @@ from interlock.record.append_plan import AppendPlan, EventDraft
 from interlock.record.events import Actor
 from interlock.service.clock import mint_run, mint_session
 from interlock.service.contracts.definitions import Gathered, all_sources, digest_in_store, gather, read_bound, to_bytes
+from interlock.service.failures import fix_of_cause, refusal_of
 from interlock.service.outside.approvals import notifies
 from interlock.service.ports import Ports
 from interlock.service.run.observations import observed_of
+from interlock.service.unanswered import after_append
 from interlock.store.ports.definitions import DefinitionArchive
-from interlock.store.ports.errors import DefinitionTakenError
+from interlock.store.ports.errors import DefinitionTakenError, StoreFailureError
 from interlock.store.ports.writer import SessionLock
 from interlock.views.session import Session
 
@@ -94,12 +97,32 @@ def start_contract(ports: Ports, archive: DefinitionArchive, command: ContractCo
     if refusal is not None:
         return refusal
     session_id = mint_session(ports.clock)
-    with ports.hold(session_id) as lock:
-        observed = observe_workspace(ports, command.workspace)
-        session = ports.append(lock, _plan_binding(session_id, gathered, observed), command.actor)
-        new = [*_missing_work(session, gathered.definitions, command.goal)]
-        runs = begin_runs(ports, lock, new, gathered.definitions, RunOrigin(actor=command.actor))
+    try:
+        with ports.hold(session_id) as lock:
+            observed = observe_workspace(ports, command.workspace)
+            session = ports.append(lock, _plan_binding(session_id, gathered, observed), command.actor)
+            with after_append():
+                new = [*_missing_work(session, gathered.definitions, command.goal)]
+                runs = begin_runs(ports, lock, new, gathered.definitions, RunOrigin(actor=command.actor))
+    except StoreFailureError as failure:
+        if not failure.may_be_recorded:
+            raise
+        return _refuse_interrupted(session_id, failure)
     return ContractStarted(session=session_id, contract=gathered.contract, runs=runs)
+
+
+def _refuse_interrupted(session: SessionId, failure: StoreFailureError) -> Refusal:
+    """Refuse a start that the disk interrupted after its first append began: a repeat would make a second session."""
+    cause = refusal_of(failure)
+    return Refusal(
+        code=cause.code,
+        message=f"The disk failed ({failure.found}) while the contract began in the session {session}, which may be"
+        " recorded, with some of its runs or all.",
+        suggestion=f"`interlock contract resume {session}` begins the runs that are missing. If it finds no such"
+        f" session, start the contract again. {fix_of_cause(failure)}",
+        details={**cause.details, "sessionId": session},
+        retry=RetryKind.NOT_RETRYABLE,
+    )
 
 
 def resume_contract(
@@ -204,7 +227,11 @@ def observe_workspace(ports: Ports, workspace: Path | None) -> tuple[data.Observ
 def begin_runs(
     ports: Ports, lock: SessionLock, runs: list[NewRun], definitions: Definitions, origin: RunOrigin
 ) -> tuple[RunId, ...]:
-    """Begin runs in a session that is held."""
+    """Begin runs in a session that is held.
+
+    Raises:
+        StoreFailureError: The disk failed. With `may_be_recorded`, some may have begun, and a repeat begins the rest.
+    """
     begun: list[RunId] = []
     for one in runs:
         compiled = compile_flow(one.flow, definitions)
@@ -231,7 +258,8 @@ def begin_runs(
         plan = plan_start(start)
         assert isinstance(plan, AppendPlan), "the conditions of a flow are decided also if a value is missing"
         ports.read.plans.keep_start(plan, partial(parse_compiled, pinned))
-        ports.append(lock, plan, origin.actor)
+        with after_append() if begun else nullcontext():
+            ports.append(lock, plan, origin.actor)
         begun.append(start.run)
     return tuple(begun)
 

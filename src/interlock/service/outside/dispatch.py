@@ -50,9 +50,10 @@ _log = logging.getLogger(__name__)
 
 @frozen
 class Undelivered:
-    """Why a try was not made."""
+    """Why a try was not made; or, with `was_made`, why its result is not recorded."""
 
     why: str
+    was_made: bool = False
 
 
 @frozen
@@ -69,7 +70,7 @@ class Sender:
         """Make the next try of an intent that has had `expected` tries, and record what became of it.
 
         Raises:
-            SessionBusyError, SessionUnhealthyError, StoreFailureError: The claim or the result could not be recorded.
+            SessionBusyError, SessionUnhealthyError, StoreFailureError: The claim is not recorded, and nothing is sent.
         """
         claimed = self.claim(session_id, intent_id, expected)
         if isinstance(claimed, Undelivered):
@@ -80,7 +81,11 @@ class Sender:
         if refused is not None:
             words = f"{result.note} {refused}" if result.note else refused
             result = replace(result, note=one_line(words, CHANNEL_NOTE_BYTES_MAX))
-        return _while_busy(lambda: self.settle(session_id, intent, channel, result))
+        try:
+            return _while_busy(lambda: self.settle(session_id, intent, channel, result))
+        except (SessionBusyError, SessionUnhealthyError, StoreFailureError) as error:
+            why = f"it was sent (the channel says: {result.outcome}), but that could not be recorded: {error}"
+            return Undelivered(why=why, was_made=True)
 
     def _receive_answer(self, session_id: SessionId, intent: Intent, result: Result) -> str | None:
         """Record the event that a channel answered with, if it did; return why it is not recorded."""
@@ -131,7 +136,9 @@ class Sender:
         session = record_settled(self.ports, lock, intent, {"state": "unknown", "note": note}, self.actor)
         return session.outside.intents[intent.intent_id]
 
-    def settle(self, session_id: SessionId, intent: Intent, channel: ChannelConfig, result: Result) -> IntentSettled:
+    def settle(
+        self, session_id: SessionId, intent: Intent, channel: ChannelConfig, result: Result
+    ) -> IntentSettled | Undelivered:
         """Append the result of a claimed try; return what the log holds of the intent after it.
 
         Raises:
@@ -141,7 +148,9 @@ class Sender:
         if result.note:
             fields["note"] = result.note
         with self.ports.hold(session_id) as lock:
-            assert lock.session is not None, "the claim is recorded in it"
+            if lock.session is None:
+                why = f"it was sent (the channel says: {result.outcome}), but its session was deleted meanwhile"
+                return Undelivered(why=why, was_made=True)
             claimed = lock.session.outside.intents[intent.intent_id]
             if (claimed.attempt, claimed.state) != (intent.attempt + 1, "dispatched"):
                 # A person has settled this try in the meantime, and may have begun the next one.
@@ -311,7 +320,7 @@ class Dispatcher:
                 self._ending.wait(DISPATCH_PAUSE_S)
                 continue
             if isinstance(found, Undelivered):
-                _log.warning("%s stays undelivered: %s", intent_id, found.why)
+                _log.warning("%s%s: %s", intent_id, "" if found.was_made else " stays undelivered", found.why)
                 return
             if found.state not in ("failed", "unknown") or not may_repeat(self.sender.channels, found):
                 return

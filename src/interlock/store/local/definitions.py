@@ -62,14 +62,25 @@ class DefinitionFiles:
                 self._files.sync_dir(layout.DEFINITIONS)
                 self._files.sync_dir("")
             except OSError as error:
-                raise store_failure(error) from error
+                raise store_failure(error, may_be_recorded=self._has_any(new)) from error
+
+    def _has_any(self, new: Mapping[DefinitionKey, bytes]) -> bool:
+        """Say whether one of the definitions to publish may be there."""
+        try:
+            return any(self._files.stat(_path_of(key, data)) is not None for key, data in new.items())
+        except OSError:
+            return True
 
     def _write(self, key: DefinitionKey, data: bytes) -> None:
-        path = f"{layout.DEFINITIONS}/{key[0]}.{key[1]}.{digest_of_bytes(data).removeprefix('sha256:')}.json"
+        path = _path_of(key, data)
         try:
             write_durably(self._files, path, data)
         except IsADirectoryError as error:
             raise DefinitionDamagedError(name=path, found=_NOT_A_FILE) from error
+
+
+def _path_of(key: DefinitionKey, data: bytes) -> str:
+    return f"{layout.DEFINITIONS}/{key[0]}.{key[1]}.{digest_of_bytes(data).removeprefix('sha256:')}.json"
 
 
 def damaged_definitions(files: FileOps) -> dict[DefinitionKey, DamagedDefinition]:

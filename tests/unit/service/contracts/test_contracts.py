@@ -456,9 +456,12 @@ def test_a_start_that_was_interrupted_is_resumed_and_begins_no_run_twice(appends
     office = Office()
     full = FullDisk(office.harness.store, appends)
     command = ContractCommand(contract_id=LAUNCH.id, version=1, definitions=office.definitions, goal=None, actor=PERSON)
-    with pytest.raises(StoreFailureError):
-        start_contract(replace(office.ports, writer=full), office.harness.store, command)
+    refused = start_contract(replace(office.ports, writer=full), office.harness.store, command)
     (session,) = office.harness.store.sessions()
+    assert isinstance(refused, Refusal)
+    assert f"in the session {session}, which may be recorded" in refused.message
+    assert refused.suggestion.startswith(f"`interlock contract resume {session}` begins the runs that are missing.")
+    assert refused.envelope()["retry"] == {"kind": "not_retryable"}
     assert len(office.open_runs(session)) == appends - 1
     found = resume_contract(office.ports, session, None, ORIGIN)
     assert isinstance(found, ContractStarted)

@@ -65,7 +65,8 @@ def run(options: argparse.Namespace) -> int:
         sessions = store.names()[::-1]
         query = Words.of(" ".join(options.words))
         result = search_passages(store, sessions, query, options.limit, _scan_with_progress)
-        shown = [_located(store, hit, options) for hit in result.hits[: options.limit]]
+        located = (_located(store, hit, options) for hit in result.hits[: options.limit])
+        shown = [hit for hit in located if hit is not None]
     if options.as_json:
         say_json(_result_json(shown, result))
     else:
@@ -79,12 +80,14 @@ def _scan_with_progress(work: Callable[[SessionId], "Scanned"], sessions: Sequen
     return with_progress(map_in_processes(work, sessions), len(sessions), "Searching sessions")
 
 
-def _located(store: StoreReader, hit: Hit, options: argparse.Namespace) -> _Hit:
+def _located(store: StoreReader, hit: Hit, options: argparse.Namespace) -> _Hit | None:
+    """Return a passage with its place; None if its session was deleted meanwhile."""
     from interlock.cli.session.evidence.configured import known_keys  # noqa: PLC0415 — nothing may match
     from interlock.service.report.search.passages import step_of  # noqa: PLC0415 — as above
 
     session = store.load(hit.session)
-    assert session is not None, "a session with a passage has a log"
+    if session is None:
+        return None
     step = step_of(session, Plans(store), hit.passage)
     label = session.label(hit.passage.run) if hit.passage.run is not None else None
     keys = known_keys(options, session) if hit.passage.received is not None else None

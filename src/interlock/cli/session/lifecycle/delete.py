@@ -3,7 +3,8 @@
 import argparse
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 
 from interlock.cli.options import add_store_options, chosen_data_dir
 from interlock.cli.screen import StopError, counted, flat, say, say_json
@@ -21,7 +22,7 @@ from interlock.service.run.history import history_of
 from interlock.service.run.plans import Plans
 from interlock.service.run.summarize import summary_of
 from interlock.store.opening import open_store
-from interlock.store.ports.errors import UNUSABLE_SESSION
+from interlock.store.ports.errors import UNUSABLE_SESSION, StoreFailureError
 from interlock.store.ports.maintenance import Kind
 from interlock.store.ports.store import StoreReader
 
@@ -113,8 +114,9 @@ def _delete(options: argparse.Namespace, session: SessionId) -> None:
     Raises:
         StopError: It is kept, another process holds it, its log is linked or apart, or damage prevents it.
     """
-    collector = open_store(chosen_data_dir(options)).upkeep
-    with answered_by_upkeep():
+    store = open_store(chosen_data_dir(options))
+    collector = store.upkeep
+    with _from_the_trash(store, session), answered_by_upkeep():
         if session in collector.retention_pins.kept():
             raise StopError(f"{session} is kept.", f"`interlock session unkeep {session}` first.", exit_code=1)
         command = CollectCommand(days=0, now_s=time.time(), chosen=frozenset({session}))
@@ -126,8 +128,32 @@ def _delete(options: argparse.Namespace, session: SessionId) -> None:
             raise _not_deleted(session, found)
         emptied = collect(collector, collector.retention_pins, command)
         if emptied.needs_attention:
-            message = f"{session} is in the trash of the data directory, and could not be deleted there."
-            raise StopError(message, "Run `interlock gc`, which says why.", exit_code=1)
+            raise StopError("It could not be deleted there.", _GC, exit_code=1)
+
+
+_GC = "`interlock gc` empties the trash, and says what prevents it."
+
+
+@contextmanager
+def _from_the_trash(store: StoreReader, session: SessionId) -> Generator[None]:
+    """Say of a deletion that failed if the session is in the trash: then it is gone for every other command.
+
+    Raises:
+        StopError: The deletion failed.
+    """
+    try:
+        yield
+    except StopError as stop:
+        try:
+            is_there = store.is_stored(session)
+        except StoreFailureError:
+            fix = f"`interlock session list` lists it if it is not. {_GC}"
+            raise StopError(f"{session} may be in the trash of the data directory.", fix, exit_code=1) from stop
+        if is_there:
+            raise
+        why = f" ({stop.refusal.details['cause']})" if "cause" in stop.refusal.details else ""
+        message = f"{session} is in the trash of the data directory, and its files are still there{why}."
+        raise StopError(message, _GC, exit_code=1, code=stop.refusal.code) from stop
 
 
 def _not_deleted(session: SessionId, found: Collected) -> StopError:

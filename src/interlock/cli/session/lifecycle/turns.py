@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from interlock.cli.options import add_store_options
 from interlock.cli.screen import say, say_json, say_table
-from interlock.cli.session.chosen import add_session_argument, chosen_session
+from interlock.cli.session.chosen import add_session_argument, chosen_session, deleted_meanwhile
 from interlock.cli.store import answered_by_store, open_chosen_reader
 from interlock.kernel.canonical import Json
 from interlock.service.run.plans import Plans
@@ -30,7 +30,8 @@ def run(options: argparse.Namespace) -> int:
     with answered_by_store():
         chosen = chosen_session(store, Plans(store), options.session)
         session = store.load(chosen.session)
-        assert session is not None, "a chosen session exists"
+        if session is None:
+            raise deleted_meanwhile(chosen.session)
         names = (
             [chosen.run] if chosen.run is not None else sorted(session.runs, key=lambda run: session.runs[run].index)
         )
