@@ -157,6 +157,30 @@ def test_a_late_event_is_reported_as_too_late() -> None:
     report = sent(harness, late)
     assert isinstance(report, EventReport)
     assert (report.is_advanced, report.expired) == (True, "ci.finished")
+    for event_id in ("1", "2"):
+        report = sent(harness, late, event_id)
+        assert isinstance(report, EventReport)
+        assert (report.is_advanced, report.expired) == (False, "ci.finished")
+    report = sent(harness, in_time)
+    assert isinstance(report, EventReport)
+    assert report.expired is None
+
+
+@pytest.mark.inv("WORLD-4")
+def test_an_agent_that_sends_an_event_too_late_is_told_so_with_the_call_that_notices_it_and_with_later_ones() -> None:
+    clock = CounterClock()
+    document_ = waiting_for(timeout="1h", assurance="claimed")
+    harness = Harness.over(MemoryStore(), document_, clock=clock, keys=FixedKeyRing())
+    _, waiting = at_the_wait(harness)
+    clock.skip_ms(2 * HOUR_MS)
+    noticed = harness.advance(waiting, None, output={"artifacts": [artifact("1")]})
+    assert "EVENT_TOO_LATE" in noticed.warnings
+    assert harness.advance(waiting, None, output={"artifacts": [artifact("1")]}) == noticed
+    output = {"notesMarkdown": "Did b.", "artifacts": [artifact("2")]}
+    assert "EVENT_TOO_LATE" in harness.advance(noticed, output=output).warnings
+    _, in_time = at_the_wait(harness)
+    taken = harness.advance(in_time, None, output={"artifacts": [artifact("1")]})
+    assert "EVENT_TOO_LATE" not in taken.warnings
 
 
 def without_order(events: Sequence[Event]) -> list[Any]:

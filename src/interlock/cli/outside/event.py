@@ -117,7 +117,8 @@ def _report(outcome: EventReport, *, as_json: bool) -> None:
         return
     again = "" if outcome.is_new else " It was recorded before; that record is unchanged."
     if outcome.expired == data.event:
-        advanced = " It came too late: its step had waited longer than it may, and continues without it."
+        now = "continues" if outcome.is_advanced else "continued"
+        advanced = f" It came too late: its step had waited longer than it may, and {now} without it."
     elif outcome.expired is not None:
         advanced = f" The step had waited for `{outcome.expired}` longer than it may, and continues without it."
     else:

@@ -121,6 +121,7 @@ WarningCode = Literal[
     "WORKFLOW_SOURCE_REMOVED",
     "EVENT_CONTENT_IGNORED",
     "EVENT_NOT_RECORDED",
+    "EVENT_TOO_LATE",
 ]
 """Derivable from the log. Closed here and open as published: a new one must not break a client that validates."""
 

@@ -6,11 +6,11 @@ from typing import assert_never
 from interlock.define.parts import AwaitEvent
 from interlock.kernel.ids import RunId
 from interlock.plan.compiled import CompiledWorkflow
-from interlock.record.world import ASSURANCES, Assurance, Signed
+from interlock.record.world import ASSURANCES, EXPIRED, Assurance, Signed
 from interlock.service.run.attempts import pending_task
 from interlock.service.run.context import RunContext
 from interlock.views.node_position import chain_head
-from interlock.views.outside import level_of
+from interlock.views.outside import Received, level_of
 from interlock.views.session import Node
 
 
@@ -57,6 +57,26 @@ def weaker_level(run_context: RunContext, node: Node) -> Assurance | None:
     levels: set[Assurance] = {level_of(one, trusted_from, keys) for one in free}
     weaker: list[Assurance] = [one for one in ASSURANCES if one in levels and is_below(one, awaits.assurance)]
     return weaker[-1] if weaker else None
+
+
+def is_too_late(run_context: RunContext, node: Node, event: Received) -> bool:
+    """Say whether an event came after its step had waited too long, on the branch of a node, and no step takes it now.
+
+    Raises:
+        ContentDamagedError: A snapshot is missing or damaged.
+    """
+    if event.event_id in node.taken or _awaits(run_context, node, event.data.event):
+        return False
+    session = run_context.session
+    passed = [one for one in session.outside.received(node.run, EXPIRED) if one.event_id in node.taken]
+    nodes = [session.nodes[one.node] for one in passed if one.node is not None and one.index < event.index]
+    return any(_awaits(run_context, one, event.data.event) for one in nodes)
+
+
+def _awaits(run_context: RunContext, node: Node, kind: str) -> bool:
+    """Say whether the step that is pending at a node waits for events of a kind."""
+    awaits = pending_task(run_context, node).awaits if run_context.pending(node) is not None else None
+    return awaits is not None and awaits.event == kind
 
 
 def unmet_demand(workflow: CompiledWorkflow, event: str, level: Assurance) -> AwaitEvent | None:

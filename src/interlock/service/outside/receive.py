@@ -6,10 +6,12 @@ from datetime import timedelta
 from itertools import count
 
 from interlock.engine.answer.structure import Warned
+from interlock.engine.ends import Ended
+from interlock.engine.judge.attempt import Advanced, Refused
 from interlock.engine.outside import SentEvent, SourceKey, declared_fault, is_signed
 from interlock.kernel.budgets import CLAIMS_WAITING_MAX, EVENTS_PER_RUN_MAX, EVENTS_WAITING_MAX
 from interlock.kernel.errors import ErrorCode, Refusal
-from interlock.kernel.frozen import frozen
+from interlock.kernel.frozen import frozen, replace
 from interlock.kernel.ids import NodeId, RunId, SessionId
 from interlock.record.append_plan import AppendPlan, EventDraft, stamp
 from interlock.record.events import Actor, EventReceivedEvent
@@ -159,6 +161,20 @@ def append_intake(ports: AppendPorts, lock: SessionLock, intake: Intake, actor: 
         StoreFailureError: The disk failed; they may be recorded.
     """
     return ports.append(lock, intake.plan(), actor) if intake.events else intake.session
+
+
+def append_decision(
+    ports: AppendPorts, lock: SessionLock, intake: Intake, decided: Advanced | Refused | Ended, actor: Actor | None
+) -> Session:
+    """Append the plan of a decision, after the events that it was made with, whole or not at all (APP-9).
+
+    Raises:
+        StoreFailureError: The disk failed. Nothing was recorded, unless it is `may_be_recorded`.
+    """
+    if isinstance(decided, Advanced):
+        [(reference, _)] = decided.plan.snapshots
+        ports.read.plans.keep(reference, decided.snapshot)
+    return ports.append(lock, replace(decided.plan, received=intake.events), actor)
 
 
 @frozen

@@ -36,9 +36,11 @@ from interlock.record.outcome import Blocked, Blocker, BlockerReport
 from interlock.record.payloads import ObservationRecorded, WorkRecorded
 from interlock.record.world import EventReceived
 from interlock.service.outside.approvals import answer_in, missing_note, question_of
+from interlock.service.outside.demand import is_too_late
 from interlock.service.outside.receive import (
     BY_CLAIM,
     Intake,
+    append_decision,
     append_intake,
     checked_event,
     content_warnings,
@@ -48,7 +50,7 @@ from interlock.service.outside.receive import (
     take_in,
     take_in_expiry,
 )
-from interlock.service.ports import AppendPorts, Ports
+from interlock.service.ports import Ports
 from interlock.service.run.attempts import attempt_on, deciding_event, ending_of, retry_node
 from interlock.service.run.context import RunContext
 from interlock.service.run.context_limits import context_refusal, fixed_keys, set_key_refusal
@@ -165,20 +167,6 @@ def _record(
         observed = new_observations(received.session, run, made, call.seen)
         outcome = replace(outcome, plan=replace(outcome.plan, drafts=(*outcome.plan.drafts, *observed)))
     return append_decision(ports, lock, received, outcome, call.actor)
-
-
-def append_decision(
-    ports: AppendPorts, lock: SessionLock, intake: Intake, decided: Advanced | Refused | Ended, actor: Actor | None
-) -> Session:
-    """Append the plan of a decision, after the events that it was made with, whole or not at all (APP-9).
-
-    Raises:
-        StoreFailureError: The disk failed. Nothing was recorded, unless it is `may_be_recorded`.
-    """
-    if isinstance(decided, Advanced):
-        [(reference, _)] = decided.plan.snapshots
-        ports.read.plans.keep(reference, decided.snapshot)
-    return ports.append(lock, replace(decided.plan, received=intake.events), actor)
 
 
 def _receive(ports: Ports, call: _Call, session: Session) -> Intake | Refusal:
@@ -403,7 +391,7 @@ def _render_outcome(ports: Ports, call: _Call, session: Session, recorded: fold_
                 blockers=blockers,
                 warnings=(
                     *_warnings(run_context, recorded, child, is_same=is_same),
-                    *_event_warnings(run_context, call.sent),
+                    *_event_warnings(run_context, child, call.sent),
                     *secret_warnings(
                         session.deltas.get(child.node), whole_notes(ports.read.reader, child, recorded.attempt)
                     ),
@@ -469,7 +457,7 @@ def _warnings(run_context: RunContext, recorded: fold_types.Advance, child: Node
         yield from warnings.open_at_the_end(run_context.session, child)
 
 
-def _event_warnings(run_context: RunContext, sent: tuple[SentEvent, ...]) -> Iterator[Warned]:
+def _event_warnings(run_context: RunContext, child: Node, sent: tuple[SentEvent, ...]) -> Iterator[Warned]:
     """Yield what became of events that came with the call, unless they are recorded as they were sent."""
     for one in sent:
         recorded = find_sent(run_context, one)
@@ -478,6 +466,9 @@ def _event_warnings(run_context: RunContext, sent: tuple[SentEvent, ...]) -> Ite
                 f"The attempt is already recorded, so the event `{one.event}` was not. Send it with the next call."
             )
             yield Warned(code="EVENT_NOT_RECORDED", message=message)
+        elif is_too_late(run_context, child, recorded):
+            message = f"The event `{one.event}` came too late: its step had waited longer than it may, and continued."
+            yield Warned(code="EVENT_TOO_LATE", message=message)
         else:
             yield from content_warnings(recorded, one)
 

@@ -8,14 +8,15 @@ from interlock.engine.outside import SentEvent
 from interlock.engine.request import Request
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.frozen import frozen, replace
-from interlock.kernel.ids import RunId, SessionId, ack_attempt, node_of_attempt
+from interlock.kernel.ids import NodeId, RunId, SessionId, ack_attempt, node_of_attempt
 from interlock.record.events import Actor, EventReceivedEvent
-from interlock.record.world import Assurance
-from interlock.service.outside.demand import unmet_demand
+from interlock.record.world import Assurance, EventReceived
+from interlock.service.outside.demand import is_too_late, unmet_demand
 from interlock.service.outside.receive import (
     Arrival,
     HeldRun,
     Intake,
+    append_decision,
     append_intake,
     checked_event,
     content_warnings,
@@ -27,7 +28,6 @@ from interlock.service.outside.receive import (
 from interlock.service.ports import Ports
 from interlock.service.run.attempts import attempt_on, deciding_event, pending_task
 from interlock.service.run.context import RunContext
-from interlock.service.tools.advance import append_decision
 from interlock.service.tools.end_run import refuse_ended
 from interlock.views.outside import Received, level_of
 from interlock.views.session import Node
@@ -38,8 +38,8 @@ class EventReport:
     """What became of an event: its record, whether this call made it, and whether the run advanced.
 
     `level` says how well the recorded event is known here. `unmet` is what the steps demand that wait for it,
-    if none of them takes an event that is known so little. `expired` is the event without which the run advances,
-    because its step had waited longer than it may.
+    if none of them takes an event that is known so little. `expired` is the event without which the run advances or
+    has advanced, because its step had waited longer than it may.
     """
 
     label: str
@@ -75,7 +75,7 @@ def send_event(
             intake = take_in(ports, intake, run_context, (checked, sent.node), actor)
         if isinstance(intake, Refusal):
             return intake
-        expired = _expired(run_context.at(intake.session))
+        expired = _expired(run_context.at(intake.session), checked, sent.node)
         recorded = record_advancing(ports, held, intake, actor)
     run_context = recorded.run_context
     received = find_event(run_context, checked, sent.node)
@@ -133,9 +133,12 @@ def _decide_waiting(ports: Ports, run_context: RunContext, node: Node, actor: Ac
     return decision if isinstance(decision, Advanced | Refused) else None
 
 
-def _expired(run_context: RunContext) -> str | None:
-    """Return the event without which the step of the tip continues, because it did not come in time."""
+def _expired(run_context: RunContext, sent: EventReceived, node: NodeId | None) -> str | None:
+    """Return the event without which a step continues, because it did not come in time: of the tip, or this one."""
     tip = _tip(run_context)
+    received = find_event(run_context, sent, node)
+    if received is not None and is_too_late(run_context, tip, received):
+        return sent.event
     event = deciding_event(run_context, tip)
     awaits = pending_task(run_context, tip).awaits if event is not None and event.is_expired else None
     return awaits.event if awaits is not None else None
