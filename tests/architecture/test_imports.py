@@ -123,6 +123,20 @@ def test_a_port_that_writes_is_imported_only_where_something_is_written() -> Non
     assert found == WRITING_PORTS
 
 
+@pytest.mark.inv("GIT-1")
+def test_git_is_started_in_one_place() -> None:
+    found = {
+        path.relative_to(SRC).as_posix()
+        for path in SRC.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.List | ast.Tuple)
+        and node.elts
+        and isinstance(node.elts[0], ast.Constant)
+        and node.elts[0].value == "git"
+    }
+    assert found == {"store/git_process.py"}
+
+
 @pytest.mark.inv("HOUSE-3")
 def test_only_the_seam_the_lock_and_the_workflow_sources_touch_files() -> None:
     """The lock is the operating system's own; what others wrote is opened in one place; git gets its environment."""
@@ -130,6 +144,7 @@ def test_only_the_seam_the_lock_and_the_workflow_sources_touch_files() -> None:
     found = {path.relative_to(SRC).as_posix() for path in (SRC / "store").rglob("*.py") if imported(path) & touching}
     assert found == {
         "store/git.py",
+        "store/git_process.py",
         "store/regular_file.py",
         "store/local/files.py",
         "store/local/live.py",

@@ -5,21 +5,22 @@ git only if the files that name the branch and the commit changed.
 """
 
 import os
-import stat
-import subprocess
 from dataclasses import field
-from functools import lru_cache
 from pathlib import Path
+from time import monotonic
 
 from interlock.kernel.budgets import GIT_POSITION_BYTES_MAX, GIT_SECONDS_MAX, WORKSPACES_KEPT_MAX
 from interlock.kernel.frozen import frozen, positional
 from interlock.kernel.turns import TURNS
+from interlock.store.git_process import GitCommand, find_common_dir, find_git_dir, read_small
 from interlock.store.ports.workspace import NOWHERE, GitAnchors
-from interlock.store.regular_file import read_regular
 
-_SHA1_CHARS = 40
-_COMMAND = ("git", "rev-parse", "--show-toplevel", "HEAD", "--symbolic-full-name", "HEAD")
+_SHA_CHARS = (40, 64)
+"""Of a commit, in hexadecimal digits: SHA-1, SHA-256."""
+_POSITION = ("rev-parse", "--show-toplevel", "HEAD", "--symbolic-full-name", "HEAD")
 """The root of the work tree; the commit; the branch as `refs/heads/…`, or `HEAD` without a branch."""
+_ENDS = (0, 128)
+"""Before the first commit, git fails after it printed the root."""
 
 
 @frozen
@@ -70,21 +71,12 @@ def git_anchors(workspace: Path | None) -> GitAnchors:
     """Return the git position of a workspace. Never raises, and never takes longer than its budget."""
     if workspace is None:
         return NOWHERE
-    environment = {**os.environ, "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+    command = GitCommand(
+        directory=workspace, deadline=monotonic() + GIT_SECONDS_MAX, bytes_max=2 * GIT_POSITION_BYTES_MAX
+    )
+    found = command.run(*_POSITION, codes=_ENDS)
     try:
-        done = subprocess.run(  # noqa: S603 — a fixed command
-            _COMMAND,
-            cwd=workspace,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=GIT_SECONDS_MAX,
-            check=False,
-        )
-    except (OSError, ValueError, subprocess.SubprocessError):
-        return NOWHERE
-    try:
-        lines = done.stdout.decode("utf-8").splitlines()
+        lines = (found or b"").decode("utf-8").splitlines()
     except UnicodeDecodeError:
         return NOWHERE
     return _parse(lines)
@@ -92,54 +84,20 @@ def git_anchors(workspace: Path | None) -> GitAnchors:
 
 def _read_position_files(workspace: Path) -> _PositionFiles | None:
     """Return what the files of the repository around a workspace say; None if there is no repository."""
-    git_dir = _find_git_dir(workspace)
+    git_dir = find_git_dir(workspace)
     if git_dir is None:
         return None
-    common = git_dir / _read_line(git_dir / "commondir")
-    head = _read_bytes(git_dir / "HEAD")
+    common = find_common_dir(git_dir)
+    head = read_small(git_dir / "HEAD")
     name = (head or b"").removeprefix(b"ref: ").rstrip(b"\n")
     # A name outside `refs` is no branch; a file of any other place is not read.
     is_ref = name.startswith(b"refs/") and b".." not in name and b"\0" not in name
     return _PositionFiles(
         git_dir=str(git_dir),
         head=head,
-        ref=_read_bytes(common / os.fsdecode(name)) if is_ref else None,
+        ref=read_small(common / os.fsdecode(name)) if is_ref else None,
         packed=tuple(map(_stat_file, (common / "packed-refs", common / "reftable" / "tables.list"))),
     )
-
-
-def _find_git_dir(workspace: Path) -> Path | None:
-    """Return the git directory of the work tree around a workspace. In a linked work tree, a file `.git` names it."""
-    named = os.environ.get("GIT_DIR")
-    if named:
-        return workspace / named
-    for found in _git_names(workspace):
-        try:
-            mode = os.stat(found).st_mode  # noqa: PTH116 — each advance asks, and a path costs more than the call
-        except (OSError, ValueError):
-            continue
-        if stat.S_ISDIR(mode):
-            return Path(found)
-        if stat.S_ISREG(mode):
-            return Path(found).parent / _read_line(Path(found)).removeprefix("gitdir: ")
-    return None
-
-
-@lru_cache(WORKSPACES_KEPT_MAX)
-def _git_names(workspace: Path) -> tuple[str, ...]:
-    """Return where the git directory of a workspace can be, nearest first."""
-    return tuple(str(place / ".git") for place in (workspace, *workspace.parents))
-
-
-def _read_line(path: Path) -> str:
-    return os.fsdecode((_read_bytes(path) or b"").partition(b"\n")[0])
-
-
-def _read_bytes(path: Path) -> bytes | None:
-    try:
-        return read_regular(path, GIT_POSITION_BYTES_MAX)
-    except (OSError, ValueError):
-        return None
 
 
 def _stat_file(path: Path) -> tuple[int, int, int] | None:
@@ -162,4 +120,4 @@ def _parse(lines: list[str]) -> GitAnchors:
 
 
 def _is_sha(line: str) -> bool:
-    return len(line) == _SHA1_CHARS and all(char in "0123456789abcdef" for char in line)
+    return len(line) in _SHA_CHARS and all(char in "0123456789abcdef" for char in line)

@@ -7,10 +7,10 @@ Untracked files count, ignored ones do not. It says what git says: a file that g
 import hashlib
 import os
 import stat
-import subprocess
-import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from time import monotonic
 
 from interlock.kernel.budgets.workflow import (
     TREE_BYTES_MAX,
@@ -20,15 +20,16 @@ from interlock.kernel.budgets.workflow import (
 )
 from interlock.kernel.ids import Digest
 from interlock.kernel.turns import TURNS
+from interlock.store.git_process import GitCommand, find_git_dir, private_repository
 from interlock.store.ports.workspace import NO_TREE, WorkTree
 from interlock.store.regular_file import read_regular
 
-_COMMAND = (
-    *("git", "-c", "core.fsmonitor=false", "-c", "core.untrackedCache=false", "-c", "core.quotePath=false"),
-    *("status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all", "--ignore-submodules=none"),
-    "--no-renames",
-)
-"""A project's configuration must not make git start a program, or leave files out."""
+_STATUS = ("status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all", "--no-renames")
+_OWN = "--ignore-submodules=dirty"
+"""A submodule is read as a tree of its own: git would start another git in it, with its configuration."""
+_INDEX_MODE, _INDEX_LINK = b"\0\0\xe0\0", b"link"
+"""In the bytes of an index: the mode of a submodule; the sign of a part that another file holds."""
+_LISTED_MODE = b"160000 "
 _OID = b"# branch.oid "
 _FIELDS = {b"1": 8, b"u": 10}
 """How many fields are before the path of an entry, by its kind."""
@@ -39,18 +40,39 @@ def read_tree(directory: Path) -> WorkTree:
     root = _root_above(directory)
     if root is None:
         return NO_TREE
-    with TURNS.waiting():
-        status = _status(root)
-    if status is None:
+    return _read_root(root, monotonic() + TREE_SECONDS_MAX)
+
+
+def _read_root(root: Path, deadline: float) -> WorkTree:
+    try:
+        with TURNS.waiting():
+            listed = _list_changes(root, deadline)
+    except OSError:
+        listed = None
+    if listed is None:
         return WorkTree(root=str(root))
+    status, submodules = listed
     records = status.split(b"\0")
     commit = next((one.removeprefix(_OID).decode("ascii", "replace") for one in records if one.startswith(_OID)), None)
-    entries = _entries(root, sorted(set(_changed(records))))
-    if entries is None:
+    entries = _entries(root, sorted(set(_changed(records)) - submodules))
+    inner = [(name, _read_submodule(root, name, deadline)) for name in sorted(submodules)]
+    if entries is None or any(digest is None for _, digest in inner):
         return WorkTree(root=str(root), commit=commit)
     # No name contains a NUL, so different lists have different bytes.
-    content = b"\0".join([str(commit).encode(), *entries])
+    content = b"\0".join(
+        [str(commit).encode(), *entries, *(part for name, digest in inner for part in (name, str(digest).encode()))]
+    )
     return WorkTree(root=str(root), commit=commit, digest=Digest(f"sha256:{hashlib.sha256(content).hexdigest()}"))
+
+
+def _read_submodule(root: Path, name: bytes, deadline: float) -> str | None:
+    """Return the digest of a submodule, `none` if it is not checked out; None if it is unknown."""
+    place = root / os.fsdecode(name)
+    if not (place / ".git").exists():
+        return "none"
+    # A link could lead to a tree that contains this one.
+    is_below = os.path.realpath(place) == str(place)
+    return _read_root(place, deadline).digest if is_below and monotonic() < deadline else None
 
 
 def _root_above(directory: Path) -> Path | None:
@@ -58,34 +80,24 @@ def _root_above(directory: Path) -> Path | None:
     return next((one for one in (here, *here.parents) if (one / ".git").exists()), None)
 
 
-def _status(root: Path) -> bytes | None:
-    """Return what git lists, or None if it fails, takes too long, or lists too much."""
-    # Variables of the caller could name another repository.
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    environment |= {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
-    try:
-        process = subprocess.Popen(  # noqa: S603 — a fixed command
-            _COMMAND,
-            cwd=root,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-        )
-    except OSError:
+def _list_changes(root: Path, deadline: float) -> tuple[bytes, set[bytes]] | None:
+    """Return what git lists, and the paths of submodules; None if git fails, takes too long, or lists too much."""
+    git_dir = find_git_dir(root)
+    if git_dir is None:
         return None
-    limit = threading.Timer(TREE_SECONDS_MAX, process.kill)
-    limit.start()
-    assert process.stdout is not None, "it is a pipe"
-    with process.stdout as stream:
-        data = stream.read(TREE_STATUS_BYTES_MAX + 1)
-        is_whole = len(data) <= TREE_STATUS_BYTES_MAX
-        if not is_whole:
-            process.kill()
-    code = process.wait()
-    limit.cancel()
-    # A git that ended before it was killed has the exit code 0, too.
-    return data if is_whole and code == 0 else None
+    index = git_dir / "index"
+    command = GitCommand(directory=root, deadline=deadline, bytes_max=TREE_STATUS_BYTES_MAX)
+    with private_repository(command, git_dir) as private:
+        status = private and private.run(*_STATUS, _OWN)
+        if status is None:
+            return None
+        data = read_regular(index, TREE_BYTES_MAX) if index.exists() else b""
+        if _INDEX_MODE not in data and _INDEX_LINK not in data and len(data) <= TREE_BYTES_MAX:
+            return status, set()
+        files = private and replace(private, bytes_max=TREE_BYTES_MAX).run("ls-files", "--stage", "-z")
+    if files is None:
+        return None
+    return status, {one.partition(b"\t")[2] for one in files.split(b"\0") if one.startswith(_LISTED_MODE)}
 
 
 def _changed(records: list[bytes]) -> Iterator[bytes]:

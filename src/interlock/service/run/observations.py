@@ -16,6 +16,7 @@ from interlock.views.session import Session
 from interlock.views.summary import repo_root_hash
 
 _REPO: Literal["repo_root_hash"] = "repo_root_hash"
+_SHA1_CHARS = 40
 
 
 def observed_of(anchors: GitAnchors, *, keeps_repo_root: bool) -> tuple[ObservationRecorded, ...]:
@@ -46,7 +47,8 @@ def _observed(anchors: GitAnchors, *, keeps_repo_root: bool) -> Iterator[Observa
     if anchors.branch is not None:
         yield _observation("git_branch", ObservationValue(type="short_string", value=short_branch(anchors.branch)))
     if anchors.head_sha is not None:
-        yield _observation("git_head_sha", ObservationValue(type="git_sha1", value=anchors.head_sha))
+        kind = "git_sha1" if len(anchors.head_sha) == _SHA1_CHARS else "short_string"
+        yield _observation("git_head_sha", ObservationValue(type=kind, value=anchors.head_sha))
     if root is not None:
         yield _observation(_REPO, ObservationValue(type="sha256", value=repo_root_hash(root)))
     if root is not None and keeps_repo_root and len(root) <= PATH_CHARS_MAX:
