@@ -6,6 +6,7 @@ says whether a person made it in a terminal of their own: answers of a browser t
 """
 
 import hmac
+from collections.abc import Callable
 from dataclasses import field
 from hashlib import sha256
 
@@ -55,6 +56,8 @@ class Access:
     port: int
     clock: Clock
     first_link: str | None = None
+    when_entered: Callable[[], None] = lambda: None
+    """Called when the first link was used."""
     began_ms: int = field(init=False)
     _browsers: dict[str, AdmittedBrowser] = field(default_factory=dict[str, AdmittedBrowser], init=False)
     _used: set[str] = field(default_factory=set[str], init=False)
@@ -72,6 +75,8 @@ class Access:
         if not self._is_valid(secret, keys):
             return None
         self._used.add(secret)
+        if secret == self.first_link:
+            self.when_entered()
         browser = make_secret(self.clock)
         while len(self._browsers) >= CONSOLE_BROWSERS_MAX:
             del self._browsers[next(iter(self._browsers))]

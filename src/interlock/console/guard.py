@@ -5,6 +5,7 @@ One middleware, so that no page can forget a check. Nothing here reads the store
 
 from collections.abc import Mapping
 from http.cookies import CookieError, SimpleCookie
+from urllib.parse import quote
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -70,8 +71,6 @@ class Guard:
         if refused is not None:
             status, found, fix = refused
             return self._templates.message(request, status, found, fix)
-        if self._is_foreign_navigation(request):
-            return self._templates.page(request, "neutral.html", {"target": _target(request)})
         browser = self._access.browser_of(_cookie(request, self._access.cookie))
         link = _decision_link(request)
         # A link decides with its own signature, also in a browser that is admitted.
@@ -82,6 +81,9 @@ class Guard:
         if token is None and request.url.path not in OPEN_PATHS:
             is_page = request.method in _READS and request.headers.get("sec-fetch-mode", "navigate") == "navigate"
             return self._templates.page(request, "enter.html", {"port": self._access.port}, 200 if is_page else 401)
+        # A browser that is not admitted sees nothing that another site could not show.
+        if self._is_foreign_navigation(request):
+            return self._templates.page(request, "neutral.html", {"target": _own_target(request)})
         if request.method == "POST" and request.url.path != "/enter" and request.headers.get(TOKEN_HEADER) != token:
             return self._templates.message(request, 403, "The request has no valid token.", "Reload the page.")
         return None
@@ -140,6 +142,12 @@ def _decision_link(request: Request) -> DecisionLink | None:
     """Return the link that a request opens. Its page checks the signature, because that covers what the page shows."""
     path = request.url.path
     return parse_decision_link(path.removeprefix(PATH)) if path.startswith(PATH) else None
+
+
+def _own_target(request: Request) -> str:
+    """Return the address of a request as a link that stays on this console: `//name` would lead to another site."""
+    path = "/" + quote(request.scope["path"].lstrip("/"))
+    return f"{path}?{request.url.query}" if request.url.query else path
 
 
 def _target(request: Request) -> str:

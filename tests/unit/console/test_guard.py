@@ -1,5 +1,6 @@
 """Requests that no page of the console sends get no page, whatever they carry."""
 
+import re
 from collections.abc import Mapping
 
 import httpx
@@ -140,6 +141,29 @@ def test_a_link_of_another_site_leads_to_a_page_that_shows_nothing(browser: Brow
     answer = browser.send("GET", "/?q=%22%3E%3Cb%3E", followed)
     assert (answer.status_code, SECRET_GOAL in answer.text, "<b>" in answer.text) == (200, False, False)
     assert 'href="/?q=%22%3E%3Cb%3E"' in answer.text
+
+
+@pytest.mark.inv("CON-2")
+@pytest.mark.parametrize(
+    "path", ["//evil.example/x", "///evil.example", "/%5Cevil.example", "/%09/evil.example", "/%2F/evil.example"]
+)
+def test_the_page_for_another_site_leads_to_no_other_site(browser: Browser, path: str) -> None:
+    followed = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate", "sec-fetch-dest": "document"}
+    answer = browser.send("GET", path, followed)
+    [target] = re.findall('<a href="([^"]*)">Open this page', answer.text)
+    assert re.match(r"/(?![/\\\t])", target), target
+
+
+@pytest.mark.inv("CON-4")
+def test_a_browser_that_is_not_admitted_is_asked_to_enter_also_from_another_site(browser: Browser) -> None:
+    followed = {
+        "sec-fetch-site": "cross-site",
+        "sec-fetch-mode": "navigate",
+        "sec-fetch-dest": "document",
+        "cookie": "x=1",
+    }
+    answer = browser.send("GET", "/", followed)
+    assert (answer.status_code, "data-enter" in answer.text, SECRET_GOAL in answer.text) == (200, True, False)
 
 
 @pytest.mark.inv("CON-2")

@@ -2,9 +2,13 @@
 
 import argparse
 import os
+import sys
 import webbrowser
 from functools import partial
+from html import escape
 from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from threading import Event
 from typing import TYPE_CHECKING
 
@@ -28,6 +32,7 @@ from interlock.kernel.ids import SigningKey
 from interlock.service.clock import SystemClock
 from interlock.service.run.plans import Plans
 from interlock.store.ports.store import StoreReader
+from interlock.store.regular_file import WRITE_FLAGS, open_regular
 
 if TYPE_CHECKING:
     from interlock.console.decisions import Decisions
@@ -120,11 +125,29 @@ def _serve(options: argparse.Namespace) -> int:
     address = address_of(options.port, link)
     say(f"The console: {address}")
     say("The link works once. Ctrl-C ends the console.")
-    if options.opens:
-        webbrowser.open(address)
-    access, ending = Access(port=options.port, clock=clock, first_link=link), Event()
-    serve_console(listening, build_app(sources, decisions, maintenance, access, ending), decisions, ending)
+    # Into a pipe the link is printed at once, too.
+    sys.stdout.flush()
+    with TemporaryDirectory(prefix="interlock-console-") as place:
+        page = Path(place) / "open.html"
+        if options.opens:
+            _open_browser(page, address)
+        forget = partial(page.unlink, missing_ok=True)
+        access, ending = Access(port=options.port, clock=clock, first_link=link, when_entered=forget), Event()
+        serve_console(listening, build_app(sources, decisions, maintenance, access, ending), decisions, ending)
     return 0
+
+
+def _open_browser(page: Path, address: str) -> None:
+    """Open a private file that leads to the address: every user of the machine can read a command line (CON-4)."""
+    link = escape(address)
+    text = f"""<!doctype html>
+<meta charset="utf-8"><meta name="referrer" content="no-referrer"><meta http-equiv="refresh" content="0;url={link}">
+<title>Interlock</title><p><a href="{link}">Open the console</a></p>
+"""
+    handle, _ = open_regular(page, WRITE_FLAGS | os.O_CREAT | os.O_EXCL)
+    with os.fdopen(handle, "w", encoding="utf-8") as stream:
+        stream.write(text)
+    webbrowser.open(page.as_uri())
 
 
 def _open_sources(options: argparse.Namespace) -> "Sources":

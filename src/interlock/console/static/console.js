@@ -23,7 +23,10 @@
     const tip = document.querySelector("[data-tip]");
     if (tip) document.querySelectorAll(".beside .picture").forEach((part) => {
       const box = [...part.querySelectorAll("a[data-node]")].find((one) => one.dataset.node === tip.dataset.node);
-      if (box) part.scrollTop += box.getBoundingClientRect().top - part.getBoundingClientRect().top - part.clientHeight / 2;
+      if (!box) return;
+      const at = box.getBoundingClientRect(), around = part.getBoundingClientRect();
+      part.scrollTop += at.top - around.top - part.clientHeight / 2;
+      part.scrollLeft += at.left + at.width / 2 - around.left - part.clientWidth / 2;
     });
   };
 
@@ -46,7 +49,8 @@
     if (!secret) return;
     history.replaceState(null, "", location.pathname + location.search);
     const answer = await fetch("/enter", { method: "POST", body: secret });
-    if (answer.ok) location.reload();
+    // Not a reload: the file that the command opened would still be its origin.
+    if (answer.ok) location.replace(location.pathname + location.search);
     else words.textContent = wordsOf(await answer.text()) + " To get another link, run:";
   };
 
@@ -70,7 +74,7 @@
     rendered = fresh.innerHTML;
     document.title = page.title;
     const open = [...shown.querySelectorAll("details")].map((one) => one.open);
-    const scrolled = [...shown.querySelectorAll(".picture")].map((one) => one.scrollTop);
+    const scrolled = [...shown.querySelectorAll(".picture")].map((one) => [one.scrollLeft, one.scrollTop]);
     const steps = shown.querySelector("#steps[data-more]"), fresher = fresh.querySelector("#steps");
     // While the page is still being made, only its progress is new.
     const progress = fresh.querySelector("[data-reading]");
@@ -89,7 +93,7 @@
     held.append(...fresh.childNodes);
     held.querySelectorAll("details").forEach((one, at) => { one.open = one.open || Boolean(open[at]); });
     shown.replaceWith(held);
-    if (scrolled.length) held.querySelectorAll(".picture").forEach((one, at) => { one.scrollTop = scrolled[at] || 0; });
+    if (scrolled.length) held.querySelectorAll(".picture").forEach((one, at) => { one.scrollTo(...(scrolled[at] || [0, 0])); });
     else scrollToTip();
     if (focused) stopsOf(held).find((one) => nameOf(one) === nameOf(focused))?.focus();
     times();
@@ -194,6 +198,12 @@
     else source.setRangeText(button.dataset.write, Number(button.dataset.start), Number(button.dataset.end), "select");
     source.focus();
     source.dispatchEvent(new Event("input", { bubbles: true }));
+  });
+
+  // Also a link of the page leaves it.
+  window.addEventListener("beforeunload", (event) => {
+    const source = document.querySelector("textarea.source");
+    if (source && source.value !== source.defaultValue) event.preventDefault();
   });
 
   document.addEventListener("change", (event) => {
