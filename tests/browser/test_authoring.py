@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Dialog, Page, expect
 from tests.browser.test_story import agent_over_stdio
 from tests.support.browser import Watched, chromium, console_process, free_port, require_browser
 from tests.support.console_data import fill
@@ -69,3 +69,33 @@ def copy_break_and_repair(page: Page, console: str) -> None:
     expect(page.locator("#diagnostics")).to_contain_text("this source can run")
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_role("main")).to_contain_text("Saved.")
+
+
+@pytest.mark.damages
+@pytest.mark.inv("CON-13")
+def test_leaving_the_editor_asks_only_while_its_text_is_not_saved(tmp_path: Path) -> None:
+    require_browser()
+    shown, port = fill(tmp_path), free_port()
+    with chromium() as browser, console_process(shown.data_dir, shown.workspace, port) as link:
+        page, asked = browser.new_page(), list[str]()
+
+        def stay(dialog: Dialog) -> None:
+            asked.append(dialog.type)
+            dialog.dismiss()
+
+        page.on("dialog", stay)
+        page.goto(link)
+        page.get_by_role("link", name="Now").first.wait_for()
+        editor = f"http://127.0.0.1:{port}/workflows/team.fix/edit"
+        page.goto(editor)
+        source = page.locator("textarea.source")
+        source.press("End")
+        page.get_by_role("link", name="Now").click()
+        expect(page).not_to_have_url(editor)
+        assert asked == []
+        page.goto(editor)
+        source.press_sequentially(" ")
+        page.get_by_role("link", name="Now").click(no_wait_after=True)
+        expect(page).to_have_url(editor)
+        assert asked == ["beforeunload"]
+        assert source.input_value().startswith(" ")

@@ -15,7 +15,7 @@ IS_BOX_SHOWN = """() => {
   const node = document.querySelector("[data-tip]").dataset.node, figure = document.querySelector("figure.picture");
   const box = figure.querySelector(`a[data-node="${node}"]`).getBoundingClientRect();
   const around = figure.getBoundingClientRect();
-  return box.top >= around.top && box.bottom <= around.bottom;
+  return box.top >= around.top && box.bottom <= around.bottom && box.left >= around.left && box.right <= around.right;
 }"""
 
 
@@ -44,10 +44,15 @@ def test_older_steps_appear_as_one_scrolls_and_stay_while_the_run_continues(tmp_
         assert steps.count() <= STEPS_MAX
         part = page.locator("#live summary").first
         part.focus()
+        page.evaluate(
+            "document.styleSheets[0].insertRule('figure.picture svg { min-width: 3000px; min-height: 3000px }')"
+        )
+        page.locator("figure.picture").evaluate("(part) => part.scrollTo(123, 45)")
         harness.advance(answer, "Finished the last but one.")
         expect(page.locator("#tree [data-tip]")).to_contain_text(f"Step s{STEPS - 1}")
         assert oldest.count() == 1, "what a person reads stays"
         expect(part).to_be_focused()
+        assert page.locator("figure.picture").evaluate("(part) => [part.scrollLeft, part.scrollTop]") == [123, 45]
         page.get_by_role("link", name="Newest steps").click()
         expect(page.get_by_text("Finished the last but one.")).to_be_visible()
         assert steps.count() <= STEPS_MAX
