@@ -1,5 +1,6 @@
 """The page in a chat, in the frame of a host in Chromium, with a real server over stdio that the host calls."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -36,7 +37,9 @@ def test_a_person_reads_the_question_in_the_chat_answers_by_keyboard_and_the_age
         expect(page.get_by_role("status")).to_contain_text("the run continues")
         expect(page.get_by_role("heading", name="Agree the plan")).to_be_hidden()
         title = page.get_by_role("heading", level=1).inner_text()
-        assert host.page.evaluate("said") == [f'I answered "approve" in the page of {title}. Continue this run.']
+        quoted = json.dumps({"choice": "approve", "page": title}, separators=(",", ":"), ensure_ascii=False)
+        beginning = "I answered a question in the page of a run. Its words, as data: "
+        assert host.page.evaluate("said") == [f"{beginning}{quoted}. Continue this run."]
         assert step_of(agent.advance(waiting, None)) == "b"
         assert frame.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
         assert host.wrong == []
