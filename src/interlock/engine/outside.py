@@ -155,6 +155,8 @@ def declared_fault(workflow: CompiledWorkflow, sent: SentEvent) -> MemberFault |
 
     A step waits for an event with exactly its declared fields, each of the declared type.
     """
+    if not sent.id.strip():
+        return MemberFault(member="id", found="The id of the event is blank.", fix="Send an id of your own for it.")
     found = (node.task.awaits for node in workflow.steps.values() if node.task is not None)
     # Interlock records its own kinds itself: nobody sends them.
     awaited = [one for one in found if one is not None and not one.event.startswith(RESERVED)]

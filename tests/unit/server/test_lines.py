@@ -42,6 +42,34 @@ def nested(levels: int) -> bytes:
     return b'{"jsonrpc":"2.0","id":9,"method":"m","params":{"a":%s}}' % inner.encode()
 
 
+@pytest.mark.inv("SRV-20")
+@pytest.mark.parametrize(
+    ("line", "usual"),
+    [
+        (b"\xef\xbb\xbf" + line_of(id=1, method="m"), line_of(id=1, method="m")),
+        (line_of(id=1.0, method="m"), line_of(id=1, method="m")),
+        (line_of(id=2, method="m", params=[]), line_of(id=2, method="m", params={})),
+        (line_of(method="n", params=[]), line_of(method="n", params={})),
+        (
+            line_of(id=2, method="tools/call", params={"name": "t", "arguments": []}),
+            line_of(id=2, method="tools/call", params={"name": "t", "arguments": {}}),
+        ),
+        (
+            line_of(id=2, method="tools/call", params={"name": "t", "arguments": ""}),
+            line_of(id=2, method="tools/call", params={"name": "t", "arguments": {}}),
+        ),
+        (
+            line_of(id=2, method="m", params={"_meta": {"progressToken": None, "x": 1}}),
+            line_of(id=2, method="m", params={"_meta": {"x": 1}}),
+        ),
+    ],
+)
+def test_another_spelling_of_the_same_message_is_read_as_the_usual_one(line: bytes, usual: bytes) -> None:
+    read = judge_line(line)
+    assert isinstance(read, Message)
+    assert read == judge_line(usual)
+
+
 @pytest.mark.parametrize(
     ("line", "expected"),
     [

@@ -123,8 +123,10 @@ def test_a_try_that_failed_is_repeated_only_where_the_receiver_recognises_it(
         ({}, "b", None),
         ({"event": "wr.approval"}, "ci", "event: `wr.approval` cannot be sent."),
         ({"event": "ci.other"}, "ci", "No step of the run waits for `ci.other`."),
+        ({"id": " "}, "ci", "The id of the event is blank."),
+        ({"id": "\n"}, "ci", "The id of the event is blank."),
     ],
-    ids=["taken", "reserved", "unknown"],
+    ids=["taken", "reserved", "unknown", "blank", "line end"],
 )
 def test_an_answer_of_a_channel_is_an_event_or_says_in_its_note_why_not(
     tmp_path: Path, changes: Document, step_id: str, words: str | None

@@ -6,6 +6,7 @@ rule can be tested without a process.
 
 import json
 import re
+from codecs import BOM_UTF8
 from collections import Counter
 from typing import cast
 
@@ -118,10 +119,10 @@ def judge_line(raw: bytes) -> Message | Reject | Skip:
     excess = find_excess(raw, _BOUNDS)
     if excess is not None:
         return _reject_partly_read(INVALID_REQUEST, _EXCESS_WORDS[excess], edge_members(raw))
-    parsed = _parse(raw)
+    parsed = _parse(raw.removeprefix(BOM_UTF8))
     if isinstance(parsed, Reject):
         return parsed
-    value = parsed.value
+    value = _plain(parsed.value)
     fault = _surrogate_fault(raw, value) or _message_fault(value)
     if fault is not None:
         return _reject(INVALID_REQUEST, fault, value)
@@ -129,6 +130,31 @@ def judge_line(raw: bytes) -> Message | Reject | Skip:
     if fault is not None:
         return _reject(INVALID_PARAMS, fault, value)
     return Message(jsonrpc_message_adapter.validate_python(value, by_name=False))
+
+
+def _plain(value: object) -> object:
+    """Return a message with the usual spelling of what some clients write otherwise (SRV-20).
+
+    PHP writes an empty object as `[]`. JSON has no whole numbers, so `1.0` is the id 1. Null is an absent token.
+    """
+    if not (isinstance(value, dict) and "method" in value):
+        return cast("object", value)
+    message = dict(cast("dict[str, object]", value))
+    identity = message.get("id")
+    if isinstance(identity, float) and identity.is_integer():
+        message["id"] = int(identity)
+    if message.get("params") == []:
+        message["params"] = {}
+    params = message.get("params")
+    if not isinstance(params, dict):
+        return message
+    plain = dict(cast("dict[str, object]", params))
+    if message["method"] == "tools/call" and plain.get("arguments") in ([], ""):
+        plain["arguments"] = {}
+    meta = plain.get("_meta")
+    if isinstance(meta, dict) and cast("dict[str, object]", meta).get("progressToken", "") is None:
+        plain["_meta"] = {key: one for key, one in cast("dict[str, object]", meta).items() if key != "progressToken"}
+    return message | {"params": plain}
 
 
 def _reject(code: int, fault: str, value: object) -> Reject:
