@@ -266,6 +266,8 @@ def test_the_nearest_id_may_be_near_without_its_namespace() -> None:
         view.nearest("deploy-all")
         == view.nearest("other.deploy_all")
         == view.nearest("team.deploy")
+        == view.nearest("TEAM.DEPLOY_ALL")
+        == view.nearest("Deploy")
         == "team.deploy_all"
     )
     assert view.nearest("review") is None

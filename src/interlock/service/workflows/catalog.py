@@ -5,6 +5,7 @@ files with this id, and a list compiles all files except those that the package 
 with a workflow id is compiled with the blocks of all files, so when any definition changes.
 """
 
+import re
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -220,10 +221,14 @@ class CatalogView:
 
     def nearest(self, workflow_id: str) -> str | None:
         """Return the known id that is most similar to a mistaken one, if one is similar."""
-        stems = {name.rpartition(".")[2]: name for name in self.candidates}
-        return suggest_name(workflow_id, self.candidates) or stems.get(
-            suggest_name(workflow_id.rpartition(".")[2], stems) or ""
-        )
+        names = {name.casefold(): name for name in self.candidates}
+        stems = {name.rpartition(".")[2]: name for name in names}
+        wanted = workflow_id.casefold()
+        stem = wanted.rpartition(".")[2]
+        found = suggest_name(wanted, names) or stems.get(suggest_name(stem, stems) or "")
+        # One word of a name, such as `review` of `code_review`.
+        found = found or next((name for one, name in sorted(stems.items()) if stem in re.split("[-_]", one)), None)
+        return names[found] if found is not None else None
 
     def suggested(self, entry: Entry) -> str | None:
         """Return the id that a workflow with a legacy id (without a dot) should have; None for other workflows."""
