@@ -21,7 +21,7 @@ class HttpChannel:
         self._config = config
 
     def deliver(self, message: Message) -> Result:
-        """See `Channel`. 2xx: delivered; 4xx: refused; 5xx and no whole answer: unknown; not connected: failed."""
+        """See `Channel`. 2xx: delivered; 4xx: refused; not connected: failed; anything else: unknown."""
         import anyio  # noqa: PLC0415 — only a channel needs it in a thread
         import httpx2  # noqa: PLC0415 — it comes with the MCP SDK and is slow to import
 
@@ -73,9 +73,11 @@ class HttpChannel:
 def _result(status: int, body: bytes) -> Result:
     if _SUCCESS <= status < _SUCCESS + 100:
         return Result(outcome="delivered", reply=parse_reply(body))
-    words = body[:CHANNEL_NOTE_BYTES_MAX].decode("utf-8", "replace")
+    words = body[:CHANNEL_NOTE_BYTES_MAX].decode("utf-8", "replace").strip()
+    if not words:
+        from http.client import responses  # noqa: PLC0415 — only an answer without a body needs it
+
+        words = responses.get(status, "no reason given")
     note = one_line(f"HTTP {status}: {words}", CHANNEL_NOTE_BYTES_MAX)
-    if status >= _SERVER_FAULT:
-        # A gateway answers so after it passed the message on.
-        return Result(outcome="unknown", note=note)
-    return Result(outcome="refused" if status >= _REFUSED else "failed", note=note)
+    # A gateway answers 5xx after it passed the message on, and a receiver 3xx after it took it, as to a form.
+    return Result(outcome="refused" if _REFUSED <= status < _SERVER_FAULT else "unknown", note=note)

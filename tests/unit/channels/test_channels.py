@@ -187,12 +187,14 @@ def receiver() -> Iterator[Receiver]:
 
 
 @pytest.mark.parametrize(
-    ("status", "outcome"), [(200, "delivered"), (204, "delivered"), (302, "failed"), (404, "refused"), (503, "unknown")]
+    ("status", "outcome"),
+    [(200, "delivered"), (204, "delivered"), (302, "unknown"), (303, "unknown"), (404, "refused"), (503, "unknown")],
 )
 def test_a_post_is_sent_once_and_its_status_is_the_outcome(receiver: Receiver, status: int, outcome: str) -> None:
     receiver.status = status
     result = channel("http", url=receiver.url).deliver(MESSAGE)
     assert result.outcome == outcome
+    assert result.note is None or result.note.startswith(f"HTTP {status}: ")
     assert receiver.received == [{"kind": "team.notify", "v": 1}]
     assert receiver.keys == {"intent_1": 1}
 
