@@ -302,6 +302,7 @@ def test_a_result_that_comes_after_a_person_began_the_next_try_does_not_settle_t
     assert not isinstance(claimed, Undelivered)
     deliver_intent(fast, session_of(harness, first), intent.intent_id, is_repeated=True)
     kept = slow.settle(harness.session_of(first), claimed[0], channel, Result(outcome="failed", note="late"))
+    assert not isinstance(kept, Undelivered)
     assert (kept.state, kept.attempt) == ("delivered", 2)
     assert unsound(harness.store) == []
 
@@ -317,9 +318,9 @@ def test_after_its_run_ended_an_intent_is_cancelled_and_a_result_may_still_be_re
     claimed = sender.claim(harness.session_of(first), one.intent_id, 0)
     assert not isinstance(claimed, Undelivered)
     ended_by_command(harness, first)
-    assert (
-        sender.settle(harness.session_of(first), claimed[0], channel, Result(outcome="delivered")).state == "delivered"
-    )
+    settled = sender.settle(harness.session_of(first), claimed[0], channel, Result(outcome="delivered"))
+    assert not isinstance(settled, Undelivered)
+    assert settled.state == "delivered"
     assert isinstance(sender.send(harness.session_of(first), two.intent_id, 0), Undelivered)
     states = [shown.state for shown in shown_intents(session_of(harness, first), (channel,))]
     assert states == ["delivered", "cancelled"]
