@@ -15,7 +15,7 @@ from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
 
-from interlock.server.transport.stdio import serve_stdio
+from interlock.server.transport import stdio
 
 Context = ServerRequestContext[Any, Any]
 NAMES = ("echo", "slow", "park", "report")
@@ -80,7 +80,9 @@ async def main() -> int:
     )
     if "--say-calls" in sys.argv:
         server.middleware.append(say_call)
-    return await serve_stdio(server, on_closing=say_closing if "--say-closing" in sys.argv else None)
+    if "--soon" in sys.argv:
+        stdio.DRAIN_TOTAL_SECONDS_MAX = 1
+    return await stdio.serve_stdio(server, on_closing=say_closing if "--say-closing" in sys.argv else None)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Calls that do not pass the SDK's dispatcher, over real pipes: no client can tell them from those that do."""
 
 import contextlib
+import json
 import signal
 import subprocess
 import sys
@@ -186,6 +187,29 @@ def test_a_change_that_is_recorded_after_the_patience_for_those_that_wait_is_ans
     answer = product.answer()
     assert (answer["id"], answer["result"]["isError"]) == (2, False)
     assert product.exit_code() == 0
+
+
+@pytest.mark.inv("SRV-7")
+def test_what_an_ending_server_answers_of_a_queue_is_in_the_log_once(product: Served, tmp_path: Path) -> None:
+    declared = opened(product, VERSIONS[-1])
+    begun = started(product, declared)
+    notes = [f"Part {at} of the text is written." for at in range(25)]
+    with FileLock(tmp_path / "data" / "sessions" / begun["run"]["sessionId"] / ".lock"):
+        for at, words in enumerate(notes):
+            sent = {"ackToken": begun["ackToken"], "output": {"notesMarkdown": words}}
+            product.send(with_id(at, {"name": "checkpoint_workflow", "arguments": sent} | declared))
+        product.send({"jsonrpc": "2.0", "id": 25, "method": "tools/list", "params": declared})
+        assert product.answer()["id"] == 25
+        product.end(signal.SIGTERM)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            product.process.wait(DRAIN_SECONDS_MAX / 2)
+    assert product.exit_code() == 0
+    answers: list[Json] = [json.loads(line) for line in product.answers.rest().splitlines()]
+    events = tmp_path / "data" / "sessions" / begun["run"]["sessionId"] / "events"
+    log = "".join(path.read_text() for path in events.iterdir())
+    recorded: list[int] = [one["id"] for one in answers if "result" in one and not one["result"]["isError"]]
+    assert [log.count(notes[at]) for at in recorded] == [1] * len(recorded)
+    assert recorded
 
 
 @pytest.mark.inv("SRV-10")

@@ -17,7 +17,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 from tests.support.forkserver import forking_python
 
-from interlock.kernel.budgets import LINE_BYTES_MAX, UNANSWERED_MAX, UNREAD_LINES_MAX
+from interlock.kernel.budgets import DRAIN_SECONDS_MAX, LINE_BYTES_MAX, UNANSWERED_MAX, UNREAD_LINES_MAX
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="waits on pipes with select, sends signals")
 
@@ -78,6 +78,10 @@ class Pipe:
             self._unread += chunk
         rest, self._unread = self._unread, b""
         return rest
+
+    def has_more_within(self, seconds: float) -> bool:
+        """Wait for bytes for a time; return whether there are any."""
+        return b"\n" in self._unread or bool(select.select([self._descriptor], [], [], seconds)[0])
 
     def _chunk(self) -> bytes:
         ready, _, _ = select.select([self._descriptor], [], [], PATIENCE_S)
@@ -325,6 +329,34 @@ def test_a_call_in_a_worker_thread_outlives_the_patience_for_those_that_wait(
     assert served.exit_code() == 0
     assert gate.marker.exists()
     assert (served.answers.rest(), served.errors.rest()) == (b"", b"closing\n")
+
+
+@pytest.mark.inv("SRV-7")
+@pytest.mark.parametrize("before", [0, 1])
+def test_answers_do_not_extend_the_end_without_limit(gate: Gate, before: int) -> None:
+    calls = 20
+    with serving("--soon") as served:
+        served.accept("modern", before)
+        served.send(*(gate.call(at) for at in range(calls)), call(calls, "park"))
+        gate.await_arrival()
+        served.end(signal.SIGTERM)
+        answered = list[int]()
+        while calls not in answered:
+            # A call is answered within the patience for those that wait, until the one that waits is given up.
+            if not served.answers.has_more_within(DRAIN_SECONDS_MAX / 2):
+                gate.open()
+                answered.append(served.answer()["id"])
+                gate.await_arrival()
+            else:
+                answered.append(served.answer()["id"])
+        assert 1 < len(answered) < calls / 2
+        for _ in range(calls + 1 - len(answered)):
+            gate.open()
+            answered.append(served.answer()["id"])
+            if len(answered) <= calls:
+                gate.await_arrival()
+        assert sorted(answered) == list(range(calls + 1))
+        assert served.exit_code() == 0
 
 
 @pytest.mark.inv("SRV-7")

@@ -400,6 +400,9 @@ UNREAD_LINES_MAX = 1024
 DRAIN_SECONDS_MAX = 0.5
 """How long the server waits for the next answer after its input was closed: a call that computes or is queued answers
 by then, and a call that waits for the client would wait for ever. Clients kill a server after about two seconds."""
+DRAIN_TOTAL_SECONDS_MAX = 5
+"""How long answers extend that wait. Then calls that are queued are not begun any more. The call that runs may wait for
+a lock (`LOCK_WAIT_MS_MAX`), and channels and the last answers have their own limits: together at most 10 seconds."""
 FLUSH_SECONDS_MAX = 1.0
 """How long the last answers wait for a client to read them: a live client reads at once."""
 LINE_EDGE_BYTES_MAX = 4 * KIB

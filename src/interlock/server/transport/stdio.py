@@ -39,7 +39,12 @@ from mcp_types import (
 )
 from pydantic_core import to_json
 
-from interlock.kernel.budgets import DRAIN_SECONDS_MAX, UNANSWERED_MAX, UNTAKEN_MESSAGES_MAX
+from interlock.kernel.budgets import (
+    DRAIN_SECONDS_MAX,
+    DRAIN_TOTAL_SECONDS_MAX,
+    UNANSWERED_MAX,
+    UNTAKEN_MESSAGES_MAX,
+)
 from interlock.server.transport.descriptors import claim_descriptors
 from interlock.server.transport.direct import DirectCalls
 from interlock.server.transport.front import Front
@@ -64,8 +69,9 @@ async def serve_stdio(
     The end of stdin, SIGTERM and SIGINT each close the intake: no further line is taken, `on_closing` is called once
     on the event loop to end the subscriptions, and what was taken is answered. What the client was asked and has not
     answered ends as an error, for its answer could not come any more. When no answer has come for
-    `DRAIN_SECONDS_MAX`, whatever still waits is cancelled; a call in a worker thread is never abandoned, however long
-    it takes, and its result is answered. A second signal ends the process at once.
+    `DRAIN_SECONDS_MAX`, or `DRAIN_TOTAL_SECONDS_MAX` after the end, whatever still waits is cancelled; a call in a
+    worker thread is never abandoned, however long it takes, and its result is answered. A second signal ends the
+    process at once.
 
     A `front` that has served the client until now hands over what it read and what it answered.
 
@@ -122,6 +128,7 @@ class _Connection(ObjectSendStream[SessionMessage]):
         self._asked: set[RequestId] = set()
         self._is_closing = False
         self._patience: asyncio.TimerHandle | None = None
+        self._drains_until_s = math.inf
         self._lines = LineSplitter()
         self._input = open_input(source, self._receive)
         self._is_input_waiting = True
@@ -291,7 +298,9 @@ class _Connection(ObjectSendStream[SessionMessage]):
         if self._patience is not None:
             self._patience.cancel()
         if self._unanswered:
-            self._patience = self._loop.call_later(DRAIN_SECONDS_MAX, self._cut)
+            # Each answer extends the patience, but not the total: on a slow disk, a long queue is not worked off.
+            until_s = min(self._loop.time() + DRAIN_SECONDS_MAX, self._drains_until_s)
+            self._patience = self._loop.call_at(until_s, self._cut)
         else:
             self._cut()
 
@@ -307,6 +316,7 @@ class _Connection(ObjectSendStream[SessionMessage]):
         if self._is_closing:
             return
         self._is_closing = True
+        self._drains_until_s = self._loop.time() + DRAIN_TOTAL_SECONDS_MAX
         # A line that comes now must stay in the pipe.
         self._input.stop()
         for request in self._asked:
