@@ -1,18 +1,23 @@
 """Processes that end right after they recorded an intent still send it: a server whose client leaves, and a command."""
 
 import json
+import os
 import shutil
 import subprocess
+import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.support.forked_server import ForkedServer
 from tests.support.forkserver import forking_python
-from tests.support.outside import AWAIT, STATUS, sending
+from tests.support.outside import AWAIT, STATUS, into_file, sender_of, sending
 from tests.support.server import workspace_in
 
 from interlock.channels.channel import ChannelConfig
+from interlock.service.outside.dispatch import Dispatcher
+from interlock.store.opening import open_untried
 from interlock.testing.harness import Harness, linear_workflow
 
 NOTIFY = {"kind": "team.notify", "fields": {"text": {"value": "Built"}}}
@@ -49,6 +54,25 @@ def test_a_server_whose_client_leaves_sends_what_its_last_call_recorded(tmp_path
     with ForkedServer(data_dir, workspace_in(tmp_path, ship=SHIP)) as server:
         first = server.start("team.ship", goal="Ship it")
         server.advance(first, "Did a, completely and with care.")
+    assert [one["state"] for one in interlock(data_dir, "intent", "list")["intents"]] == ["delivered"]
+    assert len((tmp_path / "out").read_text().splitlines()) == 1
+
+
+@pytest.mark.inv("WORLD-13")
+@pytest.mark.skipif(os.name == "nt", reason="Windows does not keep when the status of a file changed")
+def test_a_server_sends_after_its_start_what_a_killed_process_did_not_try(tmp_path: Path, data_dir: Path) -> None:
+    harness = Harness.on_disk(data_dir, SHIP)
+    channel = into_file(tmp_path / "none")
+    killed = Dispatcher(sender=sender_of(harness, channel), untried=open_untried(data_dir))
+    killed.close()
+    harness = replace(harness, ports=replace(harness.ports, outbox=killed))
+    harness.advance(harness.start("team.ship", goal="Ship it"), "Did a, completely and with care.")
+    assert [one["state"] for one in interlock(data_dir, "intent", "list")["intents"]] == ["undelivered"]
+    with ForkedServer(data_dir, workspace_in(tmp_path, ship=SHIP)) as server:
+        server.call("list_workflows")
+        limit = time.perf_counter() + 20
+        while list((data_dir / "outbox").iterdir()) and time.perf_counter() < limit:
+            server.call("list_workflows")
     assert [one["state"] for one in interlock(data_dir, "intent", "list")["intents"]] == ["delivered"]
     assert len((tmp_path / "out").read_text().splitlines()) == 1
 

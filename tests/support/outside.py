@@ -76,6 +76,9 @@ class HeldOutbox:
         """See `Outbox`."""
         self.offered += [(session, one.intent_id) for one in intents]
 
+    def resume(self) -> None:
+        """See `Outbox`."""
+
     def close(self) -> None:
         """See `Outbox`."""
 

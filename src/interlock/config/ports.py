@@ -17,7 +17,7 @@ from interlock.service.run.summarize import LateSummaries
 from interlock.service.tools.send_event import send_event
 from interlock.service.workflows.catalog import Catalog
 from interlock.store.git import GitObserver
-from interlock.store.opening import open_server_store, open_store
+from interlock.store.opening import open_server_store, open_store, open_untried
 from interlock.store.worktree import read_tree
 
 
@@ -78,7 +78,7 @@ def local_ports(settings: Settings, *, server_input: int | None = None) -> Ports
         artifact_bytes_max=settings.config.artifact_bytes_max,
         keeps_repo_root=settings.config.keeps_repo_root,
         config_hash=applied_config_hash(settings),
-        outbox=Dispatcher(sender=sender),
+        outbox=Dispatcher(sender=sender, untried=open_untried(settings.data_dir)),
         sources={one.name: one for one in settings.config.sources},
         proofs=settings.config.proofs,
         checks=LocalChecks(data_dir=settings.data_dir, configured=settings.config.checks),

@@ -1,6 +1,6 @@
 """The ports of the use cases, in one value that a surface (server or command line) builds once."""
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import field
 from pathlib import Path
@@ -12,7 +12,7 @@ from interlock.engine.gates import AppAnswers, GateClaims
 from interlock.engine.outside import SourceKey
 from interlock.kernel.budgets import ARTIFACT_BYTES_MAX, SUMMARY_RUNS_MAX
 from interlock.kernel.frozen import frozen, replace
-from interlock.kernel.ids import Digest, NodeId, RunId, SessionId
+from interlock.kernel.ids import Digest, IntentId, NodeId, RunId, SessionId
 from interlock.kernel.progress import Progress, report_nothing
 from interlock.record.append_plan import AppendPlan, Stamps
 from interlock.record.base import SHORT, Preferences, TokenFormat
@@ -48,9 +48,36 @@ class Outbox(Protocol):
         """Take intents that this process recorded, to send them. Returns at once."""
         ...
 
+    def resume(self) -> None:
+        """Offer what processes recorded and did not try to send before they ended (WORLD-13). Servers do this once."""
+        ...
+
     def close(self) -> None:
         """Wait a short time for what is being sent, then send nothing more and end what can be ended."""
         ...
+
+
+class Untried(Protocol):
+    """Remembers intents that no process has tried to send, until then. It never raises (WORLD-13)."""
+
+    def note(self, session: SessionId, intents: Collection[IntentId]) -> None:
+        """Remember exactly these intents of a session, which this process recorded."""
+        ...
+
+    def left(self) -> Iterable[tuple[SessionId, Collection[IntentId]]]:
+        """Return what is remembered of sessions that nobody changed since. Forget the others."""
+        ...
+
+
+class NothingUntried:
+    """Remembers nothing."""
+
+    def note(self, session: SessionId, intents: Collection[IntentId]) -> None:
+        """See `Untried`."""
+
+    def left(self) -> Iterable[tuple[SessionId, Collection[IntentId]]]:
+        """See `Untried`."""
+        return ()
 
 
 class NoOutbox:
@@ -62,6 +89,9 @@ class NoOutbox:
 
     def offer(self, session: SessionId, intents: Sequence[Intent]) -> None:
         """See `Outbox`: what is recorded stays undelivered."""
+
+    def resume(self) -> None:
+        """See `Outbox`."""
 
     def close(self) -> None:
         """See `Outbox`."""

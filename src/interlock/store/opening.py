@@ -17,6 +17,7 @@ from interlock.store.ports.store import Store
 if TYPE_CHECKING:
     from interlock.store.local.checks import LocalCheckFiles
     from interlock.store.local.session.session_files import SessionFiles
+    from interlock.store.local.session.untried import UntriedFiles
     from interlock.store.ports.maintenance import RetentionPins
 
 
@@ -68,6 +69,13 @@ def open_check_files(data_dir: Path) -> "LocalCheckFiles":
     from interlock.store.local.checks import LocalCheckFiles  # noqa: PLC0415 — only runs with checks need it
 
     return LocalCheckFiles(data_dir)
+
+
+def open_untried(data_dir: Path) -> "UntriedFiles":
+    """Return the intents that no process has tried to send, in a data directory."""
+    from interlock.store.local.session.untried import UntriedFiles  # noqa: PLC0415 — only who records intents needs it
+
+    return UntriedFiles(data_dir)
 
 
 def open_memory_store() -> Store:

@@ -5,6 +5,7 @@ import logging
 import os
 import signal
 import sys
+import threading
 from collections.abc import Mapping
 from functools import partial
 from importlib import import_module
@@ -17,7 +18,7 @@ from interlock.config.data_dir import PlaceArguments, SettingsError, check_data_
 from interlock.config.model import FaultyConfig
 from interlock.config.places import LOG_LEVELS
 from interlock.config.settings import Settings, read_settings
-from interlock.kernel.budgets import SERVER_COLLECTION_VALUES_MIN
+from interlock.kernel.budgets import RESUME_SENDING_S, SERVER_COLLECTION_VALUES_MIN
 from interlock.kernel.frozen import positional
 
 if TYPE_CHECKING:
@@ -123,11 +124,15 @@ def serve(loaded: Loaded, front: "Front | None" = None) -> int:
     gc.freeze()
     gc.set_threshold(SERVER_COLLECTION_VALUES_MIN)
     gc.enable()
+    resuming = threading.Timer(RESUME_SENDING_S, loaded.ports.outbox.resume)
+    resuming.daemon = True
+    resuming.start()
     try:
         on_closing = partial(close_subscriptions, loaded.server)
         serving = partial(serve_stdio, loaded.server, on_closing=on_closing, front=front)
         return anyio.run(serving, backend_options={"loop_factory": new_event_loop})
     finally:
+        resuming.cancel()
         loaded.ports.outbox.close()
         if loaded.ports.late_summaries is not None:
             loaded.ports.late_summaries.close()

@@ -376,6 +376,9 @@ SETTLE_WAIT_S = 60
 """How long a sender tries to record a result while its session is locked; after that the result stays unknown."""
 CLOSE_WAIT_S = 2
 """How long the end of a server waits for what is being sent; clients wait a little longer for a server."""
+RESUME_SENDING_S = 1
+"""How long after its start a server looks for intents that nobody has tried to send: its client's first calls come
+before."""
 DISPATCH_PAUSE_S = 2
 """The pause before the next try, and before the lock of a busy session is asked for again."""
 CHECKPOINTS_PER_NODE_MAX = 255

@@ -1,6 +1,7 @@
 """Sends intents through channels, each at most once, after the commit and outside of every lock (WORLD-6).
 
-Who records an intent sends it; nobody else does by itself. A claim is appended under the session's lock before anything
+Who records an intent sends it; nobody else does by itself, except the next server here if nobody has tried (WORLD-13).
+A claim is appended under the session's lock before anything
 is sent, so two processes never send the same try. The result is appended when it is known. A process that ends in
 between leaves a claim without a result: whether it was sent is unknown, and nothing sends it again by itself.
 """
@@ -9,7 +10,7 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import field
 from typing import Any, TypeVar
 
@@ -34,7 +35,7 @@ from interlock.kernel.text import one_line
 from interlock.record.append_plan import AppendPlan, EventDraft
 from interlock.record.events import Actor
 from interlock.record.world import IntentSettled
-from interlock.service.ports import AppendPorts
+from interlock.service.ports import AppendPorts, NothingUntried, Untried
 from interlock.store.ports.errors import SessionBusyError, SessionUnhealthyError, StoreFailureError
 from interlock.store.ports.writer import SessionLock
 from interlock.version import VERSION
@@ -237,6 +238,9 @@ class Dispatcher:
     """
 
     sender: Sender
+    untried: Untried = field(default_factory=NothingUntried)
+    _waiting: dict[SessionId, set[IntentId]] = field(default_factory=dict[SessionId, set[IntentId]], init=False)
+    _noting: threading.Lock = field(default_factory=threading.Lock, init=False)
     _queue: "queue.Queue[tuple[SessionId, IntentId]]" = field(
         default_factory=lambda: queue.Queue(DISPATCH_QUEUE_MAX), init=False
     )
@@ -252,9 +256,9 @@ class Dispatcher:
 
     def offer(self, session: SessionId, intents: Sequence[Intent]) -> None:
         """See `Outbox`."""
-        for intent in intents:
-            if intent.attempt > 0:
-                continue
+        new = [intent for intent in intents if intent.attempt == 0]
+        self._note_untried(session, added={intent.intent_id for intent in new})
+        for intent in new:
             with self._mutex:
                 self._unsent += 1
             try:
@@ -263,6 +267,30 @@ class Dispatcher:
                 self._note_sent()
                 _log.warning("%s stays undelivered: too many intents wait", intent.intent_id)
             self._start_thread()
+
+    def resume(self) -> None:
+        """See `Outbox`. The claim under the session's lock keeps it at most once, also if two servers do this."""
+        for session_id, left in self.untried.left():
+            try:
+                session = self.sender.ports.read.load(session_id)
+            except (SessionBusyError, SessionUnhealthyError, StoreFailureError) as error:
+                _log.warning("intents of %s stay undelivered: %s", session_id, error)
+                continue
+            if session is not None:
+                found = session.outside.intents
+                self.offer(session_id, [found[one] for one in sorted(left) if one in found])
+
+    def _note_untried(
+        self, session: SessionId, *, added: Collection[IntentId] = (), tried: IntentId | None = None
+    ) -> None:
+        """Remember what still waits of a session. Also after an append without intents: the manifest has changed."""
+        with self._noting:
+            before = self._waiting.pop(session, set())
+            waiting = (before | set(added)) - {tried}
+            if waiting:
+                self._waiting[session] = waiting
+            if before or waiting:
+                self.untried.note(session, waiting)
 
     def drain(self) -> None:
         """Wait until all that was offered is sent or given up, for a process that ends after one call.
@@ -297,6 +325,9 @@ class Dispatcher:
             except Exception:  # noqa: BLE001 — the outermost edge of the thread: the next intent must still be sent
                 _log.exception("%s: its result is not recorded", intent_id)
             finally:
+                # What the end of the process leaves untried, the next server sends.
+                if not self._ending.is_set():
+                    self._note_untried(session, tried=intent_id)
                 self._note_sent()
 
     def _note_sent(self) -> None:

@@ -27,13 +27,17 @@ _F_FULLFSYNC = 51
 
 @frozen
 class FileStat:
-    """Identifies a file, even if another takes its name. `modified_s` counts from the epoch; `mode` is `st_mode`."""
+    """Identifies a file, even if another takes its name. `modified_s` counts from the epoch; `mode` is `st_mode`.
+
+    `changed_ns` is when its status changed, which no user can set; 0 where the system does not keep it.
+    """
 
     size: int
     device: int
     inode: int
     modified_s: float
     mode: int = stat.S_IFREG | _FILE_MODE
+    changed_ns: int = 0
 
     @property
     def is_dir(self) -> bool:
@@ -406,6 +410,8 @@ def _file_stat(found: os.stat_result) -> FileStat:
         inode=found.st_ino,
         modified_s=found.st_mtime,
         mode=found.st_mode,
+        # On Windows it is the time of creation.
+        changed_ns=found.st_ctime_ns if os.name != "nt" else 0,
     )
 
 

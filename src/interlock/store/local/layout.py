@@ -19,6 +19,8 @@ LIVE = "live"
 """One file for each server that has written here and may still run."""
 CHECKS = "checks"
 """One lock file for each step whose check runs; it is removed when the result is recorded."""
+OUTBOX = "outbox"
+"""One file for each session with intents that no process has tried to send yet (WORLD-13)."""
 ALLOWED_CHECKS = "config/checks.json"
 """The files with checks of projects that a person has allowed, by their directory."""
 KEEP = "config/keep.json"
@@ -60,6 +62,11 @@ def lock(session: SessionId) -> str:
 def check_lock(node: NodeId) -> str:
     """Return the lock file of the check that a node waits for."""
     return f"{CHECKS}/{node}.lock"
+
+
+def untried(session: SessionId) -> str:
+    """Return the file with the intents of a session that no process has tried to send yet."""
+    return f"{OUTBOX}/{session}.json"
 
 
 def settled(session: SessionId) -> str:

@@ -25,6 +25,7 @@ _DIRS = (
     layout.KEYS,
     layout.CONFIG,
     layout.LIVE,
+    layout.OUTBOX,
     layout.DEFINITIONS,
     *TRASH_DIRS,
 )
