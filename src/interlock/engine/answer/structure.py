@@ -122,8 +122,11 @@ WarningCode = Literal[
     "EVENT_CONTENT_IGNORED",
     "EVENT_NOT_RECORDED",
     "EVENT_TOO_LATE",
+    "SAME_RUN_OPEN",
 ]
-"""Derivable from the log. Closed here and open as published: a new one must not break a client that validates."""
+"""Derivable from the log, except `SAME_RUN_OPEN` of a start.
+
+Closed here and open as published: a new one must not break a client that validates."""
 
 
 class Warned(Published):

@@ -296,6 +296,8 @@ CANDIDATES_MAX = 5
 """Candidates of one `resume_session` (RES-1)."""
 CANDIDATE_SNIPPET_BYTES_MAX = 600
 """The beginning of a candidate's notes (RES-6)."""
+OPEN_RUN_SESSIONS_MAX = 50
+"""The newest sessions in which a start looks for an open run of the same workflow and goal (ADV-14)."""
 QUERY_BYTES_MAX = 1 * KIB
 """A query of `resume_session`: a few words."""
 DERIVED_IDS_KEPT_MAX = 512

@@ -150,6 +150,11 @@ class LateSummaries:
                 # Later offers find the thread waiting for the end of the delay: waking it would only cost time.
                 self._changed.notify()
 
+    def is_due(self, session: SessionId) -> bool:
+        """Say whether a session was offered and its summary is not yet being written."""
+        with self._changed:
+            return session in self._due
+
     def close(self) -> None:
         """Write what is due, but wait for it only a short time: a summary is optional."""
         with self._changed:

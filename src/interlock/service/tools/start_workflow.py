@@ -1,6 +1,6 @@
 """`start_workflow`: begin a run, in a new session or in one that exists (ADV-2)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from interlock.engine.answer.model import (
 )
 from interlock.engine.answer.prompt import guidance_of
 from interlock.engine.answer.secret_scanning import secret_warnings
+from interlock.engine.answer.structure import Warned
 from interlock.engine.gates import ApprovalContext, Question, QuestionItem
 from interlock.engine.judge.confirmation import raises_autonomy
 from interlock.engine.judge.declared_context import hold_context
@@ -49,6 +50,7 @@ from interlock.service.run.context_limits import context_refusal
 from interlock.service.run.observations import observed_of
 from interlock.service.tokens.mint import minting
 from interlock.service.tools import warnings
+from interlock.service.tools.open_runs import find_open_run
 from interlock.service.tools.pending_step import render_pending_step
 from interlock.service.unanswered import StartIds, StartKey, after_append, named
 from interlock.service.workflows.catalog import CatalogView, Entry, Pinnable, RefusedFile
@@ -66,6 +68,15 @@ class StartCommand:
     request: Request = field(default_factory=Request)
     session: SessionId | None = None
     actor: Actor | None = None
+
+
+@frozen
+class _Prepared:
+    """What the answer needs, read before the append. `open_run` names a run that the caller may have wanted."""
+
+    ring: KeyRing
+    asking: ApprovalContext
+    open_run: Sequence[Warned] = ()
 
 
 def start_workflow(ports: Ports, command: StartCommand) -> Answer | Refusal | HumanInputRequired:
@@ -160,7 +171,7 @@ def _find_earlier_start(ports: Ports, key: StartKey, asking: ApprovalContext) ->
                 return ids
             run = session.runs[ids.run]
             if run.tip == run.root:
-                answer = _render_begun(ports, ring, session, run, asking)
+                answer = _render_begun(ports, _Prepared(ring=ring, asking=asking), session, run)
     except UNUSABLE_SESSION:
         answer = None
     ports.unanswered.forget(ids)
@@ -177,6 +188,7 @@ def _begin(
     if isinstance(checks, Refusal):
         return checks
     baseline = (joined.baseline if joined is not None else None) or ports.baseline
+    anchors = ports.read.anchors(command.workspace)
     start = Start(
         session=ids.session,
         is_new_session=command.session is None,
@@ -188,7 +200,7 @@ def _begin(
         source_ref=entry.source.ref,
         request=command.request,
         baseline=baseline,
-        observed=observed_of(ports.read.anchors(command.workspace), keeps_repo_root=ports.keeps_repo_root),
+        observed=observed_of(anchors, keeps_repo_root=ports.keeps_repo_root),
         config_hash=ports.config_hash,
         checks=checks,
         proofs=ports.proofs,
@@ -202,6 +214,10 @@ def _begin(
         return approval_request
     # All that the answer needs is read before the append: after it, nothing may prevent the answer.
     ring = ports.key_ring.ensure_keys()
+    goal = command.request.context.get("goal")
+    same = (pinned.workflow.workflow_id, goal if isinstance(goal, str) else None)
+    open_run = find_open_run(ports, ring, same, anchors.repo_root)
+    prepared = _Prepared(ring=ring, asking=command.request.asking, open_run=open_run)
     ports.read.plans.keep_start(plan, lambda: pinned.workflow)
     with ports.hold(ids.session) as lock:
         if joined is not None and lock.session is None:
@@ -209,7 +225,7 @@ def _begin(
         session = lock.session
         if session is None or ids.run not in session.runs:
             session = ports.append(lock, plan, command.actor)
-    return _render_begun(ports, ring, session, session.runs[ids.run], command.request.asking)
+    return _render_begun(ports, prepared, session, session.runs[ids.run])
 
 
 def _load_joined(ports: Ports, session: SessionId | None, workflow: CompiledWorkflow) -> Session | Refusal | None:
@@ -224,12 +240,12 @@ def _load_joined(ports: Ports, session: SessionId | None, workflow: CompiledWork
 
 
 @after_append()
-def _render_begun(ports: Ports, ring: KeyRing, session: Session, run: Run, asking: ApprovalContext) -> Answer:
+def _render_begun(ports: Ports, prepared: _Prepared, session: Session, run: Run) -> Answer:
     """Render the first step of a new run."""
     assert run.root is not None, "a start makes a root"
     run_context, node = load_run_context(session, run, ports.read.plans), session.nodes[run.root]
-    mint = minting(ports.read, ring, session, run)
-    step = render_pending_step(run_context, node, asking)
+    mint = minting(ports.read, prepared.ring, session, run)
+    step = render_pending_step(run_context, node, prepared.asking)
     with ports.read.trace.span("render"):
         return render_answer(
             AnswerModel(
@@ -240,6 +256,7 @@ def _render_begun(ports: Ports, ring: KeyRing, session: Session, run: Run, askin
                 checkpoint_token=mint.checkpoint(node.node, 0) if step is not None else None,
                 step=step,
                 warnings=(
+                    *prepared.open_run,
                     *warnings.disclosed(node),
                     *warnings.beyond_advice(run_context.workflow, node.preferences),
                     *secret_warnings(session.deltas.get(node.node), notes=None),
