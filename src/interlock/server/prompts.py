@@ -97,10 +97,9 @@ class Prompts:
 
     def _start(self, workflow_id: str, goal: str) -> str:
         _refuse_above(GOAL_BYTES_MAX, goal, "goal", "State it in a sentence.")
-        view = self._ports.catalog.view(self._workspace)
         if not workflow_id:
             return self._startable(goal)
-        found = find_startable(view, workflow_id)
+        found = find_startable(self._ports.catalog, self._workspace, workflow_id)
         if isinstance(found, Refusal):
             raise MCPError(types.INVALID_PARAMS, f"{found.message} {found.suggestion}")
         entry, pinned = found

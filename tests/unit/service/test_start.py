@@ -126,6 +126,22 @@ def test_an_unknown_workflow_is_not_found_and_the_nearest_is_named(harness: Harn
     assert "list_workflows" in refused["suggestion"]
 
 
+@pytest.mark.inv("SRC-17")
+@pytest.mark.parametrize(("place", "found"), [("gone", "does not exist"), ("file", "is not a directory")])
+@pytest.mark.parametrize("tool", ["start_workflow", "inspect_workflow", "list_workflows"])
+def test_a_workspace_that_is_no_directory_is_named(
+    harness: Harness, tmp_path: Path, place: str, found: str, tool: str
+) -> None:
+    (tmp_path / "file").touch()
+    workspace = str(tmp_path / place)
+    arguments = {} if tool == "list_workflows" else {"workflowId": "team.gone"}
+    answer = harness.call(tool, {**arguments, "workspacePath": workspace})
+    words = answer["reason"] if tool == "list_workflows" else answer["message"]
+    assert f"The workspace {workspace!r} {found}" in words
+    there = harness.call(tool, {**arguments, "workspacePath": str(tmp_path)})
+    assert "The workspace" not in there.text
+
+
 @pytest.mark.inv("SRC-5")
 def test_an_id_that_resembles_nothing_is_answered_with_the_list(harness: Harness) -> None:
     refused = harness.start("zzzzzz")

@@ -13,7 +13,7 @@ from interlock.kernel.frozen import frozen
 from interlock.kernel.matching import Closeness, Words, match_texts
 from interlock.kernel.shape import described
 from interlock.kernel.text import one_line
-from interlock.service.workflows.catalog import Catalog, Entry, RefusedFile
+from interlock.service.workflows.catalog import Catalog, Entry, RefusedFile, describe_missing_workspace
 
 
 @frozen
@@ -65,6 +65,7 @@ def list_workflows(catalog: Catalog, command: ListCommand, *, entries_max: int =
     every = [entry for _, entry in sorted(view.entries.items())]
     matching, closeness = matching_entries(every, command)
     reason = _NO_MATCH if every and not matching else _APPROXIMATE.get(closeness) if closeness is not None else None
+    reason = " ".join(filter(None, (describe_missing_workspace(command.workspace), reason))) or None
     matching = matching or every
     shown, more = matching[:entries_max], max(0, len(matching) - entries_max)
     refused, unshown = view.refused[:entries_max], max(0, len(view.refused) - entries_max)

@@ -53,7 +53,7 @@ from interlock.service.tools import warnings
 from interlock.service.tools.open_runs import find_open_run
 from interlock.service.tools.pending_step import render_pending_step
 from interlock.service.unanswered import StartIds, StartKey, after_append, named
-from interlock.service.workflows.catalog import CatalogView, Entry, Pinnable, RefusedFile
+from interlock.service.workflows.catalog import Catalog, Entry, Pinnable, RefusedFile, describe_missing_workspace
 from interlock.store.ports.errors import UNUSABLE_SESSION, StoreFailureError
 from interlock.store.ports.keys import KeyRing
 from interlock.views.session import Run, Session
@@ -90,7 +90,7 @@ def start_workflow(ports: Ports, command: StartCommand) -> Answer | Refusal | Hu
             See `service.failures`; nothing was recorded this time.
         UnansweredError: The run may be recorded.
     """
-    found = find_startable(ports.catalog.view(command.workspace), command.workflow_id)
+    found = find_startable(ports.catalog, command.workspace, command.workflow_id)
     if isinstance(found, Refusal):
         return found
     entry, pinned = found
@@ -268,8 +268,9 @@ def _render_begun(ports: Ports, prepared: _Prepared, session: Session, run: Run)
         )
 
 
-def find_startable(view: CatalogView, workflow_id: str) -> tuple[Entry, Pinnable] | Refusal:
+def find_startable(catalog: Catalog, workspace: Path | None, workflow_id: str) -> tuple[Entry, Pinnable] | Refusal:
     """Find and compile the workflow with an id; else refuse, with its faults or with the most similar id."""
+    view = catalog.view(workspace)
     entry = view.startable(workflow_id)
     if entry is not None:
         compiled = entry.compiled
@@ -280,10 +281,11 @@ def find_startable(view: CatalogView, workflow_id: str) -> tuple[Entry, Pinnable
     if refused is not None:
         return _invalid(refused, workflow_id)
     guess = view.nearest(workflow_id)
+    missing = describe_missing_workspace(workspace)
     hint = f"Did you mean `{guess}`? Otherwise call" if guess else "Call"
     return Refusal(
         code=ErrorCode.WORKFLOW_NOT_FOUND,
-        message=f"There is no workflow {shown}.",
+        message=f"There is no workflow {shown}." + (f" {missing}" if missing else ""),
         suggestion=f"{hint} `list_workflows` for the ids that exist.",
         details={"workflowId": workflow_id, **({"didYouMean": guess} if guess else {})},
         correction=Correction(instead={"workflowId": guess}) if guess else Correction(tool=LIST_TOOL),

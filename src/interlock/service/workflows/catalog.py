@@ -6,6 +6,7 @@ with a workflow id is compiled with the blocks of all files, so when any definit
 """
 
 import re
+import stat
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from interlock.define.document import WorkflowDocument
 from interlock.define.operations.definitions import Definitions
 from interlock.define.patterns import PatternChecker
 from interlock.define.workflow_ids import classify_id, suggest_id
+from interlock.kernel.budgets import ECHO_BYTES_MAX
 from interlock.kernel.budgets.workflow import (
     COMPILED_LISTED_BYTES_MAX,
     PATTERNS_LISTED_SIZE_MAX,
@@ -27,6 +29,7 @@ from interlock.kernel.budgets.workflow import (
 from interlock.kernel.canonical import Json, digest_of_bytes
 from interlock.kernel.frozen import frozen, mutable
 from interlock.kernel.ids import SourceKind, WorkflowHash
+from interlock.kernel.text import one_line
 from interlock.plan.compile.compiler import Compiled, compile_workflow
 from interlock.plan.compile.routines import Routine, RoutineLibrary, builtin_routines, names_routine, routine_of
 from interlock.plan.compiled import CompiledWorkflow, parse_compiled, pinned_bytes
@@ -469,3 +472,22 @@ def _refuse_shadowed(loser: Entry, winner: Entry) -> RefusedFile:
         "Give one of the two another id.",
     )
     return RefusedFile(source=loser.source, workflow_id=loser.workflow_id, diagnostics=loser.source.placed((taken,)))
+
+
+def describe_missing_workspace(workspace: Path | None) -> str | None:
+    """Return in a sentence why a workspace has no files of a project: nothing is there, or a file; else None."""
+    if workspace is None:
+        return None
+    try:
+        is_directory = stat.S_ISDIR(workspace.stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        found = "does not exist"
+    except OSError:
+        # A file of the project that cannot be read is reported as such.
+        return None
+    else:
+        if is_directory:
+            return None
+        found = "is not a directory"
+    shown = one_line(repr(str(workspace)), ECHO_BYTES_MAX * 2)
+    return f"The workspace {shown} {found}, so no workflow of a project was read."
