@@ -39,6 +39,26 @@ def test_a_random_flow_does_exactly_the_slots_that_its_model_takes(one: RandomFl
     hold_lifecycle(harness.store, context.session, context.run.run)
 
 
+@pytest.mark.inv("WALK-5")
+@settings(max_examples=examples(60), deadline=None)
+@given(one=random_flows(), begin=st.integers(0, 1))
+def test_what_a_step_of_a_flow_names_beside_it_is_done_later_and_follows_from_none_of_the_group(
+    one: RandomFlow, begin: int
+) -> None:
+    harness = harness_of(one.build(), WORK)
+    graphs = lowered(one.build(), WORK).graphs
+    answer = harness.start(WORKFLOW_ID, context={"go": begin})
+    promised: set[str] = set()
+    while not answer["isComplete"]:
+        step, beside = answer["pending"]["stepId"], answer["pending"].get("parallelWith", [])
+        promised = (promised | {*beside}) - {step}
+        for left, right in combinations([step, *beside], 2):
+            assert not reaches(graphs, left, right)
+            assert not reaches(graphs, right, left)
+        answer = harness.advance(answer, None, output=outputs(go=one.go[step]))
+    assert not promised
+
+
 def reaches(graphs: Graphs, source: str, target: str) -> bool:
     return source == target or any(reaches(graphs, edge.target, target) for edge in graphs.out_edges.get(source, ()))
 

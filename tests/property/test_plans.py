@@ -121,6 +121,29 @@ def test_an_agent_that_reads_only_answers_finishes_any_workflow(
     assert_a_legal_walk(harness, played)
 
 
+@settings(unhurried, max_examples=examples(500, every=16))
+@given(workflows(), SEEDS)
+@pytest.mark.inv("WALK-5", "PLAN-21")
+def test_what_is_named_beside_a_step_is_independent_of_it_and_is_done_by_the_run_later(
+    document: Document, seed: int
+) -> None:
+    harness = Harness.in_memory(document)
+    played = Agent(TASKS, seed=seed, known=KNOWN).work(harness.call)
+    graphs = compiled(document).graphs
+    steps = [str(answer["pending"]["stepId"]) for answer in played.presented]
+    carried: set[str] = set()
+    for at, answer in enumerate(played.presented):
+        pending = answer["pending"]
+        beside = pending.get("parallelWith", [])
+        for one in (steps[at], *beside):
+            before = {inner for node in (*graphs.loops_around(one), one) for inner in steps_before(graphs, node)}
+            assert before.isdisjoint({steps[at], *beside}), "no step of a group follows from another"
+        assert {*beside} <= {*steps[at + 1 :]}, "no condition and no loop can still leave it out"
+        prompts = {one for one in beside if f"For a subagent, `{one}`" in pending["prompt"]}
+        assert carried.isdisjoint(prompts) or "loop" in pending, "a prompt for a subagent comes once"
+        carried |= prompts
+
+
 def assert_a_legal_walk(harness: Harness, played: Work) -> None:
     """Hold every snapshot from the run's root to where the agent came to an end against what a plan promises."""
     workflow, walked = walk_of(harness, played)

@@ -7,10 +7,14 @@ from typing import TYPE_CHECKING
 
 from interlock.decide.condition import Condition
 from interlock.kernel.frozen import frozen
-from interlock.plan.records import Loop, Plan, PlanEdge, PlanNode
+from interlock.plan.records import Loop, NodeKind, Plan, PlanEdge, PlanNode
 
 if TYPE_CHECKING:
     from interlock.decide.schedule import Schedule
+
+
+BARRIERS: frozenset[NodeKind] = frozenset({"fan_out", "fan_in"})
+"""Nodes at which nobody works and nothing is decided: they are completed as soon as they are ready."""
 
 
 @frozen
@@ -102,6 +106,16 @@ class Graphs:
         if node_id not in self.parallels:
             self.parallels[node_id] = self._find_parallel(node_id)
         return self.parallels[node_id]
+
+    def before(self, node_id: str) -> tuple[str, ...]:
+        """Return the nodes of the same scope from which a path leads to a node, without splits and barriers."""
+        scope = self.scope_of[node_id]
+        reach, here = self._reach_in(scope), 1 << self.position_of[node_id]
+        return tuple(
+            node.node_id
+            for node in self.members[scope]
+            if node.node_id != node_id and node.kind not in BARRIERS and reach[node.node_id] & here
+        )
 
     def _find_parallel(self, node_id: str) -> tuple[str, ...]:
         beside = {other for one in (*self.loops_around(node_id), node_id) for other in self._beside(one)}

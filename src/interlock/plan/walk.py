@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, filterfalse, islice
 
 from interlock.kernel.frozen import frozen
-from interlock.plan.graph import Graphs
+from interlock.plan.graph import BARRIERS, Graphs
 from interlock.plan.records import PlanEdge, PlanNode
 from interlock.record.snapshot import Complete, KeySet, LoopFrame, Running
 
@@ -86,21 +86,42 @@ class ExecutionState:
         marked.mark(prefix + node_id)
         self._resolved_to[prefix] = self.graphs.position_of[node_id] + 1
 
-    def open_parallel_to(self, node_id: str) -> dict[str, str]:
-        """Return the unresolved steps that need not wait for a step, each with its key, as `Graphs.parallel_to` orders.
+    def ready_beside(self, node_id: str) -> dict[str, str]:
+        """Return the other steps that can begin while a step is pending, each with its key, in plan order.
 
-        A loop that has not begun has no pass, so its steps are not among them.
+        They are parallel to the step and ready now: no unfinished step, loop or decision comes before them. So the run
+        comes to each of them whatever the others report, and none follows from another.
         """
         prefixes: dict[str | None, str] = {None: ""}
         for depth, frame in enumerate(self.stack, start=1):
             prefixes[frame.loop_id] = _prefix(self.stack[:depth])
-        found: dict[str, str] = {}
-        for other in self.graphs.parallel_to(node_id):
-            prefix = prefixes.get(self.graphs.scope_of[other])
-            key = f"{prefix}{other}"
-            if prefix is not None and key not in self.completed and key not in self.skipped:
-                found[other] = key
-        return found
+        parallel = self.graphs.parallel_to(node_id)
+        if not parallel:
+            return {}
+        ready = {step: prefix + step for scope, prefix in prefixes.items() for step in self._ready_in(scope, prefix)}
+        return {step: ready[step] for step in parallel if step in ready}
+
+    def _ready_in(self, scope: str | None, prefix: str) -> Iterator[str]:
+        """Yield the unfinished steps of a scope to which completed nodes, splits and barriers alone lead."""
+        passed, waiting = set[str](), set[str]()
+        for node in self.graphs.members[scope]:
+            name = node.node_id
+            if prefix + name in self.completed or prefix + name in self.skipped:
+                continue
+            edges = self.graphs.in_edges.get(name, ())
+            if any(edge.source in waiting for edge in edges):
+                waiting.add(name)
+            elif not edges or any(edge.source in passed or self.is_taken(edge, prefix) for edge in edges):
+                (passed if node.kind in BARRIERS else waiting).add(name)
+                if node.kind == "task":
+                    yield name
+
+    def is_first_beside(self, node_id: str, other: str) -> bool:
+        """Say whether a pending step is the first one since another step of its scope became ready."""
+        graphs = self.graphs
+        begins = max((graphs.position_of[one] for one in graphs.before(other)), default=-1)
+        between = graphs.names[graphs.scope_of[node_id]][begins + 1 : graphs.position_of[node_id]]
+        return not any(graphs.nodes[one].kind == "task" and self.key(one) in self.completed for one in between)
 
     def take(self, edge: PlanEdge) -> None:
         """Mark the edge that a decision chose."""

@@ -121,6 +121,29 @@ async def test_parallel_steps_are_worked_on_at_once_and_reported_in_the_order_of
 
 
 @pytest.mark.inv("DELEG-1")
+@pytest.mark.parametrize("delegated", [["x", "y", "after-x", "after-y"], ["x", "y"]])
+async def test_a_parallel_step_is_worked_on_once_though_other_steps_are_reported_before_it(
+    delegated: list[str],
+) -> None:
+    worked: list[str] = []
+
+    async def work(request: InferenceRequest) -> InferenceResponse:
+        worked.append(request.place.step_id)
+        return said(("report_step", {"notes": f"{request.place.step_id} was done alone, with a result of its own."}))
+
+    branches = [[{"id": one, "title": one, "prompt": f"Do {one}."} for one in (name, f"after-{name}")] for name in "xy"]
+    both = {"id": "both", "title": "Both", "type": "parallel", "branches": [{"steps": steps} for steps in branches]}
+    harness = Harness.in_memory(linear_workflow("test.abc", both, "z"))
+    led = lead(type="parallel", steps=delegated)
+    async with team(harness, (led, report), {"other": (other(), work)}) as (crew, caller, _):
+        result = await crew.start(BEGIN)
+        assert (result.status, result.turns) == ("complete", 5)
+        records = [(one["turn"], one["stepId"]) for one in caller.records()]
+        assert records == [(1, "x"), (2, "after-x"), (3, "y"), (4, "after-y"), (5, "z")]
+        assert sorted(worked) == sorted(delegated)
+
+
+@pytest.mark.inv("DELEG-1")
 async def test_a_supervised_agent_works_a_run_of_its_own_in_the_session_and_its_end_is_an_input_of_the_lead() -> None:
     child = linear_workflow("test.child", "one", "two")
     harness = Harness.in_memory(ABC, child)

@@ -241,7 +241,7 @@ def test_a_pending_step_names_the_open_steps_outside_of_its_loop_and_none_of_a_l
     while walker.at is not None:
         marks = ExecutionState(walker.workflow.graphs, walker.state)
         name = str(walker.at).rpartition(":")[2]
-        found.append((name, [*marks.open_parallel_to(name).values()]))
+        found.append((name, [*marks.ready_beside(name).values()]))
         walker.done()
     assert found == [
         ("a", ["d"]),

@@ -87,16 +87,28 @@ def test_prompts_of_parallel_steps_that_do_not_fit_are_named() -> None:
     assert utf8_bytes(prompt) < PARALLEL_PROMPTS_BYTES_MAX + 1_000
 
 
-@pytest.mark.inv("PLAN-21")
-@pytest.mark.parametrize(("size", "others"), [("large", ["b", "c"]), ("small", ["c"])])
-def test_a_parallel_step_whose_condition_is_false_is_not_named(size: str, others: list[str]) -> None:
-    harness = parallel([step("a")], [step("b", when={"var": "size", "equals": "large"})], [step("c")])
-    first = harness.start("test.both", context={"size": size})
-    assert first["pending"]["parallelWith"] == others
-    assert ("For a subagent, `b`" in first["pending"]["prompt"]) == ("b" in others)
+@pytest.mark.inv("WALK-5", "PLAN-21")
+@pytest.mark.parametrize("context", [{"size": "large"}, {"size": "small"}, {}])
+def test_a_parallel_step_behind_a_decision_is_not_named_until_the_run_has_made_it(context: dict[str, str]) -> None:
+    """Even where the condition is true: the report of the pending step can change what it reads."""
+    harness = parallel([step("a")], [step("b", when={"var": "size", "equals": "large"}), step("d")], [step("c")])
+    first = harness.start("test.both", context=context)
+    assert first["pending"]["parallelWith"] == ["c"]
+    assert "`b`" not in first["pending"]["prompt"]
+    second = harness.advance(first, context={"size": "large"})
+    assert second["pending"]["stepId"] == "b"
+    assert second["pending"]["parallelWith"] == ["c"]
 
 
 @pytest.mark.inv("PLAN-21")
-def test_a_parallel_step_whose_condition_is_undecided_is_named() -> None:
-    harness = parallel([step("a")], [step("b", when={"var": "size", "equals": "large"})])
-    assert harness.start("test.both")["pending"]["parallelWith"] == ["b"]
+def test_a_prompt_for_a_subagent_comes_with_the_first_answer_that_names_its_step() -> None:
+    inner = {"type": "parallel", "id": "inner", "title": "Inner", "branches": [{"steps": [step(one)]} for one in "cd"]}
+    harness = parallel([step("a")], [step("b"), inner])
+    first = harness.start("test.both")
+    assert first["pending"]["parallelWith"] == ["b"]
+    assert first["pending"]["prompt"].count("For a subagent") == 1
+    second = harness.advance(first)
+    assert (second["pending"]["stepId"], second["pending"].get("parallelWith")) == ("b", None)
+    third = harness.advance(second)
+    assert (third["pending"]["stepId"], third["pending"]["parallelWith"]) == ("c", ["d"])
+    assert "For a subagent, `d`" in third["pending"]["prompt"]

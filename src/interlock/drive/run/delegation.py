@@ -37,6 +37,8 @@ class Team:
     open_member: OpenMember
     on_progress: Callable[[Progress], None] | None = None
     _done: set[str] = field(default_factory=set[str])
+    _drafts: dict[str, Draft] = field(default_factory=dict[str, Draft])
+    """The work on parallel steps that are not pending yet. Other steps may come before them."""
     _began: float = field(init=False)
     _settled: Settled | None = field(default=None, init=False)
     """What a person says of lost calls; it is for one run, which may be that of a supervised agent."""
@@ -172,15 +174,17 @@ class Team:
         step = position.step
         assert step is not None, "something is delegated"
         parallel = [one for one in step.parallel_with if one in rule.steps]
-        drafts = {one: Draft() for one in (step.step_id, *parallel)}
+        drafts = self._drafts
+        begun = {one: Draft() for one in (step.step_id, *parallel) if one not in drafts}
         async with Toolbox(member.profile, only_repeatable=True) as toolbox:
             await toolbox.resolve()
             async with anyio.create_task_group() as tasks:
-                for step_id, draft in drafts.items():
+                for step_id, draft in begun.items():
                     at = await self._at_step(position, step_id)
                     worker = replace(member, client=draft, toolbox=toolbox, summaries={})
                     driver = Driver(worker, scope=await self._scope(rule, position, any_step, is_apart=True))
                     tasks.start_soon(driver.continue_at, at)
+        drafts |= begun
         # One step is pending at a time: a draft is reported when its own step is.
         while position.step is not None and position.step.step_id in drafts:
             draft = drafts.pop(position.step.step_id)

@@ -3,7 +3,8 @@
 Pure: the pinned workflow and the node's context give the same prompt every time.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 from interlock.decide.evaluate import ConditionInputs, evaluate
 from interlock.define.parts import CLARIFY, FunctionDefinition
@@ -15,6 +16,8 @@ from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.records import PlanNode, Task
 from interlock.record.context import Context
 
+NO_STEPS: Mapping[str, bool] = MappingProxyType({})
+
 
 def prompt_of(
     workflow: CompiledWorkflow,
@@ -22,23 +25,21 @@ def prompt_of(
     seen: Context,
     *,
     never_stops: bool = False,
-    parallel_with: Sequence[str] = (),
+    parallel_with: Mapping[str, bool] = NO_STEPS,
 ) -> str:
     """Return a step's prompt; `seen` is the node's context with the variables of the loops around the step.
 
-    `parallel_with` are the unfinished steps that do not depend on this one; the first step of such a group carries the
-    prompts of the others, for subagents (PLAN-21). In a run that never stops, the prompt asks the agent to make the
+    `parallel_with` are the steps that can begin now, too, each with whether this prompt carries its prompt, for a
+    subagent (PLAN-21). In a run that never stops, the prompt asks the agent to make the
     decisions that it would otherwise ask the user for (MODE-8).
     """
     sections = [*_sections(workflow, node, seen, never_stops=never_stops)]
     if parallel_with:
-        sections.append(_parallel_words(workflow, node, seen, parallel_with, never_stops=never_stops))
+        sections.append(_parallel_words(workflow, seen, parallel_with, never_stops=never_stops))
     return "\n\n".join(sections)
 
 
-def _parallel_words(
-    workflow: CompiledWorkflow, node: PlanNode, seen: Context, others: Sequence[str], *, never_stops: bool
-) -> str:
+def _parallel_words(workflow: CompiledWorkflow, seen: Context, others: Mapping[str, bool], *, never_stops: bool) -> str:
     named = ", ".join(f"`{other}`" for other in others)
     words = (
         f"This step and {named} do not depend on each other; you receive and report them one by one. To work on them"
@@ -46,13 +47,7 @@ def _parallel_words(
     )
     parts: list[str] = []
     left, room = list[str](), PARALLEL_PROMPTS_BYTES_MAX
-    for other in others:
-        # Only the first step of the group carries a prompt: the next ones come when that work may be done already.
-        # A step of another loop or pass has other variables, so its prompt comes with it.
-        graphs = workflow.graphs
-        group = [one for one in graphs.parallel_to(other) if graphs.scope_of[one] == graphs.scope_of[other]]
-        if group[:1] != [node.node_id]:
-            continue
+    for other in (one for one, is_carried in others.items() if is_carried):
         step = workflow.steps[other]
         prompt = "\n\n".join(_sections(workflow, step, seen, never_stops=never_stops))
         part = f"For a subagent, `{other}` ({rendered_line(step.title, seen)}):\n\n{quoted(prompt)}"

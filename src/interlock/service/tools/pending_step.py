@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterable, Iterator
 
-from interlock.decide.evaluate import ConditionInputs, evaluate
 from interlock.define.declared import declared_blank
 from interlock.define.parts import AwaitEvent
 from interlock.engine.answer.identity import WaitingOut
@@ -19,7 +18,6 @@ from interlock.kernel.blanks import Blank
 from interlock.kernel.frozen import replace
 from interlock.kernel.text import duration_words, quoted
 from interlock.plan.compiled import CompiledWorkflow
-from interlock.plan.graph import Graphs
 from interlock.plan.records import NOTES_CONTRACT, PlanNode, Task
 from interlock.plan.walk import ExecutionState
 from interlock.record.context import Context
@@ -115,7 +113,13 @@ def render_step_at(
     seen = with_loop_variables(graphs, run_context.session.context(node.node), frames)
     marks = ExecutionState(graphs, run_context.snapshot(node).state)
     marks.stack = list(frames)
-    parallel = tuple(one for one in marks.open_parallel_to(step.node_id) if not _is_ruled_out(graphs, one, seen))
+    # Only the first step beside another carries its prompt: the later ones come when that work may be done already.
+    # A step of another loop or pass has other variables, so its prompt comes with it.
+    scope = graphs.scope_of[step.node_id]
+    parallel = {
+        one: graphs.scope_of[one] == scope and marks.is_first_beside(step.node_id, one)
+        for one in marks.ready_beside(step.node_id)
+    }
     return PendingStepView(
         number=run_context.workflow.numbers[step.node_id],
         total=len(run_context.workflow.numbers),
@@ -133,7 +137,7 @@ def render_step_at(
         loop=run_context.passing(frames),
         artifacts=artifact_outlines(run_context.workflow, step),
         context=_key_blanks(run_context.workflow, step.task.produces),
-        parallel_with=parallel,
+        parallel_with=tuple(parallel),
         waiting=_waiting(run_context, node, step.task, seen, is_pending=is_pending),
         claim=CLAIM if _takes_claim(step, seen, asking) and not never_stops else None,
     )
@@ -148,13 +152,6 @@ def _proofs(run_context: RunContext, task: Task) -> Iterator[str]:
         lines.append(f"{when}, {how} `{line}`.")
     if lines:
         yield "\n".join(["**Proof of this step**", *(f"- {line}" for line in lines)])
-
-
-def _is_ruled_out(graphs: Graphs, step_id: str, seen: Context) -> bool:
-    """Say whether no edge leads to a step as the context is now, because its condition is false."""
-    ways = [edge.condition_id for edge in graphs.in_edges.get(step_id, ())]
-    inputs = ConditionInputs(context=seen)
-    return bool(ways) and all(way is not None and evaluate(graphs.conditions[way], inputs) is False for way in ways)
 
 
 def _takes_claim(step: PlanNode, seen: Context, asking: ApprovalContext) -> bool:

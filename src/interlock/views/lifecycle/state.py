@@ -64,7 +64,7 @@ Obstacle = Literal["run_ended", "complete", "attempts_used_up", "step_done"]
 class ResumePoint:
     """Where a branch can be resumed, from its tip alone.
 
-    `last_completed` and `next_runnable` are step instances; `parallel` are those that need not wait for the next one.
+    `last_completed` and `next_runnable` are step instances; `parallel` are those that can begin beside the next one.
     `obstacle` is None if it is safe to resume.
     """
 
@@ -90,7 +90,7 @@ def resume_point(
     parallel: tuple[str, ...] = ()
     if isinstance(state, Running):
         marks = ExecutionState(workflow.graphs, state)
-        parallel = tuple(marks.open_parallel_to(state.pending.step.step_id).values())
+        parallel = tuple(marks.ready_beside(state.pending.step.step_id).values())
     return ResumePoint(
         tip=tip.node,
         last_completed=done,
