@@ -125,7 +125,8 @@ class InlineWorkflows:
         self, content: Mapping[str, object] | bytes, *, kind: SourceKind = "project", ref: str | None = None
     ) -> None:
         """Add or replace a file. A document is written as JSON and, without a `ref`, named after its id."""
-        name = ref or (f"{content['id']}.json" if isinstance(content, Mapping) else "workflow.json")
+        id_ = content.get("id", content.get("workflowId")) if isinstance(content, Mapping) else "workflow"
+        name = ref or f"{id_}.json"
         data = content if isinstance(content, bytes) else json.dumps(content).encode("utf-8", "surrogatepass")
         self._files[kind, name] = data
         self._stamps[kind, name] = next(self._clock)

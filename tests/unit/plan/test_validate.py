@@ -210,7 +210,7 @@ CASES: list[tuple[str, list[PlanNode], list[PlanEdge], list[Loop], list[tuple[st
     ),
     (
         "a node that leads to no end",
-        [DECISION, A, B, END],
+        [a_node("d", "fan_out"), A, B, END],
         [an_edge("d", "a"), an_edge("d", "b"), TO_END],
         [],
         [("unreachable_terminal", "plan.nodes[b]")],

@@ -296,11 +296,25 @@ def _ends(nodes: Sequence[PlanNode], reached: set[str], graphs: Graphs, where: s
 
 def _exits(node: PlanNode, graphs: Graphs) -> Iterator[Diagnostic]:
     out = graphs.out_edges.get(node.node_id, ())
-    if node.kind == "decision" and not any(edge.kind != "conditional" for edge in out):
-        message = f"All conditions of {node.node_id!r} may be false."
-        yield _node(node.node_id, "no_default_branch", message, "Add an edge without a condition.")
+    if node.kind == "decision":
+        yield from _choices(node, out)
     if node.kind == "terminal" and out:
         yield _node(node.node_id, "unreachable_terminal", "An edge leads out of an end.", "Remove the edge.")
+
+
+def _choices(node: PlanNode, out: Sequence[PlanEdge]) -> Iterator[Diagnostic]:
+    """Check that a decision has something to decide, and exactly one edge for the case that no condition is true."""
+    defaults = [edge for edge in out if edge.condition_id is None and edge.kind != "conditional"]
+    if not defaults:
+        message = f"All conditions of {node.node_id!r} may be false."
+        yield _node(node.node_id, "no_default_branch", message, "Add an edge without a condition.")
+    for edge in defaults[1:]:
+        message = f"{node.node_id!r} has another edge without a condition, `{defaults[0].edge_id}`: only that is taken."
+        yield _edge(edge, "missing_condition", message, "Give the edge the kind `conditional` and a `conditionId`.")
+    if len(defaults) == len(out):
+        message = f"No edge of the decision {node.node_id!r} has a condition, so there is nothing to decide."
+        fix = "Give one of its edges a condition, or remove the decision."
+        yield _node(node.node_id, "missing_condition", message, fix)
 
 
 def _targets(graphs: Graphs) -> Mapping[str, tuple[str, ...]]:
