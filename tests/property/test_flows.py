@@ -5,6 +5,7 @@ from itertools import combinations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.drawings import assert_drawn_whole
 from tests.support.flows import WORK, WORKFLOW_ID, RandomFlow, harness_of, lowered, outputs, random_flows, run_to_end
 from tests.support.lifecycle import hold_lifecycle, run_of
 from tests.support.shares import examples
@@ -57,6 +58,13 @@ def test_what_a_step_of_a_flow_names_beside_it_is_done_later_and_follows_from_no
             assert not reaches(graphs, right, left)
         answer = harness.advance(answer, None, output=outputs(go=one.go[step]))
     assert not promised
+
+
+@pytest.mark.inv("IR-15")
+@settings(max_examples=examples(300, every=6), deadline=None)
+@given(one=random_flows())
+def test_every_form_of_the_drawing_of_a_flow_shows_every_step_once(one: RandomFlow) -> None:
+    assert_drawn_whole(lowered(one.build(), WORK))
 
 
 def reaches(graphs: Graphs, source: str, target: str) -> bool:

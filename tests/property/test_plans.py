@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 from tests.agents.agent import Agent, Task, Work
+from tests.support.drawings import assert_drawn_whole
 from tests.support.plans import KNOWN, Document, workflows
 from tests.support.shares import examples
 
@@ -84,6 +85,13 @@ def test_one_changed_character_of_a_prompt_is_another_hash(document: Document, d
     at = data.draw(st.integers(0, len(step["prompt"]) - 1))
     step["prompt"] = f"{step['prompt'][:at]}#{step['prompt'][at + 1 :]}"
     assert workflow_hash(document) != before
+
+
+@pytest.mark.inv("IR-15")
+@settings(unhurried, max_examples=examples(60))
+@given(workflows())
+def test_every_form_of_the_drawing_of_a_workflow_shows_every_step_once(document: Document) -> None:
+    assert_drawn_whole(compiled(document))
 
 
 @settings(unhurried, max_examples=examples(60))

@@ -107,6 +107,10 @@ class Graphs:
             self.parallels[node_id] = self._find_parallel(node_id)
         return self.parallels[node_id]
 
+    def branches_at(self, node_id: str) -> bool:
+        """Say whether a node begins branches: it is a decision or a split, or has several edges out of it."""
+        return self.nodes[node_id].kind in {"decision", "fan_out"} or len(self.out_edges.get(node_id, ())) > 1
+
     def before(self, node_id: str) -> tuple[str, ...]:
         """Return the nodes of the same scope from which a path leads to a node, without splits and barriers."""
         scope = self.scope_of[node_id]

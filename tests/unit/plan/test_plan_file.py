@@ -7,11 +7,11 @@ from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
 from typing import Any, cast
-from xml.etree import ElementTree as ET
 
 import pytest
 from rich.console import Console
 from tests.support.corpus import workrail_files
+from tests.support.drawings import assert_drawn_whole
 from tests.support.flow import (
     IS_FAST,
     a_loop,
@@ -28,8 +28,7 @@ from tests.support.flow import (
 )
 from tests.support.shares import IS_WHOLE
 
-from interlock.cli.render.chart import Dot, Mermaid
-from interlock.cli.workflow.graph import charted, drawn
+from interlock.cli.workflow.graph import drawn
 from interlock.config.settings import BUNDLED
 from interlock.define.diagnostics import Diagnostics
 from interlock.define.patterns import PatternChecker
@@ -52,8 +51,6 @@ from interlock.record.snapshot import Complete
 from interlock.service.workflows.catalog import Catalog, Pinnable, RefusedFile, Source, read_source
 from interlock.store.workflow_files import LocalWorkflowFiles
 from interlock.testing.harness import Harness
-from interlock.views.picture.plan_picture import plan_chart
-from interlock.views.picture.svg import render_svg
 
 Value = dict[str, Any]
 
@@ -586,15 +583,6 @@ def play(value: Value) -> None:
         )
 
 
-def draw(workflow: CompiledWorkflow) -> None:
-    """Draw a plan in every form."""
-    Console(file=StringIO(), width=200).print(drawn(workflow))
-    assert charted(workflow, Mermaid())
-    assert charted(workflow, Dot())
-    for is_embedded in (True, False):
-        ET.fromstring(render_svg(plan_chart(workflow), is_embedded=is_embedded))  # noqa: S314 — our own
-
-
 @pytest.mark.inv("IR-15")
 @pytest.mark.parametrize("make", [mangled, rewired])
 @pytest.mark.parametrize("seed", range(10))
@@ -617,7 +605,7 @@ def test_any_plan_file_is_judged_and_one_without_faults_is_drawn_in_every_form_a
         workflow = found.read().content
         if not isinstance(workflow, CompiledWorkflow):
             continue
-        draw(workflow)
+        assert_drawn_whole(workflow)
         assert walked(workflow)
         play(value)
 

@@ -34,7 +34,7 @@ from interlock.plan.check.reads import has_blank_part
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.graph import Graphs, find_meetings
 from interlock.plan.prompt_blocks import join_blocks
-from interlock.plan.records import Loop, PlanNode, Task
+from interlock.plan.records import Loop, Task
 from interlock.plan.step_graph import action_faults
 
 _OPERANDS: Mapping[str, Callable[[object], bool]] = {
@@ -299,11 +299,7 @@ def _depth(graphs: Graphs, meets: Mapping[str, str], scope: str | None) -> int:
         deepest = max(deepest, depth)
         following = meets.get(here)
         frontier.append((following, stop, depth))
-        if _branches(graphs.nodes[here]):
+        if graphs.branches_at(here):
             edges = graphs.out_edges.get(here, ())
             frontier += [(edge.target, following, depth + 1) for edge in reversed(edges)]
     return deepest
-
-
-def _branches(node: PlanNode) -> bool:
-    return node.kind in {"decision", "fan_out"}

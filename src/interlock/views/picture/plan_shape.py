@@ -12,7 +12,7 @@ from interlock.plan.records import NOTES_CONTRACT, PlanEdge, PlanNode
 
 @frozen
 class OutgoingPath:
-    """One path out of a decision or into a branch, up to the node where all paths meet."""
+    """One path out of a node that begins branches, up to the node where all paths meet."""
 
     words: str
     parts: tuple["ShapeNode", ...]
@@ -79,7 +79,7 @@ class _Shaper:
         return tuple(parts)
 
     def _ways(self, node: PlanNode, stop: str | None) -> tuple[OutgoingPath, ...]:
-        if node.kind not in {"decision", "fan_out"}:
+        if not self.graphs.branches_at(node.node_id):
             return ()
         edges = self.graphs.out_edges.get(node.node_id, ())
         return tuple(
