@@ -99,7 +99,7 @@ class Prompts:
         _refuse_above(GOAL_BYTES_MAX, goal, "goal", "State it in a sentence.")
         if not workflow_id:
             return self._startable(goal)
-        found = find_startable(self._ports.catalog, self._workspace, workflow_id)
+        found = find_startable(self._ports.catalog.view(self._workspace), workflow_id, self._workspace)
         if isinstance(found, Refusal):
             raise MCPError(types.INVALID_PARAMS, f"{found.message} {found.suggestion}")
         entry, pinned = found

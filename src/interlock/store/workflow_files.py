@@ -21,6 +21,10 @@ from interlock.store.regular_file import read_regular, replace_whole, write_new
 FORMS: dict[str, TextFormat] = {".json": "json", ".yaml": "yaml", ".yml": "yaml"}
 """The file names that a source reads, by their suffix."""
 _SUFFIXES = tuple(FORMS)
+_OUTSIDE = (-1, -1, -2)
+"""The stamp of a link that leads out of its source. No file has it, so a file that takes its place is read."""
+_FOREIGN = "node_modules"
+"""The directory of other programs' files that is not hidden."""
 PROJECT_DIR = Path(".interlock", "workflows")
 """Below the workspace."""
 OPERATIONS_DIR = Path(".interlock", "operations")
@@ -36,7 +40,7 @@ class WorkflowFile:
     """A file that may hold a workflow. `stamp` changes when the file does; `ref` is relative to its source.
 
     `left_out` is 0 for a file that is read. Of the files beyond the most that a directory may have, the first is
-    listed, and `left_out` is their number.
+    listed, and `left_out` is their number. A link that leads out of the source (`is_outside`) is not read either.
     """
 
     kind: SourceKind
@@ -45,6 +49,7 @@ class WorkflowFile:
     location: str
     stamp: tuple[int, int, int]
     left_out: int = 0
+    is_outside: bool = False
 
     @property
     def has_status(self) -> bool:
@@ -145,7 +150,7 @@ class _Directory:
         self._known: Mapping[str, WorkflowFile] = {}
 
     def files(self) -> list[WorkflowFile]:
-        """Return the files below the directory. Links that lead out of it are not followed.
+        """Return the files below the directory. Links that lead out of it are listed, but not followed.
 
         A file whose status cannot be read is among them: reading it fails, and says why.
         """
@@ -153,7 +158,10 @@ class _Directory:
         below = sorted(_below(self._location, ()), key=itemgetter(0))
         for parts, entry in below[:SOURCE_FILES_MAX]:
             try:
-                if not entry.is_file() or (entry.is_symlink() and not _is_inside(entry.path, self._root)):
+                if not entry.is_file():
+                    continue
+                if entry.is_symlink() and not _is_inside(entry.path, self._root):
+                    found.append(replace(self._file(parts, entry, _OUTSIDE), is_outside=True))
                     continue
                 stat = entry.stat()
                 stamp = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
@@ -184,7 +192,7 @@ def _below(directory: str, parts: tuple[str, ...]) -> Iterator[tuple[tuple[str, 
     """Yield what has the name of a workflow file below a directory, with the names that lead there.
 
     Each call of a tool lists the sources, so it asks the system once for a directory and not for each file. A directory
-    that cannot be read is empty.
+    that cannot be read is empty. Hidden files and directories hold what systems, editors and other programs store.
     """
     try:
         with os.scandir(directory) as found:
@@ -192,6 +200,8 @@ def _below(directory: str, parts: tuple[str, ...]) -> Iterator[tuple[tuple[str, 
     except OSError:
         return
     for entry in entries:
+        if (entry.name.startswith(".") and entry.name != PROJECT_DIR.parts[0]) or entry.name == _FOREIGN:
+            continue
         if entry.name.endswith(_SUFFIXES) and _suffix(entry.name) in FORMS:
             yield (*parts, entry.name), entry
         try:

@@ -87,7 +87,7 @@ FILES: dict[str, tuple[bytes, str, str]] = {
     "bad_id": (steps(step(id="A")), "x.json", "steps[0].id"),
     "duplicate_id": (steps(step(), step()), "x.json", "steps[1].id"),
     "reserved_namespace": (json.dumps(linear_workflow("wr.mine", "a")).encode(), "x.json", "id"),
-    "id_taken": (json.dumps(GOOD).encode(), "z.json", "id"),
+    "id_taken": (json.dumps(GOOD).encode(), "a-copy-of-the-good-one.json", "id"),
     "prompt_missing": (steps(step(prompt=None)), "x.json", "steps[0]"),
     "prompt_twice": (steps(step(promptBlocks={"goal": "g"})), "x.json", "steps[0]"),
     "legacy_id": (json.dumps(linear_workflow("old", "a")).encode(), "x.json", "id"),

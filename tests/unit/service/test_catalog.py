@@ -57,8 +57,40 @@ def test_the_nearer_source_wins_and_the_other_is_reported() -> None:
         ("project", "ours.json", linear_workflow("team.deploy", "a", name="Project's")),
     )
     assert view.entries["team.deploy"].listing.name == "Project's"
-    assert refused(view) == [("user", "theirs.json", "id_taken")]
-    assert "'ours.json' of the project source" in view.refused[0].diagnostics[0].message
+    replaced = view.replaced_by(view.entries["team.deploy"])
+    assert replaced is not None
+    assert (replaced.kind, replaced.ref) == ("user", "theirs.json")
+    assert refused(view) == [], "the user's file has no fault"
+
+
+@pytest.mark.inv("SRC-3")
+def test_a_workflow_that_takes_the_place_of_the_users_says_so_in_the_list_and_at_the_start() -> None:
+    harness = Harness.in_memory(linear_workflow("team.alone", "a"))
+    for kind, ref in (("user", "theirs.json"), ("project", "ours.json")):
+        harness.workflows.put(json.dumps(linear_workflow("team.deploy", "a")).encode(), kind=kind, ref=ref)
+    listed = harness.call("list_workflows")
+    by_id = {one["workflowId"]: one for one in listed["workflows"]}
+    assert by_id["team.deploy"]["replaces"] == {"source": "theirs.json", "sourceKind": "user"}
+    assert "(used in place of theirs.json of the user source)" in listed.text
+    assert "refused" not in listed.structure
+    assert harness.start("team.deploy").warnings == ["WORKFLOW_REPLACED"]
+    assert harness.start("team.alone").warnings == []
+
+
+@pytest.mark.inv("SRC-3")
+def test_a_copy_with_a_longer_name_never_takes_the_place_of_the_original() -> None:
+    """What file managers, browsers and synchronised folders call a copy often sorts before the original."""
+    copies = ["a copy.json", "a (1).json", "a (conflicted copy).json", "a - Copy.json", "Copy of a.json", "a-1.json"]
+    files: list[tuple[SourceKind, str, object]] = [
+        ("project", ref, linear_workflow("team.deploy", "a", name=ref)) for ref in (*copies, "a.json")
+    ]
+    view = viewed(*files)
+    assert view.entries["team.deploy"].listing.name == "a.json"
+    found = {one.source.ref: one.diagnostics[0].message for one in view.refused}
+    assert found == {
+        ref: f"{ref!r} and 'a.json' of the project source have the same id 'team.deploy'; 'a.json' is used."
+        for ref in copies
+    }
 
 
 @pytest.mark.inv("SRC-3")
@@ -322,13 +354,34 @@ def test_files_are_found_at_any_depth_and_named_relative_to_their_source(
     assert str(tmp_path) not in json.dumps([one.to_json() for file in view.refused for one in file.diagnostics])
 
 
-def test_a_link_that_leads_out_of_its_source_is_not_followed(sources: LocalWorkflowFiles, tmp_path: Path) -> None:
+@pytest.mark.inv("SRC-11")
+def test_hidden_files_and_copies_of_editors_are_no_workflow_files(sources: LocalWorkflowFiles, tmp_path: Path) -> None:
+    names = ["._a.yaml", ".git/x.json", ".vscode/settings.json", "node_modules/x/package.json", "a.yaml~", "#a.yaml#"]
+    for name in (*names, ".#a.yaml", ".a.yaml.swp", "deep/._b.yml"):
+        write(tmp_path / "user" / name, b"\0\5\026\7")
+        write(tmp_path / "space" / ".interlock" / "workflows" / name, b"\0\5\026\7")
+    assert sources.files(tmp_path / "space") == ()
+
+
+@pytest.mark.inv("SRC-11")
+def test_a_link_that_leads_out_of_its_source_is_reported_and_not_followed(
+    sources: LocalWorkflowFiles, tmp_path: Path
+) -> None:
     write(tmp_path / "secret.json", linear_workflow("team.secret", "a"))
     write(tmp_path / "user" / "inside.json", linear_workflow("team.inside", "a"))
     (tmp_path / "user" / "out.json").symlink_to(tmp_path / "secret.json")
     (tmp_path / "user" / "in.json").symlink_to(tmp_path / "user" / "inside.json")
     (tmp_path / "user" / "nowhere.json").symlink_to(tmp_path / "nowhere")
-    assert [file.ref for file in sources.files(None)] == ["in.json", "inside.json"]
+    assert [(file.ref, file.is_outside) for file in sources.files(None)] == [
+        ("in.json", False),
+        ("inside.json", False),
+        ("out.json", True),
+    ]
+    found = {one.source.ref: one.faults[0].message for one in Catalog(sources).view(None).refused}
+    assert found["out.json"] == "The file is a link that leads out of its source, so it is not read."
+    (tmp_path / "user" / "out.json").unlink()
+    write(tmp_path / "user" / "out.json", linear_workflow("team.out", "a"))
+    assert "team.out" in Catalog(sources).view(None).entries
 
 
 @pytest.mark.inv("SRC-4")

@@ -22,7 +22,7 @@ from interlock.config.model import FaultyConfig
 from interlock.config.places import CONFIG_FILE
 from interlock.kernel.budgets import FREE_BYTES_MIN
 from interlock.service.failures import refusal_of
-from interlock.service.workflows.catalog import left_out_fault
+from interlock.service.workflows.catalog import unread_fault
 from interlock.store.ports.errors import KeyRingDamagedError
 from interlock.store.ports.keys import KeyRingMaintenance
 from interlock.store.ports.store import StoreReader
@@ -105,8 +105,8 @@ def check_configuration(data_dir: Path) -> Iterator[Finding]:
 def check_workflow_files(files: Iterable[WorkflowFile]) -> Iterator[Finding]:
     """Report each directory of workflows that has more files than are read."""
     for file in files:
-        if file.left_out:
-            found = left_out_fault(file)
+        if file.left_out or file.is_outside:
+            found = unread_fault(file)
             yield attention("workflows", f"{file.location}: {found.message}", found.fix)
 
 

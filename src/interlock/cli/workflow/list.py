@@ -37,6 +37,11 @@ def run(options: argparse.Namespace) -> int:
         return 0
     if startable:
         say_table(("ID", "STEPS", "SOURCE", "TAGS", "WHAT IT IS"), map(_row, startable), ids=("ID",))
+        for entry in startable:
+            replaced = view.replaced_by(entry)
+            if replaced is not None:
+                words = f"{entry.source.ref} ({entry.source.kind}) is used in place of {replaced.ref} ({replaced.kind})"
+                say(f"\n{entry.workflow_id}: {words}, which has the same id.")
     else:
         say("No workflow that can be started matches. Leave out --tag and --query to see all.")
     if refused:
@@ -65,6 +70,9 @@ def _workflow_json(view: CatalogView, entry: Entry) -> dict[str, Json]:
         "source": entry.source.ref,
         "idStatus": classify_id(entry.workflow_id) or "legacy",
     }
+    replaced = view.replaced_by(entry)
+    if replaced is not None:
+        fields["replaces"] = {"source": replaced.ref, "sourceKind": replaced.kind}
     suggested = view.suggested(entry)
     return fields | ({"suggestedId": suggested} if suggested else {})
 

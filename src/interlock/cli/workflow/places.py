@@ -84,7 +84,7 @@ class WorkflowLocations:
         """The routines that every workflow may call: built in, or defined by a file of core."""
         core = LocalWorkflowFiles(core_dirs=self.core_dirs, user_dir=None)
         found: dict[str, Routine] = {}
-        for file in (one for one in core.files(None) if not one.left_out):
+        for file in (one for one in core.files(None) if not (one.left_out or one.is_outside)):
             try:
                 data = core.read(file)
             except OSError:
@@ -234,7 +234,9 @@ def files_below(root: Path) -> list[Path]:
     for file in (one for one in files if one.left_out):
         words = f"{shown(root)}: only the first {SOURCE_FILES_MAX} files are checked, and {file.left_out} are not;"
         print(f"{words} a source reads no more than these.", file=sys.stderr)
-    return [one.path for one in files if not one.left_out and one.path.parts[-2:] != BINDINGS_FILE.parts]
+    return [
+        one.path for one in files if not (one.left_out or one.is_outside) and one.path.parts[-2:] != BINDINGS_FILE.parts
+    ]
 
 
 def given_path(text: str) -> Path:

@@ -71,7 +71,7 @@ def inspect_workflow(catalog: Catalog, command: InspectCommand) -> Answer | Refu
 
     Warnings are for its author, not for an agent that runs it: `interlock workflow validate` reports them (SRC-7).
     """
-    found = find_startable(catalog, command.workspace, command.workflow_id)
+    found = find_startable(catalog.view(command.workspace), command.workflow_id, command.workspace)
     if isinstance(found, Refusal):
         return found
     entry, pinned = found
@@ -111,7 +111,7 @@ def _without_prompt_parts(plan: dict[str, Json]) -> dict[str, Json]:
 
 def plan_text(catalog: Catalog, workflow_id: str, workspace: Path | None) -> str | Refusal:
     """Return a workflow's whole plan as text: every step with its prompt and the evidence that it requires."""
-    found = find_startable(catalog, workspace, workflow_id)
+    found = find_startable(catalog.view(workspace), workflow_id, workspace)
     if isinstance(found, Refusal):
         return found
     entry, pinned = found

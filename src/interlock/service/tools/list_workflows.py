@@ -13,7 +13,7 @@ from interlock.kernel.frozen import frozen
 from interlock.kernel.matching import Closeness, Words, match_texts
 from interlock.kernel.shape import described
 from interlock.kernel.text import one_line
-from interlock.service.workflows.catalog import Catalog, Entry, RefusedFile, describe_missing_workspace
+from interlock.service.workflows.catalog import Catalog, CatalogView, Entry, RefusedFile, describe_missing_workspace
 
 
 @frozen
@@ -23,6 +23,13 @@ class ListCommand:
     workspace: Path | None
     query: str | None = None
     tag: str | None = None
+
+
+class ReplacedFile(Published):
+    """A file with the same id in a farther source, which is not used."""
+
+    source: str
+    source_kind: str
 
 
 class ListedWorkflow(Published):
@@ -35,6 +42,7 @@ class ListedWorkflow(Published):
     steps: int
     source_kind: str
     id_status: Literal["namespaced", "legacy"]
+    replaces: ReplacedFile | None = None
 
 
 class RefusedOut(Published):
@@ -70,14 +78,16 @@ def list_workflows(catalog: Catalog, command: ListCommand, *, entries_max: int =
     shown, more = matching[:entries_max], max(0, len(matching) - entries_max)
     refused, unshown = view.refused[:entries_max], max(0, len(view.refused) - entries_max)
     data = ListAnswer(
-        workflows=tuple(map(_entry, shown)),
+        workflows=tuple(_entry(view, one) for one in shown),
         reason=reason,
         more=more or None,
         refused=tuple(map(_refused, refused)) or None,
         more_refused=unshown or None,
     )
     head = [f"{reason}\n"] if reason is not None else []
-    return Answer(data=data, text="\n".join([*head, _text(list(map(_line, shown)), more, refused, unshown)]))
+    return Answer(
+        data=data, text="\n".join([*head, _text([_line(view, one) for one in shown], more, refused, unshown)])
+    )
 
 
 _APPROXIMATE = {
@@ -118,7 +128,8 @@ def _searched_text(entry: Entry) -> str:
     return "\n".join((*named, *entry.listing.tags, *entry.listing.keywords, *entry.listing.examples))
 
 
-def _entry(entry: Entry) -> ListedWorkflow:
+def _entry(view: CatalogView, entry: Entry) -> ListedWorkflow:
+    replaced = view.replaced_by(entry)
     return ListedWorkflow(
         workflow_id=entry.workflow_id,
         name=entry.listing.name,
@@ -127,6 +138,7 @@ def _entry(entry: Entry) -> ListedWorkflow:
         steps=entry.listing.step_count,
         source_kind=entry.source.kind,
         id_status=classify_id(entry.workflow_id) or "legacy",
+        replaces=ReplacedFile(source=replaced.ref, source_kind=replaced.kind) if replaced is not None else None,
     )
 
 
@@ -139,10 +151,13 @@ def _refused(file: RefusedFile) -> RefusedOut:
     )
 
 
-def _line(entry: Entry) -> str:
+def _line(view: CatalogView, entry: Entry) -> str:
     tags = f" [{', '.join(entry.listing.tags)}]" if entry.listing.tags else ""
     described = one_line(entry.listing.description, LIST_DESCRIPTION_BYTES_MAX)
-    return f"- `{entry.workflow_id}` {entry.listing.name} ({entry.listing.step_count} steps){tags}: {described}"
+    replaced = view.replaced_by(entry)
+    instead = f" (used in place of {replaced.ref} of the {replaced.kind} source)" if replaced is not None else ""
+    steps = f"({entry.listing.step_count} steps)"
+    return f"- `{entry.workflow_id}` {entry.listing.name} {steps}{tags}{instead}: {described}"
 
 
 def _text(listed: list[str], more: int, refused: tuple[RefusedFile, ...], unshown: int) -> str:

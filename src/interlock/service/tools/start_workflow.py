@@ -53,7 +53,8 @@ from interlock.service.tools import warnings
 from interlock.service.tools.open_runs import find_open_run
 from interlock.service.tools.pending_step import render_pending_step
 from interlock.service.unanswered import StartIds, StartKey, after_append, named
-from interlock.service.workflows.catalog import Catalog, Entry, Pinnable, RefusedFile, describe_missing_workspace
+from interlock.service.workflows.catalog import CatalogView, Entry, Pinnable, RefusedFile, describe_missing_workspace
+from interlock.service.workflows.reading import Source
 from interlock.store.ports.errors import UNUSABLE_SESSION, StoreFailureError
 from interlock.store.ports.keys import KeyRing
 from interlock.views.session import Run, Session
@@ -72,10 +73,14 @@ class StartCommand:
 
 @frozen
 class _Prepared:
-    """What the answer needs, read before the append. `open_run` names a run that the caller may have wanted."""
+    """What the answer needs, read before the append.
+
+    `open_run` names a run that the caller may have wanted, `replaced` the file in whose place the workflow is used.
+    """
 
     ring: KeyRing
     asking: ApprovalContext
+    replaced: Source | None = None
     open_run: Sequence[Warned] = ()
 
 
@@ -90,7 +95,8 @@ def start_workflow(ports: Ports, command: StartCommand) -> Answer | Refusal | Hu
             See `service.failures`; nothing was recorded this time.
         UnansweredError: The run may be recorded.
     """
-    found = find_startable(ports.catalog, command.workspace, command.workflow_id)
+    view = ports.catalog.view(command.workspace)
+    found = find_startable(view, command.workflow_id, command.workspace)
     if isinstance(found, Refusal):
         return found
     entry, pinned = found
@@ -99,7 +105,7 @@ def start_workflow(ports: Ports, command: StartCommand) -> Answer | Refusal | Hu
     if refusal is not None:
         return refusal
     key = (command.workflow_id, command.workspace, command.session, command.request.digest())
-    earlier = _find_earlier_start(ports, key, command.request.asking)
+    earlier = _find_earlier_start(ports, key, command.request.asking, view.replaced_by(entry))
     if isinstance(earlier, Answer):
         return earlier
     joined = _load_joined(ports, command.session, pinned.workflow)
@@ -108,7 +114,7 @@ def start_workflow(ports: Ports, command: StartCommand) -> Answer | Refusal | Hu
     ids = earlier or _new_ids(ports, key, command)
     try:
         with named(ids.session, ids.run):
-            outcome = _begin(ports, command, entry, ids, joined)
+            outcome = _begin(ports, command, view, ids, joined)
     except StoreFailureError:
         ports.unanswered.forget(ids)
         raise
@@ -148,7 +154,9 @@ def _coverage_refusal(ports: Ports, workflow: CompiledWorkflow, source: ChannelS
     )
 
 
-def _find_earlier_start(ports: Ports, key: StartKey, asking: ApprovalContext) -> Answer | StartIds | None:
+def _find_earlier_start(
+    ports: Ports, key: StartKey, asking: ApprovalContext, replaced: Source | None
+) -> Answer | StartIds | None:
     """Return the answer of an equal, unanswered start; if that is not recorded, only its ids.
 
     None if the call begins a new run: there was no such start, its run has advanced (so a caller found it in another
@@ -171,7 +179,7 @@ def _find_earlier_start(ports: Ports, key: StartKey, asking: ApprovalContext) ->
                 return ids
             run = session.runs[ids.run]
             if run.tip == run.root:
-                answer = _render_begun(ports, _Prepared(ring=ring, asking=asking), session, run)
+                answer = _render_begun(ports, _Prepared(ring=ring, asking=asking, replaced=replaced), session, run)
     except UNUSABLE_SESSION:
         answer = None
     ports.unanswered.forget(ids)
@@ -179,11 +187,12 @@ def _find_earlier_start(ports: Ports, key: StartKey, asking: ApprovalContext) ->
 
 
 def _begin(
-    ports: Ports, command: StartCommand, entry: Entry, ids: StartIds, joined: Session | None
+    ports: Ports, command: StartCommand, view: CatalogView, ids: StartIds, joined: Session | None
 ) -> Answer | Refusal | HumanInputRequired:
     """Record a run with these ids, in the session that it joins or in a new one, and return its first step."""
-    pinned = entry.compiled
-    assert isinstance(pinned, Pinnable), "what is begun compiled"
+    found = find_startable(view, command.workflow_id, command.workspace)
+    assert not isinstance(found, Refusal), "what is begun compiled"
+    entry, pinned = found
     checks = pin_checks(ports, pinned.workflow, command.workspace)
     if isinstance(checks, Refusal):
         return checks
@@ -217,7 +226,8 @@ def _begin(
     goal = command.request.context.get("goal")
     same = (pinned.workflow.workflow_id, goal if isinstance(goal, str) else None)
     open_run = find_open_run(ports, ring, same, anchors.repo_root)
-    prepared = _Prepared(ring=ring, asking=command.request.asking, open_run=open_run)
+    replaced = view.replaced_by(entry)
+    prepared = _Prepared(ring=ring, asking=command.request.asking, replaced=replaced, open_run=open_run)
     ports.read.plans.keep_start(plan, lambda: pinned.workflow)
     with ports.hold(ids.session) as lock:
         if joined is not None and lock.session is None:
@@ -257,6 +267,7 @@ def _render_begun(ports: Ports, prepared: _Prepared, session: Session, run: Run)
                 step=step,
                 warnings=(
                     *prepared.open_run,
+                    *warnings.replaced(run, prepared.replaced),
                     *warnings.disclosed(node),
                     *warnings.beyond_advice(run_context.workflow, node.preferences),
                     *secret_warnings(session.deltas.get(node.node), notes=None),
@@ -268,9 +279,8 @@ def _render_begun(ports: Ports, prepared: _Prepared, session: Session, run: Run)
         )
 
 
-def find_startable(catalog: Catalog, workspace: Path | None, workflow_id: str) -> tuple[Entry, Pinnable] | Refusal:
+def find_startable(view: CatalogView, workflow_id: str, workspace: Path | None) -> tuple[Entry, Pinnable] | Refusal:
     """Find and compile the workflow with an id; else refuse, with its faults or with the most similar id."""
-    view = catalog.view(workspace)
     entry = view.startable(workflow_id)
     if entry is not None:
         compiled = entry.compiled

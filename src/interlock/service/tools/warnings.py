@@ -12,6 +12,7 @@ from interlock.plan.compiled import CompiledWorkflow
 from interlock.record.base import Preferences
 from interlock.record.payloads import GapRecorded, IterationRef, LoopRef, Resolves, StepRef
 from interlock.service.run.context import RunContext
+from interlock.service.workflows.reading import Source
 from interlock.views.node_position import walk_up
 from interlock.views.session import Node, Run, Session
 
@@ -49,6 +50,16 @@ def source_changed(run: Run, now: WorkflowHash | SourceRemoved | None) -> Iterat
         " run uses the changed source."
     )
     yield Warned(code="WORKFLOW_SOURCE_CHANGED", message=message)
+
+
+def replaced(run: Run, farther: Source | None) -> Iterator[Warned]:
+    """Warn at a start that another source, such as the user's directory, has a workflow with the same id (SRC-3)."""
+    if farther is None:
+        return
+    used = in_code(f"{run.source_ref} of the {run.source_kind} source")
+    other = in_code(f"{farther.ref} of the {farther.kind} source")
+    message = f"This run uses {used} in place of {other}, which has the same id. Tell the user, who may mean that one."
+    yield Warned(code="WORKFLOW_REPLACED", message=message)
 
 
 def decided_otherwise(run_context: RunContext, node: Node) -> Iterator[Warned]:

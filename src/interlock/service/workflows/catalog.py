@@ -155,6 +155,11 @@ class CatalogView:
         """Return the workflow that an id starts, if there is one."""
         return next((one for one in self.candidates.get(workflow_id, ()) if one.fault is None), None)
 
+    def replaced_by(self, entry: Entry) -> Source | None:
+        """Return the file of a farther source with the id of a workflow, which is not used because of it (SRC-3)."""
+        others = (one.source for one in self.candidates.get(entry.workflow_id, ()))
+        return next((one for one in others if _nearness(one) < _nearness(entry.source)), None)
+
     def refused_of(self, workflow_id: str) -> RefusedFile | None:
         """Return the refused file with this workflow id, if there is one: that of the nearest source."""
         failed = (one.fault for one in self.candidates.get(workflow_id, ()))
@@ -187,15 +192,16 @@ class CatalogView:
         for workflow_id, candidates in self.candidates.items():
             for entry in candidates:
                 winner = entries.get(workflow_id)
-                if winner is not None:
-                    refused.append(_refuse_shadowed(entry, winner))
+                if winner is not None and entry.source.kind == winner.source.kind:
+                    refused.append(_refuse_second(entry, winner))
                     continue
                 size = entry.unchecked_bytes
                 is_unchecked = size > 0 and left is not None and left <= 0
                 is_partial = is_partial or is_unchecked
                 left = None if left is None else left - size
                 if is_unchecked or entry.fault is None:
-                    entries[workflow_id] = entry
+                    # A sound file of a farther source has no fault: it is named with the workflow that replaces it.
+                    entries.setdefault(workflow_id, entry)
                 else:
                     refused.append(entry.fault)
         refused.sort(key=lambda one: self.order[one.source.kind, one.source.ref])
@@ -363,11 +369,11 @@ class Catalog:
             kept = self._read.get(file.location)
         if kept is not None and kept.stamp == file.stamp:
             return kept.found
-        if file.left_out:
-            left_out = _refuse_left_out(file)
+        if file.left_out or file.is_outside:
+            unread = _refuse_unread(file)
             with self._mutex:
-                self._read[file.location] = _CachedFile(stamp=file.stamp, found=left_out)
-            return left_out
+                self._read[file.location] = _CachedFile(stamp=file.stamp, found=unread)
+            return unread
         try:
             data = self._sources.read(file)
         except OSError:
@@ -428,9 +434,22 @@ def _is_at(file: WorkflowFile, location: str) -> bool:
 def _nearest_first(entries: Iterable[Entry]) -> tuple[Entry, ...]:
     """Return the files with one id in the order in which they are tried: the nearest source first, then by name.
 
-    An id in `wr.*` is refused in every source but the bundled one, so nothing goes before those files (SRC-3).
+    Of one directory the shortest name is first: what an editor or a file manager calls a copy is longer than the name
+    of the original. An id in `wr.*` is refused in every source but the bundled one, so nothing goes before those files
+    (SRC-3).
     """
-    return tuple(sorted(entries, key=lambda one: -_NEARNESS.get(one.source.kind, 0)))
+    listed = [*entries]
+    roots = list(dict.fromkeys(map(_root, listed)))
+    return tuple(sorted(listed, key=lambda one: (-_nearness(one.source), roots.index(_root(one)), len(one.source.ref))))
+
+
+def _nearness(source: Source) -> int:
+    return _NEARNESS.get(source.kind, 0)
+
+
+def _root(entry: Entry) -> str:
+    """Return the directory of a source that holds a file."""
+    return entry.source.location.removesuffix(entry.source.ref)
 
 
 def _core_routines(parsed: Iterable[ReadFile]) -> dict[str, Routine]:
@@ -452,25 +471,27 @@ def bindings_of(bindings: Mapping[str, Json], workflow_id: str) -> dict[str, str
     return {slot: value for slot, value in merged.items() if isinstance(value, str)}
 
 
-def left_out_fault(file: WorkflowFile) -> Diagnostic:
-    """Return the fault of the first file that is left out because its directory has too many."""
+def unread_fault(file: WorkflowFile) -> Diagnostic:
+    """Return the fault of a link out of its source, or of the first file beyond the most of a directory."""
+    if file.is_outside:
+        message = "The file is a link that leads out of its source, so it is not read."
+        return fault("", "wrong_value", message, "Put a copy of the file in the place of the link.")
     files = "This file is" if file.left_out == 1 else f"The files from this one on, {file.left_out} in all, are"
     message = f"{files} not read: a directory of a source has at most {SOURCE_FILES_MAX} files."
     return fault("", "too_many", message, "Move the files that are no workflows to another directory.")
 
 
-def _refuse_left_out(file: WorkflowFile) -> RefusedFile:
+def _refuse_unread(file: WorkflowFile) -> RefusedFile:
     source = Source(kind=file.kind, ref=file.ref, form=file.form, data=b"", location=file.location)
-    return RefusedFile(source=source, workflow_id=None, diagnostics=(left_out_fault(file),))
+    return RefusedFile(source=source, workflow_id=None, diagnostics=(unread_fault(file),))
 
 
-def _refuse_shadowed(loser: Entry, winner: Entry) -> RefusedFile:
-    taken = fault(
-        loser.file.id_path,
-        "id_taken",
-        f"The id {loser.workflow_id!r} is already used by {winner.source.ref!r} of the {winner.source.kind} source.",
-        "Give one of the two another id.",
+def _refuse_second(loser: Entry, winner: Entry) -> RefusedFile:
+    message = (
+        f"{loser.source.ref!r} and {winner.source.ref!r} of the {winner.source.kind} source have the same id"
+        f" {loser.workflow_id!r}; {winner.source.ref!r} is used."
     )
+    taken = fault(loser.file.id_path, "id_taken", message, "Delete one of the two files, or give it another id.")
     return RefusedFile(source=loser.source, workflow_id=loser.workflow_id, diagnostics=loser.source.placed((taken,)))
 
 
