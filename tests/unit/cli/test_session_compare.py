@@ -239,6 +239,8 @@ def test_the_built_ins_are_listed_from_the_definitions_of_the_compiler(capsys: p
     assert all(one["steps"] for one in result["routines"])
     assert [one["featureId"] for one in result["features"]]
     assert all(one["text"] for one in result["references"])
+    capabilities = [one["id"] for one in result["capabilities"]]
+    assert capabilities == ["delegation", "web_browsing"]
     assert main(["workflow", "builtins"]) == 0
     said = capsys.readouterr().out
-    assert all(ref in said for ref in contracts)
+    assert all(ref in said for ref in (*contracts, *capabilities))

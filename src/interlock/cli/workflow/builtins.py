@@ -2,10 +2,11 @@
 
 import argparse
 from dataclasses import asdict
-from typing import cast
+from typing import cast, get_args
 
 from interlock.cli.options import add_json
 from interlock.cli.screen import say, say_json, say_table
+from interlock.define.parts import CapabilityName
 from interlock.kernel.canonical import Json
 from interlock.plan.builtins.features import FEATURES
 from interlock.plan.builtins.pack_schemas import PACK_SCHEMAS
@@ -20,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the built-in contracts, routines, features and texts; return the exit code."""
+    """Print the built-in contracts, routines, features, texts and capabilities; return the exit code."""
     if options.as_json:
         say_json(registry())
         return 0
@@ -32,6 +33,7 @@ def run(options: argparse.Namespace) -> int:
     say_table(("ID", "WHAT IT IS"), ((key, one.title) for key, one in FEATURES.items()))
     say("\nTexts (`wr.refs.*`): inlined where they are named")
     say_table(("ID", "WHAT IT IS"), ((key, one.title) for key, one in SNIPPETS.items()))
+    say(f"\nCapabilities (`capabilities`): {', '.join(get_args(CapabilityName))}")
     return 0
 
 
@@ -43,6 +45,7 @@ def registry() -> dict[str, Json]:
         "routines": [_json(one) for one in TEMPLATES.values()],
         "features": [_json(one) for one in FEATURES.values()],
         "references": [_json(one) for one in SNIPPETS.values()],
+        "capabilities": [{"id": name} for name in get_args(CapabilityName)],
     }
 
 
