@@ -66,7 +66,8 @@ def test_the_nearer_source_wins_and_the_other_is_reported() -> None:
 @pytest.mark.inv("SRC-3")
 def test_a_workflow_that_takes_the_place_of_the_users_says_so_in_the_list_and_at_the_start() -> None:
     harness = Harness.in_memory(linear_workflow("team.alone", "a"))
-    for kind, ref in (("user", "theirs.json"), ("project", "ours.json")):
+    places: list[tuple[SourceKind, str]] = [("user", "theirs.json"), ("project", "ours.json")]
+    for kind, ref in places:
         harness.workflows.put(json.dumps(linear_workflow("team.deploy", "a")).encode(), kind=kind, ref=ref)
     listed = harness.call("list_workflows")
     by_id = {one["workflowId"]: one for one in listed["workflows"]}
