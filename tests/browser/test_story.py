@@ -22,7 +22,7 @@ def agent_over_stdio(data_dir: Path, workspace: Path) -> Served:
     return Served(
         StdioServerParameters(
             command="/bin/sh",
-            args=["-c", '"$@"; exit $?', "sh", sys.executable, *serve],
+            args=["-c", 'cat | "$@"', "sh", sys.executable, *serve],
             env={"INTERLOCK_WORKFLOWS_DIR": str(workspace / "none"), "INTERLOCK_LOG_LEVEL": "CRITICAL"},
             cwd=str(workspace),
         ),

@@ -21,8 +21,6 @@ from interlock.store.regular_file import read_regular, replace_whole, write_new
 FORMS: dict[str, TextFormat] = {".json": "json", ".yaml": "yaml", ".yml": "yaml"}
 """The file names that a source reads, by their suffix."""
 _SUFFIXES = tuple(FORMS)
-_OUTSIDE = (-1, -1, -2)
-"""The stamp of a link that leads out of its source. No file has it, so a file that takes its place is read."""
 _FOREIGN = "node_modules"
 """The directory of other programs' files that is not hidden."""
 PROJECT_DIR = Path(".interlock", "workflows")
@@ -161,7 +159,8 @@ class _Directory:
                 if not entry.is_file():
                     continue
                 if entry.is_symlink() and not _is_inside(entry.path, self._root):
-                    found.append(replace(self._file(parts, entry, _OUTSIDE), is_outside=True))
+                    # No file has this stamp, so a file that takes the place of the link is read.
+                    found.append(replace(self._file(parts, entry, (-1, -1, -2)), is_outside=True))
                     continue
                 stat = entry.stat()
                 stamp = (stat.st_mtime_ns, stat.st_size, stat.st_ino)

@@ -25,7 +25,6 @@ def test_six_first_starts_racing_on_an_empty_directory_all_succeed_and_their_tok
 ) -> None:
     with ExitStack() as stack:
         servers = [stack.enter_context(ForkedServer(tmp_path / "data", space, ERAS[number % 2])) for number in range(6)]
-        assert not (tmp_path / "data").exists()
         pending = [server.soon("start_workflow", {"workflowId": "test.abc"}) for server in servers]
         answers = [checked("start_workflow", future.result(60)) for future in pending]
         assert [answer["pending"]["stepId"] for answer in answers] == ["a"] * 6
@@ -121,7 +120,6 @@ def test_a_data_directory_that_is_missing_is_made_and_one_that_cannot_be_is_repo
 ) -> None:
     with ForkedServer(tmp_path / "not" / "yet" / "there", space, "auto") as server:
         server.call("list_workflows")
-        assert not (tmp_path / "not").exists()
         assert server.follow(server.start())["pending"]["stepId"] == "b"
     # A server refuses to begin below a file; this one came later.
     with ForkedServer(tmp_path / "file" / "data", space, "auto") as server:
