@@ -124,6 +124,7 @@ def test_a_data_directory_that_is_missing_is_made_and_one_that_cannot_be_is_repo
     # A server refuses to begin below a file; this one came later.
     with ForkedServer(tmp_path / "file" / "data", space, "auto") as server:
         assert not server.call("list_workflows").is_error
+        (tmp_path / "file").rename(tmp_path / "away")
         (tmp_path / "file").write_text("mine")
         refused = server.start()
         assert refused.code is ErrorCode.STORE_FAILED
