@@ -19,7 +19,7 @@ from pathlib import Path
 from time import monotonic
 
 from interlock.kernel.budgets import GIT_POSITION_BYTES_MAX, WORKSPACES_KEPT_MAX
-from interlock.kernel.frozen import frozen
+from interlock.kernel.frozen import frozen, replace
 from interlock.store.regular_file import WRITE_FLAGS, open_regular, read_regular
 
 _OPTIONS = (
@@ -91,10 +91,8 @@ def private_repository(command: GitCommand, git_dir: Path) -> Generator[GitComma
     formats = {key.partition(".")[2]: value for key, value in values if _FORMAT.fullmatch(key)}
     with tempfile.TemporaryDirectory(prefix="interlock-git-") as place:
         _write_repository(Path(place), git_dir, formats)
-        yield GitCommand(
-            directory=command.directory,
-            deadline=command.deadline,
-            bytes_max=command.bytes_max,
+        yield replace(
+            command,
             options=[word for option in options for word in ("-c", option)],
             environment={
                 "GIT_DIR": place,

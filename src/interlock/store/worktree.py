@@ -8,7 +8,6 @@ import hashlib
 import os
 import stat
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 
@@ -18,6 +17,7 @@ from interlock.kernel.budgets.workflow import (
     TREE_SECONDS_MAX,
     TREE_STATUS_BYTES_MAX,
 )
+from interlock.kernel.frozen import replace
 from interlock.kernel.ids import Digest
 from interlock.kernel.turns import TURNS
 from interlock.store.git_process import GitCommand, find_git_dir, private_repository

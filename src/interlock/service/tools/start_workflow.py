@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
+from typing import NamedTuple
 
 from interlock.channels.channel import ChannelSource
 from interlock.define.declared import TypeMismatch, declared_blank
@@ -71,6 +72,14 @@ class StartCommand:
     actor: Actor | None = None
 
 
+class _Chosen(NamedTuple):
+    """The workflow of a start: its file, what it compiled to, and the file in whose place it is used."""
+
+    entry: Entry
+    pinned: Pinnable
+    replaced: Source | None
+
+
 @frozen
 class _Prepared:
     """What the answer needs, read before the append.
@@ -105,7 +114,8 @@ def start_workflow(ports: Ports, command: StartCommand) -> Answer | Refusal | Hu
     if refusal is not None:
         return refusal
     key = (command.workflow_id, command.workspace, command.session, command.request.digest())
-    earlier = _find_earlier_start(ports, key, command.request.asking, view.replaced_by(entry))
+    replaced = view.replaced_by(entry)
+    earlier = _find_earlier_start(ports, key, command.request.asking, replaced)
     if isinstance(earlier, Answer):
         return earlier
     joined = _load_joined(ports, command.session, pinned.workflow)
@@ -114,7 +124,7 @@ def start_workflow(ports: Ports, command: StartCommand) -> Answer | Refusal | Hu
     ids = earlier or _new_ids(ports, key, command)
     try:
         with named(ids.session, ids.run):
-            outcome = _begin(ports, command, view, ids, joined)
+            outcome = _begin(ports, command, _Chosen(entry, pinned, replaced), ids, joined)
     except StoreFailureError:
         ports.unanswered.forget(ids)
         raise
@@ -187,12 +197,10 @@ def _find_earlier_start(
 
 
 def _begin(
-    ports: Ports, command: StartCommand, view: CatalogView, ids: StartIds, joined: Session | None
+    ports: Ports, command: StartCommand, chosen: _Chosen, ids: StartIds, joined: Session | None
 ) -> Answer | Refusal | HumanInputRequired:
     """Record a run with these ids, in the session that it joins or in a new one, and return its first step."""
-    found = find_startable(view, command.workflow_id, command.workspace)
-    assert not isinstance(found, Refusal), "what is begun compiled"
-    entry, pinned = found
+    entry, pinned = chosen.entry, chosen.pinned
     checks = pin_checks(ports, pinned.workflow, command.workspace)
     if isinstance(checks, Refusal):
         return checks
@@ -226,8 +234,7 @@ def _begin(
     goal = command.request.context.get("goal")
     same = (pinned.workflow.workflow_id, goal if isinstance(goal, str) else None)
     open_run = find_open_run(ports, ring, same, anchors.repo_root)
-    replaced = view.replaced_by(entry)
-    prepared = _Prepared(ring=ring, asking=command.request.asking, replaced=replaced, open_run=open_run)
+    prepared = _Prepared(ring=ring, asking=command.request.asking, replaced=chosen.replaced, open_run=open_run)
     ports.read.plans.keep_start(plan, lambda: pinned.workflow)
     with ports.hold(ids.session) as lock:
         if joined is not None and lock.session is None:
