@@ -136,6 +136,21 @@ class Summaries:
             found.append(kept.entry)
         return _listing_of(found)
 
+    def known(self, reader: SessionReader, session: SessionId, version: LogVersion) -> SessionSummary | None:
+        """Return the summary of a version of a log if it is kept or cached; else None, because no log is read for it.
+
+        Raises:
+            StoreFailureError: The disk failed.
+        """
+        kept = self._kept.get(session)
+        if kept is None or kept.version != version:
+            cached = reader.cached_summary_of(session, version)
+            summary = parse_summary(session, cached) if cached is not None else None
+            if summary is None:
+                return None
+            kept = self._kept[session] = _Kept(version, is_checked=False, entry=summary)
+        return kept.entry if isinstance(kept.entry, SessionSummary) else None
+
 
 @positional
 class _Kept:

@@ -12,7 +12,8 @@ from interlock.service.run.summarize import summary_of
 from interlock.service.tokens.mint import minting
 from interlock.store.ports.errors import UNUSABLE_SESSION, StoreFailureError
 from interlock.store.ports.keys import KeyRing
-from interlock.views.summary import RunSummary, SessionSummary, parse_summary, repo_root_hash
+from interlock.store.ports.reader import LogVersion
+from interlock.views.summary import RunSummary, SessionSummary, repo_root_hash
 
 
 def find_open_run(ports: Ports, ring: KeyRing, wanted: tuple[str, str | None], repo_root: str | None) -> list[Warned]:
@@ -27,8 +28,10 @@ def find_open_run(ports: Ports, ring: KeyRing, wanted: tuple[str, str | None], r
         return []
     repo = repo_root_hash(repo_root)
     try:
-        for session in reversed(ports.read.reader.names()[-OPEN_RUN_SESSIONS_MAX:]):
-            summary = _summary(ports, session)
+        for session, version in sorted(
+            ports.read.reader.log_versions(newest=OPEN_RUN_SESSIONS_MAX).items(), reverse=True
+        ):
+            summary = _summary(ports, session, version)
             for run in reversed(summary.runs if summary is not None else ()):
                 is_same = (run.workflow_id, run.goal, run.repo) == (workflow_id, goal, repo)
                 if is_same and not (run.is_complete or run.is_ended):
@@ -38,11 +41,11 @@ def find_open_run(ports: Ports, ring: KeyRing, wanted: tuple[str, str | None], r
     return []
 
 
-def _summary(ports: Ports, session: SessionId) -> SessionSummary | None:
+def _summary(ports: Ports, session: SessionId, version: LogVersion) -> SessionSummary | None:
     """Return the cached summary of a session, or that of its log if this process has yet to cache it."""
-    cached = ports.read.reader.cached_summary(session)
-    if cached is not None:
-        return parse_summary(session, cached)
+    known = ports.read.summaries.known(ports.read.reader, session, version)
+    if known is not None:
+        return known
     if ports.late_summaries is None or not ports.late_summaries.is_due(session):
         return None
     try:

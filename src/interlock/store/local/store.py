@@ -108,9 +108,9 @@ class LocalStore:
         """See `SessionReader.stored_log`."""
         return self._stored.log(session)
 
-    def log_versions(self) -> Mapping[SessionId, LogVersion]:
+    def log_versions(self, *, newest: int | None = None) -> Mapping[SessionId, LogVersion]:
         """See `SessionReader.log_versions`."""
-        return self._stored.log_versions()
+        return self._stored.log_versions(newest=newest)
 
     def cached_summary(self, session: SessionId, check: ContentCheck | None = None) -> bytes | None:
         """See `SessionReader.cached_summary`."""

@@ -101,11 +101,12 @@ class MemoryStore:
         """See `SessionReader.history`."""
         return self._state.history(session, after)
 
-    def log_versions(self) -> Mapping[SessionId, LogVersion]:
+    def log_versions(self, *, newest: int | None = None) -> Mapping[SessionId, LogVersion]:
         """See `SessionReader.log_versions`."""
         state = self._state
         with state.mutex:
-            return {name: LogVersion((len(log), 0, state.changed_s[name], 0)) for name, log in state.segments.items()}
+            names = sorted(state.segments)[-(newest or 0) :]
+            return {name: LogVersion((len(state.segments[name]), 0, state.changed_s[name], 0)) for name in names}
 
     def cached_summary(
         self,

@@ -183,10 +183,10 @@ class SessionReader(Protocol):
         """
         ...
 
-    def log_versions(self) -> Mapping[SessionId, LogVersion]:
+    def log_versions(self, *, newest: int | None = None) -> Mapping[SessionId, LogVersion]:
         """Return the existing sessions with the version of each one's log. Reads no log.
 
-        A session that cannot be read is among them.
+        A session that cannot be read is among them. With `newest`, only that many of the newest sessions are.
 
         Raises:
             StoreFailureError: The disk failed.

@@ -62,14 +62,15 @@ class StoredSessions:
         is_attested = bool(manifest) and there.keys() == attested
         return StoredLog(segments=segments, snapshots=snapshots, is_attested=is_attested)
 
-    def log_versions(self) -> dict[SessionId, LogVersion]:
+    def log_versions(self, *, newest: int | None = None) -> dict[SessionId, LogVersion]:
         """See `SessionReader.log_versions`."""
         try:
-            versions = ((name, self._log_version(name)) for name in self.names())
+            versions = ((name, self._log_version(name)) for name in self.names()[-(newest or 0) :])
             found = {name: version for name, version in versions if version is not None}
         except OSError as error:
             raise store_failure(error) from error
-        self._settled = {name: version for name, version in found.items() if version[0] == version[3]}
+        settled = {name: version for name, version in found.items() if version[0] == version[3]}
+        self._settled = settled if newest is None else {**self._settled, **settled}
         return found
 
     def _log_version(self, session: SessionId) -> LogVersion | None:
