@@ -50,6 +50,8 @@ class Retention(RuleBasedStateMachine):
         super().__init__()
         self.disk = dated_disk()
         self.known: dict[str, Known] = {}
+        # What a sweep moved to the trash: a later sweep moves it back if it has not expired by its days.
+        self.trashed: dict[str, Known] = {}
         self.kept: set[str] = set()
 
     @initialize()
@@ -146,8 +148,10 @@ class Retention(RuleBasedStateMachine):
         assert not found.is_safe_mode
         assert sorted(found.taken.sizes()) == sorted(result.taken.sizes())
         assert {one.session for one in found.taken.sessions} == {session_id(name) for name in gone}
-        for name in gone:
-            del self.known[name]
+        returned = {name for name in self.trashed if session_id(name) in found.restored}
+        assert len(returned) == len(found.restored)
+        self.known |= {name: self.trashed[name] for name in returned}
+        self.trashed = {name: self.known.pop(name) for name in gone}
 
     @rule(days=DAYS, at=st.integers(0, 60), left=st.integers(0, SURVIVORS_MAX))
     def die_in_a_sweep(self, days: int, at: int, left: int) -> None:
@@ -157,8 +161,11 @@ class Retention(RuleBasedStateMachine):
         with suppress(PowerCutError):
             swept(disk, days=days)
         self.lose_power(disk, left)
-        for name in gone - self.there():
-            del self.known[name]
+        there = self.there()
+        for name in gone - there:
+            self.trashed[name] = self.known.pop(name)
+        for name in there & self.trashed.keys() - self.known.keys():
+            self.known[name] = self.trashed.pop(name)
 
     def there(self) -> set[str]:
         names: dict[SessionId, str] = {session_id(name): name for name in "abcd"}

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import count, islice
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from tests.support.sweep import (
     HOUR_S,
     OneHolder,
     advanced,
+    assert_none_is_half,
     assert_whole,
     collector_on,
     dated_disk,
@@ -396,6 +398,29 @@ def test_a_session_that_a_fast_clock_moved_to_the_trash_is_moved_back_with_its_c
     assert kinds(disk)[Kind.SESSION] == 2
     assert kinds(disk)[Kind.TRASH] >= 2
     assert paths(disk, "trash") == set()
+
+
+@pytest.mark.inv("GC-3")
+def test_a_session_whose_deletion_was_interrupted_is_not_moved_back() -> None:
+    """It stood in the trash; then a sweep died while it deleted it, and the next one keeps sessions for ever."""
+    begun = filled("a")
+    begun.now_s += 100 * DAY_S
+    assert [one.session for one in swept(begun).taken.sessions] == [A]
+    for at in count():
+        disk = begun.copy()
+        disk.fault = InjectedFault(at=at)
+        try:
+            swept(disk)
+        except PowerCutError:
+            disk.fault = None
+        else:
+            break
+        for left in islice(disk.survivors(), 8):
+            swept(left, days=0)
+            if A in opened(left).sessions():
+                assert_none_is_half(left)
+            assert paths(left, "trash/sessions") == set()
+    assert at > 5
 
 
 @pytest.mark.inv("GC-3")

@@ -138,7 +138,7 @@ def kind_of(path: str) -> str:
 
 
 def deleted(name: str) -> str:
-    """Return the name in the trash of a session that a person deleted, which nothing moves back."""
+    """Return the name in the trash of a session that nothing moves back: a person deleted it, or a sweep deletes it."""
     return f"{name}.deleted"
 
 

@@ -3,7 +3,8 @@
 Other processes write meanwhile, so each thing is checked again before it is removed:
 
 1. First, space is freed: the trash of earlier sweeps and old temporary files are deleted. This creates no file, so it
-   works on a full disk. A session in the trash that has not expired is moved back: the clock was wrong before.
+   works on a full disk. A session in the trash that has not expired is moved back: the clock was wrong before, or the
+   days of retention are more now. One that is deleted is renamed before, so what is left of it never comes back.
 2. A session is read again under its own lock, and moved to the trash by one rename of its directory.
 3. Debris in a session that stays is removed under that session's lock, after its torn tail is cut.
 4. Both are durable before any content is removed. Content that was in the trash before is deleted, or moved back if a
@@ -102,9 +103,17 @@ class _Sweeping:
         # An interrupted sweep may not have synced its renames, and a partly deleted session must not come back.
         self._sync(layout.SESSIONS, layout.TRASHED_SESSIONS, layout.TRASHED_SEGMENTS)
         items = due(marked, self.retention).items
-        for item in items:
-            if item.kind is Kind.TRASH and item.content is None:
-                self._tried(item.name, None, partial(self._delete, item))
+        trash = [item for item in items if item.kind is Kind.TRASH and item.content is None]
+        whole = {one.item.name for one in marked.trashed}
+        ending = {item.name: item.name for item in trash if item.name not in whole}
+        for item in trash:
+            if item.name in whole:
+                self._tried(item.name, None, partial(self._end, item.name, ending))
+        if whole & ending.keys():
+            self._sync(layout.TRASHED_SESSIONS)
+        for item in trash:
+            if item.name in ending:
+                self._tried(ending[item.name], None, partial(self._delete, item, ending[item.name]))
         self._unlink_old(item for item in items if item.kind is Kind.TEMP and item.session is None)
         self._sync(layout.TRASHED_SESSIONS, layout.TRASHED_SEGMENTS)
 
@@ -115,6 +124,12 @@ class _Sweeping:
         if self.files.own_stat(layout.session_dir(session)) is None:
             self.files.rename(f"{layout.TRASHED_SESSIONS}/{session}", layout.session_dir(session))
             self.restored.append(session)
+
+    def _end(self, name: str, ending: dict[str, str]) -> None:
+        """Rename a session in the trash that is deleted next: nothing moves back what an interruption leaves."""
+        target = self._unused(layout.deleted(name))
+        self.files.rename(name, target)
+        ending[name] = target
 
     def _session(self, session: GcSession) -> None:
         found = read_session(self.files, session.session)
@@ -228,8 +243,8 @@ class _Sweeping:
             if self._is_old(item.name):
                 self._tried(item.name, item.session, partial(self._delete, item))
 
-    def _delete(self, item: Item) -> None:
-        self._remove(item.name)
+    def _delete(self, item: Item, name: str | None = None) -> None:
+        self._remove(name or item.name)
         self.items.append(item)
 
     def _remove(self, path: str) -> None:
@@ -245,9 +260,11 @@ class _Sweeping:
     def _to_trash(self, path: str) -> None:
         name = path.rpartition("/")[2]
         target = f"{layout.TRASHED_SESSIONS}/{layout.deleted(name) if self.retention.chosen else name}"
-        if self.files.own_stat(target) is not None:
-            target = f"{target}.{unused_name()}"
-        self.files.rename(path, target)
+        self.files.rename(path, self._unused(target))
+
+    def _unused(self, path: str) -> str:
+        """Return a path at which nothing is: this one, or one that begins with it."""
+        return path if self.files.own_stat(path) is None else f"{path}.{unused_name()}"
 
     def _is_old(self, path: str) -> bool:
         """Return whether something exists and all of it is still old: it may have been written since it was marked."""
