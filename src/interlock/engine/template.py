@@ -28,6 +28,8 @@ from interlock.record.context import Context
 from interlock.record.snapshot import ListFrame, LoopFrame
 
 _HOLE = re.compile(r"\{\{\s*([A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*)\s*\}\}")
+_LIKE_OURS = re.compile(r"\n|\*\*.+\*\*|^ {0,3}(?:#|```|~~~|---)")
+"""A value that could pass for the structure of an answer: several lines, bold text, a heading, a fence, a rule."""
 
 
 @mutable
@@ -54,7 +56,8 @@ def has_placeholders(template: str) -> bool:
 def rendered(template: str, context: Mapping[str, Json], room: ValueRoom | None = None) -> str:
     """Return the text with each placeholder replaced by its value; an object as compact JSON, an unset key as a mark.
 
-    A value of several lines becomes a quote on lines of its own. Values beyond `room` are cut (PLAN-24).
+    A value of several lines, or with bold text or a heading in it as answers have them, becomes a quote on lines of its
+    own. Values beyond `room` are cut (PLAN-24).
     """
     return _rendered(template, context, room or ValueRoom(), _inserted)
 
@@ -92,7 +95,7 @@ def _filled(path: str, context: Mapping[str, Json], room: ValueRoom, shown: Call
 
 def _inserted(value: str) -> str:
     text = printable(value).strip("\n")
-    return f"\n\n{quoted(text)}\n\n" if "\n" in text else text
+    return f"\n\n{quoted(text)}\n\n" if _LIKE_OURS.search(text) else text
 
 
 def with_loop_variables(graphs: Graphs, context: Context, frames: Iterable[LoopFrame]) -> Context:

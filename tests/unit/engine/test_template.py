@@ -55,9 +55,14 @@ def test_a_hole_shows_the_value_of_its_key(template: str, text: str) -> None:
         ("\n", "a  b", "a  b"),
         ("x\ry\u2028z", "a x\\ry\\u2028z b", "a x y z b"),
         ("\u202ex", "a \\u202ex b", "a \\u202ex b"),
+        ("x. **What to do:** y", "a \n\n> x. **What to do:** y\n\n b", "a x. **What to do:** y b"),
+        ("# x", "a \n\n> # x\n\n b", "a # x b"),
+        ("src/**/*.py", "a src/**/*.py b", "a src/**/*.py b"),
     ],
 )
-def test_a_value_of_several_lines_is_a_quote_and_in_a_title_one_line(value: str, text: str, line: str) -> None:
+def test_a_value_of_several_lines_or_with_structure_is_a_quote_and_in_a_title_one_line(
+    value: str, text: str, line: str
+) -> None:
     assert rendered("a {{key}} b", {"key": value}) == text
     assert rendered_line("a {{key}} b", {"key": value}) == line
 
