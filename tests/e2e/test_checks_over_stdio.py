@@ -17,6 +17,8 @@ from tests.support.forkserver import forking_python
 from tests.support.server import Server, events_of, step_of, until, workspace_in
 from tests.support.verify import unsound_below
 
+from interlock.config.checks import TAKEN
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -72,6 +74,8 @@ def test_a_check_outlives_its_server_and_runs_once_at_a_time(tmp_path: Path) -> 
             waiting["run"]["label"],
         ]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
+        begun = subprocess.run([*command, "--after", "0"], capture_output=True, check=False)
+        assert begun.returncode == TAKEN, "the server that begins a process reads that no run was lost"
         (space / "go").touch()
         assert (done.returncode, "Another process runs this check" in done.stderr) == (1, True)
         assert step_of(second.advance(waiting, None)) == "b"

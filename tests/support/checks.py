@@ -13,7 +13,7 @@ from interlock.config.checks import LocalChecks
 from interlock.kernel.errors import Refusal
 from interlock.kernel.ids import NodeId
 from interlock.record.world import PinnedCheck
-from interlock.service.ports import WaitingCheck
+from interlock.service.ports import HeldCheck, WaitingCheck
 from interlock.service.run.context import load_run_context
 from interlock.service.trust.run_check import CheckReport, run_check
 from interlock.testing.harness import Harness, ToolResult
@@ -51,10 +51,18 @@ class HeldChecks:
         return None
 
     @contextmanager
-    def hold(self, node: NodeId) -> Generator[int | None]:
+    def hold(self, node: NodeId) -> Generator[HeldCheck | None]:
         """See `Checks`."""
-        with self.local.hold(node) as handle:
-            yield handle
+        with self.local.hold(node) as found:
+            yield found
+
+    def is_unfinished(self, waiting: WaitingCheck) -> bool:
+        """See `Checks`."""
+        return self.local.is_unfinished(waiting)
+
+    def exit_of(self, waiting: WaitingCheck) -> int | None:
+        """See `Checks`."""
+        return self.local.exit_of(waiting)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -74,6 +82,27 @@ class PromptChecks(HeldChecks):
             run_context = load_run_context(session, session.runs[waiting.run], self.harness.ports.read.plans)
             run_check(self.harness.ports, run_context)
         return fault
+
+
+@dataclass(slots=True, kw_only=True)
+class LosingChecks(HeldChecks):
+    """Begins checks whose process is killed at once."""
+
+    harness: Harness | None = None
+
+    def begin(self, waiting: WaitingCheck) -> CheckFault | None:
+        """See `Checks`."""
+        fault = HeldChecks.begin(self, waiting)
+        assert self.harness is not None, "it is given before the first call"
+        lose(self.harness)
+        return fault
+
+
+def losing(harness: Harness) -> Harness:
+    """Return a harness of `checking` whose checks never come to a result."""
+    checks = LosingChecks(local=held(harness).local)
+    checks.harness = replace(harness, ports=replace(harness.ports, checks=checks))
+    return checks.harness
 
 
 def running_at_once(harness: Harness, changing: Callable[[int], None] = lambda _: None) -> Harness:
@@ -104,6 +133,16 @@ def held(harness: Harness) -> HeldChecks:
     """Return the checks of such a harness."""
     assert isinstance(harness.ports.checks, HeldChecks)
     return harness.ports.checks
+
+
+def lose(harness: Harness) -> Path:
+    """Leave the lock file of a process that was killed while it ran the check which was begun last."""
+    assert harness.data_dir is not None
+    waiting = held(harness).begun[-1]
+    path = harness.data_dir / "checks" / f"{waiting.node}.lock"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(f"{waiting.results + 1}\n")
+    return path
 
 
 def run_now(harness: Harness, start: ToolResult, after: int | None = None) -> CheckReport | Refusal | None:

@@ -12,11 +12,14 @@ from interlock.channels.check_config import CheckConfig
 from interlock.channels.child import ChildStartError, Command, running_child
 from interlock.channels.kept_output import KeptOutput
 from interlock.kernel.budgets import CHECK_GRACE_S, KIB
+from interlock.kernel.canonical import digest_of_bytes
 from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import Digest
+from interlock.record.world import EXIT_UNKNOWN, LOST
 
-Ended = Literal["exit", "signal", "timeout", "changed"]
-"""How a check ended: by itself, by a signal, because it took too long, or while its protected files were changed."""
+Ended = Literal["exit", "signal", "timeout", "changed", "lost"]
+"""How a check ended: by itself, by a signal, because it took too long, or while its protected files were changed; or
+that the process which ran it ended without a result."""
 _NOT_STARTED = 126
 """The exit code of a command whose program exists and does not start."""
 SEARCH_PATH = "/usr/local/bin:/opt/homebrew/bin:/usr/bin:/bin:/usr/sbin:/sbin"
@@ -52,6 +55,12 @@ class CheckResult:
     def is_passed(self) -> bool:
         """Whether the command ended by itself with 0."""
         return self.ended == "exit" and self.exit == 0
+
+
+def lost_result(code: int | None) -> CheckResult:
+    """Return the result of a check whose process ended without one, with its exit code if that is known (CHECK-7)."""
+    ended = EXIT_UNKNOWN if code is None else code
+    return CheckResult(ended=LOST, exit=ended, seconds=0.0, output="", digest=digest_of_bytes(b""))
 
 
 def check_environment() -> dict[str, str]:

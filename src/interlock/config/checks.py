@@ -16,10 +16,14 @@ from interlock.kernel.canonical import digest_of_bytes
 from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import Digest, NodeId
 from interlock.record.world import PinnedCheck
-from interlock.service.ports import WaitingCheck, undefined_check
+from interlock.service.ports import HeldCheck, WaitingCheck, undefined_check
 from interlock.store.opening import open_check_files
 from interlock.store.regular_file import read_regular
 
+TAKEN = 75
+"""The exit code of a process that was to run a check which another one runs, or has just run."""
+_ENDED_RUNNERS_MAX = 64
+"""How many processes that ended are kept, for calls that ask how they ended."""
 PROJECT_CHECKS = ".interlock/checks.toml"
 """The file of a project with its own checks, below its directory."""
 
@@ -40,7 +44,8 @@ class LocalChecks:
 
     data_dir: Path
     configured: tuple[CheckConfig, ...] = ()
-    _children: "list[subprocess.Popen[bytes]]" = field(default_factory=list["subprocess.Popen[bytes]"])
+    _runners: "dict[tuple[NodeId, int], subprocess.Popen[bytes]]" = field(default_factory=dict)
+    """The processes that were begun here, by the node and the number of results that it had."""
 
     def pin(self, name: str, workspace: Path | None) -> PinnedCheck | CheckFault:
         """See `Checks`."""
@@ -65,24 +70,45 @@ class LocalChecks:
         found = self.find(waiting)
         if isinstance(found, CheckFault):
             return found
-        self._children[:] = [one for one in self._children if one.poll() is None]
-        if open_check_files(self.data_dir).is_held(waiting.node):
+        key = (waiting.node, waiting.results)
+        running = self._drop_ended(key)
+        if running or open_check_files(self.data_dir).is_held(waiting.node):
             return None
         arguments = ["--data-dir", str(self.data_dir), "checks", "run", waiting.node, "--after", str(waiting.results)]
-        child = subprocess.Popen(  # noqa: S603 — this program
-            [sys.executable, "-m", "interlock", *arguments],
-            cwd=self.data_dir,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-        self._children.append(child)
+        try:
+            self._runners[key] = subprocess.Popen(  # noqa: S603 — this program
+                [sys.executable, "-m", "interlock", *arguments],
+                cwd=self.data_dir,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        except OSError as error:
+            why = f"no process can be started for the check `{waiting.name}`: {error.strerror or error}"
+            return CheckFault(why=why, fix="End other programs, then make the call again.")
         return None
 
-    def hold(self, node: NodeId) -> AbstractContextManager[int | None]:
+    def hold(self, node: NodeId) -> AbstractContextManager[HeldCheck | None]:
         """See `Checks`."""
         return open_check_files(self.data_dir).hold(node)
+
+    def is_unfinished(self, waiting: WaitingCheck) -> bool:
+        """See `Checks`."""
+        return self.exit_of(waiting) is not None or open_check_files(self.data_dir).is_unfinished(waiting.node)
+
+    def exit_of(self, waiting: WaitingCheck) -> int | None:
+        """See `Checks`."""
+        runner = self._runners.get((waiting.node, waiting.results))
+        code = runner.poll() if runner is not None else None
+        return None if code == TAKEN else code
+
+    def _drop_ended(self, key: tuple[NodeId, int]) -> bool:
+        """Forget processes that ended long ago; return whether the one of a key still runs."""
+        ended = [one for one, runner in list(self._runners.items()) if runner.poll() is not None]
+        for one in ended[:-_ENDED_RUNNERS_MAX]:
+            self._runners.pop(one, None)
+        return key in self._runners and key not in ended
 
     def _pinned(self, pinned: PinnedCheck) -> PlacedCheck | None:
         """Return the check that was pinned, from the configuration or from an allowed project as they are now."""

@@ -1,7 +1,7 @@
 """The payloads of what comes in from outside and of what goes out: events and intents (WORLD-2, WORLD-5)."""
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from interlock.kernel.budgets import EVENT_FIELDS_BYTES_MAX, EVENT_TEXT_CHARS_MAX
 from interlock.kernel.canonical import canonical_bytes
@@ -64,6 +64,10 @@ RECORDED_FIELDS: Mapping[str, Mapping[str, str]] = {
 }
 """The fields that an event of Interlock's own always has, each with its type. `shown` of an answer is the digest of the
 question and of what the person saw."""
+LOST: Final = "lost"
+"""How a check ended whose process ended before it recorded a result (CHECK-7)."""
+EXIT_UNKNOWN = 255
+"""The exit code in the result of such a check if nobody knows how its process ended."""
 _ENDED: Mapping[str, str] = {
     "exit": "exit code {exit}",
     "signal": "ended by signal {signal}",
@@ -189,4 +193,13 @@ def check_end(fields: Mapping[str, object]) -> str:
     """Say how a check ended, from the fields of its result; a bundle may name an end that no check has."""
     number = fields.get("exit")
     signal = -number if isinstance(number, int) else number
+    if fields.get("ended") == LOST:
+        known = "" if number == EXIT_UNKNOWN else f", with exit code {number}"
+        is_signal = isinstance(number, int) and number < 0
+        return f"its process ended without a result{f', by signal {signal}' if is_signal else known}"
     return _ENDED.get(str(fields.get("ended")), "exit code {exit}").format(exit=number, signal=signal)
+
+
+def exit_words(fields: Mapping[str, object]) -> str:
+    """Say with which exit code a command ended; of a check without a result, say that."""
+    return check_end(fields) if fields.get("ended") == LOST else f"exit code {fields.get('exit')}"

@@ -187,7 +187,7 @@ class Calls:
         calls are answered together with the first (LOCK-6).
         """
         ports = self._ports.for_call(time.monotonic(), activity.read)
-        run = partial(run_call, ports if begins_check else replace(ports, checks=IdleChecks()), call)
+        run = partial(run_call, ports if begins_check else replace(ports, checks=IdleChecks(checks=ports.checks)), call)
         async with _Turn(self._queues, call.session) if call.session is not None else nullcontext():
             outcome = await self._workers.run(run, activity.cancel)
         is_change = call.session is not None or call.begins_run

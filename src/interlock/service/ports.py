@@ -113,6 +113,23 @@ class WaitingCheck:
     results: int = 0
 
 
+class HeldCheck(Protocol):
+    """The held right to run the check of a node."""
+
+    descriptor: int
+    """Holds the right as long as a process has it open; a command inherits it."""
+    unfinished: int | None
+    """The number of the run that an earlier holder began and did not settle; None if there is none."""
+
+    def mark(self, run: int) -> None:
+        """Write down that the run of a number begins.
+
+        Raises:
+            StoreFailureError: The disk failed.
+        """
+        ...
+
+
 class Checks(Protocol):
     """Runs the checks that the user's configuration defines, each in a process of its own (CHECK-3)."""
 
@@ -128,8 +145,19 @@ class Checks(Protocol):
         """Let another process run a check, unless one does; return why it must not run. Returns at once."""
         ...
 
-    def hold(self, node: NodeId) -> AbstractContextManager[int | None]:
-        """Hold the right to run the check of a node, as a descriptor; gives None if another process has it."""
+    def hold(self, node: NodeId) -> AbstractContextManager[HeldCheck | None]:
+        """Hold the right to run the check of a node; gives None if another process has it."""
+        ...
+
+    def is_unfinished(self, waiting: WaitingCheck) -> bool:
+        """Say whether the next run of a check seems to have ended without a result; only a holder knows it."""
+        ...
+
+    def exit_of(self, waiting: WaitingCheck) -> int | None:
+        """Return how the process ended that was begun here for the next run of a check; None if that is unknown.
+
+        The process may have ended because another one runs the check: that is unknown, too.
+        """
         ...
 
 
@@ -148,17 +176,48 @@ class NoChecks:
         """See `Checks`."""
         return undefined_check(waiting.name)
 
-    def hold(self, node: NodeId) -> AbstractContextManager[int | None]:  # noqa: ARG002 — it has none
+    def hold(self, node: NodeId) -> AbstractContextManager[HeldCheck | None]:  # noqa: ARG002 — it has none
         """See `Checks`."""
         return nullcontext(None)
 
+    def is_unfinished(self, waiting: WaitingCheck) -> bool:  # noqa: ARG002 — it has none
+        """See `Checks`."""
+        return False
 
-class IdleChecks(NoChecks):
-    """Begins no check: for a call that only looks whether a result is there."""
+    def exit_of(self, waiting: WaitingCheck) -> int | None:  # noqa: ARG002 — it has none
+        """See `Checks`."""
+        return None
+
+
+@frozen
+class IdleChecks:
+    """Begins no check: for a call that only looks whether a result is there, or no process that makes one."""
+
+    checks: Checks
+
+    def pin(self, name: str, workspace: Path | None) -> PinnedCheck | CheckFault:
+        """See `Checks`."""
+        return self.checks.pin(name, workspace)
+
+    def find(self, waiting: WaitingCheck) -> PlacedCheck | CheckFault:
+        """See `Checks`."""
+        return self.checks.find(waiting)
 
     def begin(self, waiting: WaitingCheck) -> CheckFault | None:  # noqa: ARG002 — it begins none
         """See `Checks`."""
         return None
+
+    def hold(self, node: NodeId) -> AbstractContextManager[HeldCheck | None]:
+        """See `Checks`."""
+        return self.checks.hold(node)
+
+    def is_unfinished(self, waiting: WaitingCheck) -> bool:
+        """See `Checks`."""
+        return self.checks.is_unfinished(waiting)
+
+    def exit_of(self, waiting: WaitingCheck) -> int | None:
+        """See `Checks`."""
+        return self.checks.exit_of(waiting)
 
 
 def undefined_check(name: str) -> CheckFault:

@@ -11,7 +11,7 @@ from interlock.kernel.text import one_line, utf8_bytes
 from interlock.record import events as ev
 from interlock.record import payloads as data
 from interlock.record.outcome import Blocked
-from interlock.record.world import APPROVAL, CHECK, EXPIRED, RECEIPT, EventReceived
+from interlock.record.world import APPROVAL, CHECK, EXPIRED, RECEIPT, EventReceived, exit_words
 from interlock.views.appends import split_received
 from interlock.views.outside import NOT_CONFIGURED, SigningKeys, has_unknown_key
 from interlock.views.session import Node, Session
@@ -95,7 +95,7 @@ def _describe_result(received: EventReceived) -> str:
     fields = received.fields
     if received.event == APPROVAL:
         return f": {one_line(str(fields.get('choice')), TIMELINE_NOTES_BYTES_MAX)}"
-    ended = f"exit code {one_line(str(fields.get('exit')), TIMELINE_NOTES_BYTES_MAX)}"
+    ended = one_line(exit_words(fields), TIMELINE_NOTES_BYTES_MAX)
     if received.event == CHECK:
         return f": {'passed' if fields.get('passed') else 'did not pass'}, {ended}"
     return f": {ended}" if received.event == RECEIPT else ""

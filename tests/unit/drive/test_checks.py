@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.checks import NEEDED, checking, held, running_at_once, shell
+from tests.support.checks import NEEDED, checking, held, losing, running_at_once, shell
 from tests.support.drive import calls, driving, each, profile, report, tool
 
 from interlock.testing.harness import Harness
@@ -73,3 +73,12 @@ async def test_the_limit_of_turns_ends_the_repair_with_the_result_of_the_check(t
     assert result.fault is not None
     assert result.fault.message.startswith("The run has had 4 turns; 4 are allowed.")
     assert "Run 4 of the check `tests` did not pass (exit code 3)." in result.fault.message
+
+
+@pytest.mark.inv("CHECK-7")
+async def test_a_check_whose_process_is_killed_after_every_report_ends_the_drive(tmp_path: Path) -> None:
+    async with driving(losing(checking(tmp_path, NEEDED)), report) as drive:
+        result = await drive.start(NAME)
+    assert (result.status, result.exit_code) == ("failed", 1)
+    assert result.fault is not None
+    assert "did not pass (its process ended without a result)" in result.fault.message

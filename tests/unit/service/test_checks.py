@@ -1,7 +1,9 @@
 """Steps that wait for the result of a check which Interlock runs itself."""
 
+import errno
 import json
 import shutil
+import subprocess
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -10,7 +12,7 @@ from typing import Any, cast
 import pytest
 from tests.support.approvals import ASK
 from tests.support.bundles import exported, imported, resealed, value_of
-from tests.support.checks import BRANCHING, CHECK, GREEN, NEEDED, checking, held, run_now, shell
+from tests.support.checks import BRANCHING, CHECK, GREEN, NEEDED, checking, held, lose, run_now, shell
 from tests.support.ends import ended_by_command
 from tests.support.flow import document, step
 from tests.support.inbox import inbox_in
@@ -130,6 +132,83 @@ def test_a_result_is_not_made_twice_for_one_call(tmp_path: Path) -> None:
         assert lock is not None
         assert run_now(harness, first) is None
     assert len(results(harness, first)) == 1
+
+
+@pytest.mark.inv("CHECK-7")
+def test_a_run_of_a_check_that_was_lost_counts_as_failed_and_every_view_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    harness = checking(tmp_path, NEEDED)
+    first, waiting = at_the_check(harness)
+    left = lose(harness)
+    again = harness.advance(waiting, None)
+    said = "did not pass (its process ended without a result)"
+    assert f"Run 1 of the check `tests` {said}." in again.text
+    assert held(harness).begun[-1].results == 1, "the call that records it runs the check again"
+    assert not left.exists()
+    [item] = inbox_in(harness)
+    assert item.title.endswith(f"the check `tests` {said}")
+    for command in ("show", "timeline", "report"):
+        assert main(["--data-dir", str(tmp_path / "data"), "session", command, harness.session_of(first)]) == 0
+        assert "its process ended without a result" in capsys.readouterr().out, command
+    (tmp_path / "project" / "passes").touch()
+    run_now(harness, first)
+    assert harness.advance(waiting, None)["pending"]["stepId"] == "b"
+    assert [(one["run"], one["ended"], one["exit"]) for one in results(harness, first)] == [
+        (1, "lost", 255),
+        (2, "exit", 0),
+    ]
+    assert unsound(harness.store) == []
+
+
+@pytest.mark.inv("CHECK-7")
+def test_a_step_that_reads_the_result_goes_on_with_a_lost_run(tmp_path: Path) -> None:
+    harness = checking(tmp_path, BRANCHING)
+    first, waiting = at_the_check(harness)
+    lose(harness)
+    third = harness.advance(waiting, None)
+    assert third["pending"]["stepId"] == "b"
+    assert session_of(harness, first).context(harness.reference_of(third).node)["green"] is False
+    assert len(held(harness).begun) == 1
+    assert unsound(harness.store) == []
+
+
+@pytest.mark.inv("CHECK-7")
+def test_a_command_that_finds_a_lost_run_reports_it_and_the_next_command_runs_the_check(tmp_path: Path) -> None:
+    harness = checking(tmp_path, NEEDED)
+    (tmp_path / "project" / "passes").touch()
+    first, _ = at_the_check(harness)
+    lose(harness)
+    for ended in ("lost", "exit"):
+        report = run_now(harness, first)
+        assert isinstance(report, CheckReport)
+        assert report.result.fields["ended"] == ended
+    assert len(results(harness, first)) == 2
+
+
+@pytest.mark.inv("CHECK-7")
+@pytest.mark.parametrize("content", ["", "no number", "1"])
+def test_a_lock_file_is_no_lost_run_if_no_run_began_or_its_result_is_recorded(tmp_path: Path, content: str) -> None:
+    harness = checking(tmp_path, NEEDED)
+    first, waiting = at_the_check(harness)
+    run_now(harness, first)
+    left = lose(harness)
+    left.write_text(content)
+    harness.advance(waiting, None)
+    run_now(harness, first)
+    assert [one["ended"] for one in results(harness, first)] == ["exit", "exit"]
+    assert not left.exists()
+
+
+@pytest.mark.inv("CHECK-7", "READ-1")
+def test_a_look_at_a_step_whose_check_was_lost_records_nothing(tmp_path: Path) -> None:
+    harness = checking(tmp_path, NEEDED)
+    first, waiting = at_the_check(harness)
+    lose(harness)
+    before = files_below(tmp_path)
+    assert harness.rehydrate(waiting)["waiting"]["for"] == "check"
+    assert files_below(tmp_path) == before
+    assert results(harness, first) == []
 
 
 @pytest.mark.inv("CHECK-2")
@@ -406,3 +485,17 @@ def test_a_level_that_came_with_a_bundle_is_shown_as_imported(
         assert ("according to the imported bundle, Interlock ran the check" in report) == is_copy
         bundle = ", according to the imported bundle" if is_copy else ""
         assert f"1 step was reported by `check` (Interlock itself{bundle})" in report
+
+
+@pytest.mark.inv("CHECK-7")
+def test_a_system_that_starts_no_process_is_named_by_the_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(*_: object, **__: object) -> None:
+        raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+
+    harness = checking(tmp_path, NEEDED)
+    _, waiting = at_the_check(harness)
+    own = replace(harness, ports=replace(harness.ports, checks=held(harness).local))
+    monkeypatch.setattr(subprocess, "Popen", start)
+    refused = own.advance(waiting, None)
+    assert refused.code is ErrorCode.EFFECT_UNCOVERED
+    assert "no process can be started for the check `tests`: Resource temporarily unavailable" in refused["message"]

@@ -11,7 +11,7 @@ from interlock.cli.outside.writing import command_settings, finish_sending
 from interlock.cli.screen import RefusedError, StopError, say, say_json
 from interlock.cli.session.chosen import chosen_run
 from interlock.cli.store import answered_by_store, open_chosen_reader
-from interlock.config.checks import PROJECT_CHECKS, ProjectChecks
+from interlock.config.checks import PROJECT_CHECKS, TAKEN, ProjectChecks
 from interlock.config.project_checks import allow_project, chosen_project, project_state
 from interlock.config.settings import Settings
 from interlock.kernel.errors import Refusal
@@ -105,7 +105,9 @@ def _run(options: argparse.Namespace, settings: Settings) -> int:
         raise RefusedError(outcome)
     if outcome is None:
         fix = "Wait for its result: `interlock session show` prints it."
-        raise StopError("Another process runs this check, or has just run it.", fix, exit_code=1)
+        # A server that began this process reads its exit code.
+        exit_code = 1 if options.after is None else TAKEN
+        raise StopError("Another process runs this check, or has just run it.", fix, exit_code=exit_code)
     return _report(outcome, as_json=options.as_json)
 
 

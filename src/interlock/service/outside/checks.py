@@ -51,6 +51,18 @@ def waiting_check(run_context: RunContext, node: Node) -> WaitingCheck | None:
     )
 
 
+def tip_check(run_context: RunContext) -> WaitingCheck | None:
+    """Return the check that the preferred tip of a run waits for; None if it waits for none, or the run has ended.
+
+    Raises:
+        ContentDamagedError: See `waiting_check`.
+    """
+    tip = run_context.run.tip
+    if tip is None or run_context.run.ended is not None or not run_context.workflow.checks:
+        return None
+    return waiting_check(run_context, run_context.session.nodes[tip])
+
+
 def results_at(session: Session, run: RunId, node: NodeId) -> list[Received]:
     """Return the results that are recorded for a node which waits for a check, oldest first."""
     return [one for one in session.outside.received(run, CHECK) if one.node == node]
@@ -78,13 +90,12 @@ def begin_check(
     if session is None:
         return outcome
     here = run_context.at(session)
-    tip = here.run.tip
-    waiting = waiting_check(here, session.nodes[tip]) if tip is not None and here.run.ended is None else None
+    waiting = tip_check(here)
     if waiting is None:
         return outcome
     fault = ports.checks.begin(waiting)
     # The answer to the report before it is recorded and stays as it is: the next call says why nothing runs.
-    if fault is None or tip != node.node:
+    if fault is None or here.run.tip != node.node:
         return outcome
     return check_refusal(here, waiting, fault)
 

@@ -5,7 +5,7 @@ from typing import cast
 
 from interlock.engine.request import REPLY_CONTENT_TYPE
 from interlock.kernel.canonical import Json, readable_json
-from interlock.record.world import EXPIRED, RECEIPT, UNCOUNTED
+from interlock.record.world import CHECK, EXPIRED, LOST, RECEIPT, UNCOUNTED, check_end, exit_words
 from interlock.service.report.document import Block, Bullets, Fold, Line, Notes, Paragraph, Prose, Table, UntrustedText
 from interlock.service.report.lines import artifact_line, finding_line
 from interlock.service.report.step_report import Artifact, RefusedAttempt, StepReport
@@ -102,7 +102,9 @@ def outside_lines(step: StepReport, *, is_for_others: bool) -> Iterator[Line]:
             yield ("the time of the step was over, and its event had not arrived",)
             continue
         known = f" ({step.levels[event.event_id]}, via {event.data.via})"
-        by = (*_signer(step, event), *not_taken(step, event))
+        is_lost = event.data.event == CHECK and event.data.fields.get("ended") == LOST
+        lost = (f"; {check_end(event.data.fields)}",) if is_lost else ()
+        by = (*_signer(step, event), *lost, *not_taken(step, event))
         hidden = _PLACES if is_for_others and event.data.event == RECEIPT else ()
         fields = value_line({name: value for name, value in event.data.fields.items() if name not in hidden})
         yield "received the event ", UntrustedText(event.data.event), known, *by, ": ", *fields
@@ -147,7 +149,7 @@ def receipt_line(step: StepReport, event: Received) -> Line:
 
 
 def _ended(event: Received) -> str:
-    return f"exit code {event.data.fields.get('exit')}, {event.data.fields.get('seconds')} s"
+    return f"{exit_words(event.data.fields)}, {event.data.fields.get('seconds')} s"
 
 
 def approval_line(step: StepReport, event: Received) -> Line:

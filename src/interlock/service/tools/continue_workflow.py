@@ -13,8 +13,9 @@ from interlock.service.outside.checks import begin_check
 from interlock.service.ports import Ports
 from interlock.service.tokens.resolve import SentTokens
 from interlock.service.tools.advance import advance
+from interlock.service.tools.check_result import record_lost_run
 from interlock.service.tools.rehydrate import rehydrate
-from interlock.service.tools.target import load_target
+from interlock.service.tools.target import Target, load_target
 from interlock.service.tools.warnings import SourceRemoved
 from interlock.service.workflows.catalog import Pinnable
 from interlock.views.session import Run
@@ -38,6 +39,8 @@ def continue_workflow(ports: Ports, command: ContinueCommand) -> Answer | Refusa
             See `service.failures`; nothing was recorded, unless a `StoreFailureError` says that it may be.
     """
     target = load_target(ports.read, command.tokens)
+    if isinstance(target, Target) and target.attempt is not None and record_lost_run(ports, target.run_context):
+        target = load_target(ports.read, command.tokens)
     if isinstance(target, Refusal):
         return target
     target = replace(target, run_context=replace(target.run_context, signing_keys=ports.signing_keys))

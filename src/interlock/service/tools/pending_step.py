@@ -23,7 +23,7 @@ from interlock.plan.walk import ExecutionState
 from interlock.record.context import Context
 from interlock.record.outcome import BlockerReport, ContextKeyPointer
 from interlock.record.snapshot import LoopFrame
-from interlock.record.world import APPROVAL
+from interlock.record.world import APPROVAL, LOST
 from interlock.service.outside.approvals import way_out
 from interlock.service.outside.checks import results_at, unmet_words
 from interlock.service.outside.demand import how_to_send, unknown_key_words, weaker_level
@@ -243,6 +243,12 @@ def _check_words(run_context: RunContext, node: Node, name: str, *, is_done: boo
     last = results[-1].data.fields
     output = f" Its output ends with:\n\n{quoted(str(last['output']))}\n\n" if last["output"] else " "
     correct = "" if last["passed"] else "Correct the cause. "
+    if last["ended"] == LOST:
+        label = run_context.session.label(node.run)
+        correct = (
+            "The command may have ended it, or the system, for example because no memory was left. In a terminal,"
+            f" `interlock checks run {label}` runs it and prints errors. {correct}"
+        )
     found = f"Run {last['run']} of the check `{name}` {unmet}.{output}{correct}"
     return f"{found}The call runs the check again and returns the result."
 

@@ -1,5 +1,6 @@
 """What checks need on the disk: one lock for each step that waits for one, and the list of allowed files (CHECK-3)."""
 
+import os
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -18,6 +19,35 @@ from interlock.store.local.upkeep import replacing, upkeep_lock
 from interlock.store.ports.errors import FailureKind, StoreFailureError
 from interlock.store.ports.maintenance import Obstacle
 
+_NUMBER_BYTES_MAX = 20
+"""What is read of a lock file: more digits than the number of a run has."""
+
+
+class CheckLock:
+    """The held right to run the check of a node. Its file has the number of the run that has begun (CHECK-7).
+
+    `descriptor` is what a command inherits. `unfinished` is the run of an earlier holder, which ended before it had
+    recorded the result of that run; None if there is none.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor = descriptor
+        self.unfinished = _run_number(os.read(descriptor, _NUMBER_BYTES_MAX))
+
+    def mark(self, run: int) -> None:
+        """Write down that a run begins, in place of an earlier one.
+
+        Raises:
+            StoreFailureError: The disk failed.
+        """
+        try:
+            os.lseek(self.descriptor, 0, os.SEEK_SET)
+            os.ftruncate(self.descriptor, 0)
+            os.write(self.descriptor, f"{run}\n".encode())
+        except OSError as error:
+            raise store_failure(error) from error
+        self.unfinished = None
+
 
 class LocalCheckFiles:
     """The files of checks in a data directory."""
@@ -26,8 +56,10 @@ class LocalCheckFiles:
         self._root = root
 
     @contextmanager
-    def hold(self, node: NodeId) -> Generator[int | None]:
-        """Hold the right to run the check of a node; gives None if another process has it. A command inherits it.
+    def hold(self, node: NodeId) -> Generator[CheckLock | None]:
+        """Hold the right to run the check of a node; gives None if another process has it.
+
+        If the caller fails before it has recorded what became of an earlier run, the next one finds that run again.
 
         Raises:
             StoreFailureError: The disk failed.
@@ -42,16 +74,26 @@ class LocalCheckFiles:
             yield None
             return
         with released(handle):
+            lock = CheckLock(handle)
             try:
-                yield handle
-            finally:
-                # Removed while it is locked: whoever opened it meanwhile sees that the path names another file.
-                with suppress(OSError):
-                    path.unlink()
+                yield lock
+            except BaseException:
+                if lock.unfinished is None:
+                    _remove(path)
+                raise
+            _remove(path)
 
     def is_held(self, node: NodeId) -> bool:
         """Say whether the check of a node runs, as far as that is known."""
         return bool(is_locked(self._root / layout.check_lock(node)))
+
+    def is_unfinished(self, node: NodeId) -> bool:
+        """Say whether a run of the check of a node has begun and nobody runs it, as far as that is known."""
+        try:
+            is_begun = (self._root / layout.check_lock(node)).stat().st_size > 0
+        except OSError:
+            return False
+        return is_begun and not self.is_held(node)
 
     def allowed(self) -> dict[str, Digest]:
         """Return the digest of the file with own checks that a person has allowed, by its directory.
@@ -91,6 +133,18 @@ class LocalCheckFiles:
             with replacing(files, layout.ALLOWED_CHECKS):
                 write_durably(files, layout.ALLOWED_CHECKS, data)
                 files.sync_dir(layout.CONFIG)
+
+
+def _run_number(data: bytes) -> int | None:
+    """Return the number that a lock file has; None for the file of a run that has not begun."""
+    text = data.strip()
+    return int(text) if text.isdigit() else None
+
+
+def _remove(path: Path) -> None:
+    """Remove a lock file while it is locked: whoever opened it meanwhile sees that the path names another file."""
+    with suppress(OSError):
+        path.unlink()
 
 
 def allowed_obstacle(files: FileOps) -> Obstacle | None:

@@ -12,7 +12,7 @@ from interlock.kernel.canonical import Json, digest_of
 from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import Digest
 from interlock.kernel.text import flat, quoted
-from interlock.record.world import CHECK, EXPIRED, Assurance
+from interlock.record.world import CHECK, EXPIRED, Assurance, exit_words
 from interlock.service.run.context import RunContext
 from interlock.service.run.evidence.sent import evidence_sent
 from interlock.store.ports.reader import SessionReader
@@ -150,7 +150,7 @@ def _heading(path: str, result: Received | None, imported: int) -> str:
     if result is None:
         return path
     fields, mark = result.data.fields, ", imported" if result.index < imported else ""
-    return f"{path} ({'passed' if fields.get('passed') else 'did not pass'}, exit code {fields.get('exit')}{mark})"
+    return f"{path} ({'passed' if fields.get('passed') else 'did not pass'}, {exit_words(fields)}{mark})"
 
 
 def _imports(parts: list[_Part], imported: int) -> Iterator[int]:
