@@ -27,10 +27,14 @@ SEARCH_PATH = "/usr/local/bin:/opt/homebrew/bin:/usr/bin:/bin:/usr/sbin:/sbin"
 
 @frozen
 class PlacedCheck:
-    """A check with the directory that it runs in."""
+    """A check with the directory that it runs in.
+
+    `protected_state` is that of its protected files at a moment of this process (`protected_state`); None before that.
+    """
 
     config: CheckConfig
     directory: Path
+    protected_state: Digest | None = None
 
 
 @frozen

@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 
@@ -162,6 +162,26 @@ def protected_digest(placed: PlacedCheck) -> Digest | CheckFault:
         limits = f"{PROTECTED_FILES_MAX} files and {PROTECTED_BYTES_MAX} bytes"
         return _unprotected(placed, f"its patterns match more than {limits}")
     return digest_of(entries)
+
+
+def protected_state(placed: PlacedCheck) -> Digest:
+    """Return a digest that differs after any change of a protected file, also after one that was undone (CHECK-8).
+
+    It is of this machine and of now, so it is compared and never recorded. No program can set the time of change.
+    """
+    entries = [
+        [os.fsencode(path).decode("utf-8", "backslashreplace"), _state(os.lstat, path), _state(os.stat, path)]
+        for path in islice(_protected(placed), PROTECTED_FILES_MAX + 1)
+    ]
+    return digest_of(entries)
+
+
+def _state(read: Callable[[Path], os.stat_result], path: Path) -> str:
+    try:
+        found = read(path)
+    except OSError as error:
+        return str(error.errno)
+    return f"{found.st_dev} {found.st_ino} {found.st_ctime_ns}"
 
 
 def _protected(placed: PlacedCheck) -> Iterator[Path]:

@@ -10,10 +10,17 @@ from pathlib import Path
 
 from interlock.channels.check import CheckFault, PlacedCheck
 from interlock.channels.check_config import CheckConfig
-from interlock.channels.check_place import changed_fault, definition_digest, pin_check, place_check, place_fault
+from interlock.channels.check_place import (
+    changed_fault,
+    definition_digest,
+    pin_check,
+    place_check,
+    place_fault,
+    protected_state,
+)
 from interlock.kernel.budgets import CHECKS_FILE_BYTES_MAX
 from interlock.kernel.canonical import digest_of_bytes
-from interlock.kernel.frozen import frozen
+from interlock.kernel.frozen import frozen, replace
 from interlock.kernel.ids import Digest, NodeId
 from interlock.record.world import PinnedCheck
 from interlock.service.ports import HeldCheck, WaitingCheck, undefined_check
@@ -63,7 +70,8 @@ class LocalChecks:
                 fix="Tell the user: they restore its definition, or allow the project's checks again with `interlock"
                 " checks allow`. With a changed definition, a new run is needed.",
             )
-        return place_fault(placed, self.data_dir) or changed_fault(placed, pinned) or placed
+        fault = place_fault(placed, self.data_dir) or changed_fault(placed, pinned)
+        return fault or replace(placed, protected_state=protected_state(placed))
 
     def begin(self, waiting: WaitingCheck) -> CheckFault | None:
         """See `Checks`. The other process continues when this one ends."""

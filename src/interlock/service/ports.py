@@ -138,7 +138,7 @@ class Checks(Protocol):
         ...
 
     def find(self, waiting: WaitingCheck) -> PlacedCheck | CheckFault:
-        """Return the check that a step waits for, or why it must not run now."""
+        """Return the check that a step waits for with the state of its protected files, or why it must not run now."""
         ...
 
     def begin(self, waiting: WaitingCheck) -> CheckFault | None:

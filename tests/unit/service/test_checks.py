@@ -246,6 +246,48 @@ def test_a_protected_file_that_changes_before_or_during_a_check_makes_no_passed_
     assert harness.advance(waiting, None)["waiting"]["for"] == "check"
 
 
+REPLACED = "mv t/test.sh kept; echo exit 0 > t/test.sh; sh t/test.sh; r=$?; mv kept t/test.sh; exit $r"
+REWRITTEN = "cp t/test.sh kept; echo exit 0 > t/test.sh; sh t/test.sh; r=$?; cat kept > t/test.sh; exit $r"
+BESIDE = "cp -p t/test.sh kept; mv t/link kept2; ln -s ../kept t/link; rm t/link; mv kept2 t/link; exit 0"
+TARGET = "mv target kept; cp kept target; mv kept target; exit 0"
+READ = "cat t/* > t/cache; mkdir t/more; rm t/cache; exit 0"
+
+
+@pytest.mark.inv("CHECK-8")
+@pytest.mark.parametrize(
+    ("script", "ended"),
+    [(REPLACED, "changed"), (REWRITTEN, "changed"), (BESIDE, "changed"), (TARGET, "changed"), (READ, "exit")],
+    ids=["replaced", "rewritten", "link replaced", "target of a link replaced", "read"],
+)
+def test_a_protected_file_that_was_changed_and_put_back_while_the_check_ran_makes_no_passed_result(
+    tmp_path: Path, script: str, ended: str
+) -> None:
+    project = tmp_path / "project"
+    (project / "t").mkdir(parents=True)
+    (project / "t" / "test.sh").write_text("exit 1\n")
+    (project / "target").write_text("the target of a link\n")
+    (project / "t" / "link").symlink_to("../target")
+    harness = checking(tmp_path, NEEDED, check=shell(project, script, protect=("t/*.sh", "t/link")))
+    first, waiting = at_the_check(harness)
+    report = run_now(harness, first)
+    assert isinstance(report, CheckReport)
+    assert (report.result.fields["ended"], report.result.fields["passed"]) == (ended, ended == "exit")
+    assert ended == "exit" or "protected files were changed while it ran" in harness.advance(waiting, None).text
+
+
+@pytest.mark.inv("CHECK-2", "CHECK-8")
+def test_equal_files_of_another_inode_and_time_are_the_ones_that_the_run_began_with(tmp_path: Path) -> None:
+    harness = checking(tmp_path, NEEDED, check=shell(tmp_path / "project", "true", protect=("t",)))
+    protected = tmp_path / "project" / "t"
+    protected.write_text("exit 1\n")
+    first, _ = at_the_check(harness)
+    protected.rename(tmp_path / "kept")
+    protected.write_text("exit 1\n")
+    report = run_now(harness, first)
+    assert isinstance(report, CheckReport)
+    assert report.is_advanced
+
+
 @pytest.mark.inv("CHECK-5")
 def test_a_workflow_whose_check_cannot_run_does_not_start(tmp_path: Path) -> None:
     harness = checking(tmp_path, NEEDED)

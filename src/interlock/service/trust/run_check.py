@@ -62,7 +62,8 @@ def _result(ports: Ports, waiting: WaitingCheck, placed: PlacedCheck, held: Held
     """Run a check, and return its result."""
     held.mark(waiting.results + 1)
     result = run_command(placed, held.descriptor)
-    if isinstance(ports.checks.find(waiting), CheckFault):
+    after = ports.checks.find(waiting)
+    if isinstance(after, CheckFault) or after.protected_state != placed.protected_state:
         result = replace(result, ended="changed")
     return result_record(waiting, result, command_line(placed))
 
