@@ -80,6 +80,20 @@ def test_a_program_sees_the_same_surroundings(
     assert forked == plain
 
 
+def test_an_isolated_program_imports_nothing_from_its_directory(tmp_path: Path) -> None:
+    forked, plain = (
+        subprocess.run(
+            [python, "-P", "-c", "import sys; print(sys.path, sys.argv)", "a"],
+            cwd=tmp_path,
+            capture_output=True,
+            check=True,
+            timeout=PATIENCE_S,
+        ).stdout
+        for python in (forking_python(), sys.executable)
+    )
+    assert forked == plain
+
+
 @pytest.mark.parametrize("end", ENDS)
 def test_a_program_ends_with_the_same_code_and_output(end: str) -> None:
     forked, plain = (

@@ -44,7 +44,8 @@ def request_of(arguments: list[str], settings: dict[str, str], path: list[str]) 
     own = {decoded(name): decoded(value) for name, value in posix.environ.items()}
     searched = [place for place in own.get("PYTHONPATH", "").split(":") if place]
     more = searched[: max(len(searched) - len(path), 0)]
-    is_program = bool(arguments) and (arguments[0] in ("-m", "-c") or not arguments[0].startswith("-"))
+    program = arguments[1:] if arguments[:1] == ["-P"] else arguments
+    is_program = bool(program) and (program[0] in ("-m", "-c") or not program[0].startswith("-"))
     if not is_program or settings_of(own) != settings or more + path != searched:
         return None
     numbers = [number for number in map(int, posix.listdir("/dev/fd")) if is_open(number)]

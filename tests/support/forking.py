@@ -157,7 +157,11 @@ class Program:
             with contextlib.suppress(ImportError):
                 importlib.import_module("sitecustomize")
         try:
-            run_program(kind, rest)
+            if kind == "-P":
+                kind, *rest = rest
+                run_program(kind, rest, is_isolated=True)
+            else:
+                run_program(kind, rest)
         except SystemExit as ended:
             if not isinstance(ended.code, int | None):
                 raise
@@ -191,21 +195,27 @@ def end_at_once(exit_code: int) -> None:
     os._exit(exit_code & 0xFF)
 
 
-def run_program(kind: str, rest: list[str]) -> None:
-    """Run what the command line of an interpreter names."""
+def run_program(kind: str, rest: list[str], *, is_isolated: bool = False) -> None:
+    """Run what the command line of an interpreter names. An isolated one imports nothing from where that is."""
+    place = None
     if kind == "-m":
         sys.argv = rest
         with contextlib.suppress(FileNotFoundError):
-            sys.path.insert(0, str(Path.cwd()))
-        runpy.run_module(rest[0], run_name="__main__", alter_sys=True)
+            place = str(Path.cwd())
     elif kind == "-c":
         sys.argv = ["-c", *rest[1:]]
-        sys.path.insert(0, "")
+        place = ""
+    else:
+        sys.argv = [kind, *rest]
+        place = str(Path(kind).resolve().parent)
+    if place is not None and not is_isolated:
+        sys.path.insert(0, place)
+    if kind == "-m":
+        runpy.run_module(rest[0], run_name="__main__", alter_sys=True)
+    elif kind == "-c":
         module = sys.modules["__main__"] = ModuleType("__main__")
         exec(compile(rest[0], "<string>", "exec"), module.__dict__)  # noqa: S102 — as `python -c` does
     else:
-        sys.argv = [kind, *rest]
-        sys.path.insert(0, str(Path(kind).resolve().parent))
         runpy.run_path(kind, run_name="__main__")
 
 

@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import field
@@ -20,6 +19,7 @@ from interlock.channels.check_place import (
 )
 from interlock.kernel.budgets import CHECKS_FILE_BYTES_MAX
 from interlock.kernel.canonical import digest_of_bytes
+from interlock.kernel.descent import own_program
 from interlock.kernel.frozen import frozen, replace
 from interlock.kernel.ids import Digest, NodeId
 from interlock.record.world import PinnedCheck
@@ -85,8 +85,9 @@ class LocalChecks:
         arguments = ["--data-dir", str(self.data_dir), "checks", "run", waiting.node, "--after", str(waiting.results)]
         try:
             self._runners[key] = subprocess.Popen(  # noqa: S603 — this program
-                [sys.executable, "-m", "interlock", *arguments],
+                [*own_program(), *arguments],
                 cwd=self.data_dir,
+                env=_runner_environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -149,6 +150,13 @@ class LocalChecks:
             fix="Ask the user to review the file and to run `interlock checks allow` in a terminal of their own, in"
             " the directory of the project.",
         )
+
+
+def _runner_environment() -> dict[str, str]:
+    """Return the environment of a process that runs a check: its current directory is no place of modules."""
+    places = [one for one in os.environ.get("PYTHONPATH", "").split(os.pathsep) if os.path.isabs(one)]  # noqa: PTH117
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    return environment | ({"PYTHONPATH": os.pathsep.join(places)} if places else {})
 
 
 def _list_fault(data_dir: Path) -> CheckFault | None:

@@ -2,8 +2,10 @@
 
 import errno
 import json
+import os
 import shutil
 import subprocess
+import sys
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -17,6 +19,7 @@ from tests.support.ends import ended_by_command
 from tests.support.flow import document, step
 from tests.support.inbox import inbox_in
 from tests.support.modes import NEVER_STOPS, events_of, files_below, gaps_in, session_of, status_of
+from tests.support.server import until
 from tests.support.verify import unsound
 
 from interlock.cli.main import main
@@ -36,6 +39,30 @@ def at_the_check(harness: Harness, **start: object) -> tuple[ToolResult, ToolRes
     """Start the workflow and report its first step; return both answers."""
     first = harness.start("test.flow", goal="Ship", **start)
     return first, harness.advance(first)
+
+
+def module_that_marks(directory: Path, mark: Path) -> None:
+    """Write a file that would be imported in place of a module of the standard library."""
+    directory.mkdir(exist_ok=True)
+    (directory / "shlex.py").write_text(f"open({str(mark)!r}, 'w').close()\nraise SystemExit(3)\n")
+
+
+@pytest.mark.inv("CHECK-9")
+def test_the_process_of_a_check_imports_nothing_from_the_data_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    harness, data, mark = checking(tmp_path, NEEDED), tmp_path / "data", tmp_path / "imported"
+    (tmp_path / "project" / "passes").touch()
+    workspaces = json.dumps([str(tmp_path / "project")])
+    (data / "config.toml").write_text(f"{CHECKS_FILE}workspaces = {workspaces}\n")
+    for directory in (data, data / "modules"):
+        module_that_marks(directory, mark)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(["modules", "", *sys.path]))
+    local = held(harness).local
+    first, _ = at_the_check(replace(harness, ports=replace(harness.ports, checks=local)))
+    until(lambda: bool(results(harness, first)) or mark.exists())
+    assert not mark.exists()
+    assert [one["ended"] for one in results(harness, first)] == ["exit"]
 
 
 def script(path: Path, interpreter: str) -> None:

@@ -36,6 +36,7 @@ from interlock.drive.run.setup import ServerCommand, Surroundings, connect, equi
 from interlock.drive.telemetry.opening import open_telemetry
 from interlock.drive.turn import Equipment
 from interlock.kernel.canonical import Json
+from interlock.kernel.descent import own_program
 from interlock.kernel.errors import ErrorCode
 from interlock.kernel.frozen import frozen
 from interlock.server.arguments.json_text import read_json
@@ -195,7 +196,7 @@ def _check_apart(profile: Profile, data_dir: Path, workspace: Path) -> None:
 
 
 def _server(options: argparse.Namespace, data_dir: Path, workspace: Path) -> ServerCommand:
-    argv = [sys.executable, "-m", "interlock", "serve", "--data-dir", str(data_dir), "--workspace", str(workspace)]
+    argv = [*own_program(), "serve", "--data-dir", str(data_dir), "--workspace", str(workspace)]
     places = place_arguments(options)
     if places.workflows_dir is not None:
         argv += ["--workflows-dir", places.workflows_dir]

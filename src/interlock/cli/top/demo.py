@@ -26,6 +26,7 @@ from interlock.cli.render.run_tree import LEGEND, draw_run
 from interlock.kernel.blanks import fill_in
 from interlock.kernel.budgets import DEMO_SECONDS_MAX
 from interlock.kernel.canonical import Json, digest_of_bytes
+from interlock.kernel.descent import ISOLATED
 from interlock.kernel.errors import InterlockError
 from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import Digest, RunId, SessionId
@@ -176,7 +177,7 @@ class _Stage:
         own = {name: value for name, value in os.environ.items() if not name.startswith("INTERLOCK_")}
         parameters = StdioServerParameters(
             command=sys.executable,
-            args=["-c", _BOOT, str(pid_file), "serve", "--data-dir", str(self.data_dir)],
+            args=[ISOLATED, "-c", _BOOT, str(pid_file), "serve", "--data-dir", str(self.data_dir)],
             env=own | {"INTERLOCK_WORKFLOWS_DIR": str(self.root / "none"), "INTERLOCK_WORKSPACE": str(self.root)},
             cwd=self.root,
         )

@@ -16,6 +16,7 @@ from interlock.config.data_dir import PlaceArguments, data_dir_origin
 from interlock.config.model import Config
 from interlock.config.settings import settings_from
 from interlock.kernel.canonical import Json
+from interlock.kernel.descent import own_program
 from interlock.kernel.frozen import frozen
 
 NAME = "interlock"
@@ -164,7 +165,7 @@ def _entry(command: list[str]) -> dict[str, Json]:
 def _program() -> list[str]:
     sibling = Path(sys.executable).with_name("interlock")
     found = str(sibling) if sibling.is_file() else shutil.which("interlock")
-    return [str(Path(found).absolute())] if found is not None else [sys.executable, "-m", "interlock"]
+    return [str(Path(found).absolute())] if found is not None else own_program()
 
 
 def _shell_word(word: str) -> str:

@@ -195,7 +195,7 @@ def test_the_command_is_found_beside_the_interpreter_then_on_the_path(
     monkeypatch.setenv("PATH", str(program.parent))
     assert site.json("doctor", "--client", "json")["command"][0] == str(program)
     program.unlink()
-    assert site.json("doctor", "--client", "json")["command"][:3] == [str(tmp_path / "python"), "-m", "interlock"]
+    assert site.json("doctor", "--client", "json")["command"][:4] == [str(tmp_path / "python"), "-P", "-m", "interlock"]
     (tmp_path / "interlock").touch()
     assert site.json("doctor", "--client", "json")["command"][0] == str(tmp_path / "interlock")
 
