@@ -126,9 +126,7 @@ CODES: Mapping[ErrorCode, CodeRule] = MappingProxyType(
         ErrorCode.SESSION_NOT_HEALTHY: _rule("The session's log is damaged or newer, so it is not used.", Owner.BOTH),
         ErrorCode.SESSION_LOCKED: _rule("Another process is writing to this session.", Owner.COMMAND, _AFTER),
         ErrorCode.STORE_READ_ONLY: _rule("The data directory cannot be written.", Owner.BOTH),
-        ErrorCode.STORE_FULL: _rule(
-            "The disk is full; the message says whether the call may be recorded.", Owner.BOTH, _NOW
-        ),
+        ErrorCode.STORE_FULL: _rule("The disk is full; the message says whether the call may be recorded.", Owner.BOTH),
         ErrorCode.STORE_FAILED: _rule(
             "The disk failed; the message says whether the call may be recorded.", Owner.BOTH, _NOW
         ),

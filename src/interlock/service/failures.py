@@ -27,11 +27,15 @@ from interlock.store.ports.errors import (
 
 @frozen
 class _Cause:
-    """A kind of disk failure: its error code, its description, and what the user can do."""
+    """A kind of disk failure: its error code, its description, and what the user can do.
+
+    `retry` replaces the rule of the code.
+    """
 
     code: ErrorCode
     what: str
     fix: str
+    retry: RetryKind | None = None
 
 
 _CAUSES = {
@@ -59,6 +63,28 @@ _CAUSES = {
         code=ErrorCode.STORE_FAILED,
         what="The list of projects whose checks are allowed would become larger than Interlock reads",
         fix="Forget projects that no longer need it (`interlock checks forget`).",
+    ),
+    FailureKind.NO_LOCKS: _Cause(
+        code=ErrorCode.STORE_FAILED,
+        what="The file system that holds the data directory has no locks, as some network mounts",
+        fix="Ask the user to name a data directory on a local disk (`--data-dir`), or to mount this one with locks.",
+        retry=RetryKind.NOT_RETRYABLE,
+    ),
+    FailureKind.OPEN_FILES: _Cause(
+        code=ErrorCode.STORE_FAILED,
+        what="Interlock or the system has too many open files, so no further one can be opened",
+        fix="Ask the user to end other programs, or to start Interlock with a higher limit (`ulimit -n`).",
+    ),
+    FailureKind.OTHER_DISK: _Cause(
+        code=ErrorCode.STORE_FAILED,
+        what="A part of the data directory is on another file system, so a file cannot be moved into its place",
+        fix="Ask the user to keep all of the data directory on one file system, without a mount or a link in it.",
+        retry=RetryKind.NOT_RETRYABLE,
+    ),
+    FailureKind.NO_MEMORY: _Cause(
+        code=ErrorCode.STORE_FAILED,
+        what="There is not enough memory for what has to be read",
+        fix="Ask the user to end other programs, or to give Interlock more memory.",
     ),
     FailureKind.FAILED: _Cause(
         code=ErrorCode.STORE_FAILED,
@@ -147,6 +173,7 @@ def _not_stored(failure: StoreFailureError) -> Refusal:
         message=f"{what}; {recorded}.",
         suggestion=f"{repeat} {cause.fix}" if failure.kind is FailureKind.FAILED else f"{cause.fix} {repeat}",
         details={"cause": failure.found, "mayBeRecorded": failure.may_be_recorded},
+        retry=cause.retry,
     )
 
 

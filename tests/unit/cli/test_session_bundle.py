@@ -13,9 +13,12 @@ from tests.support.modes import files_below
 
 from interlock.cli.main import main
 from interlock.cli.session import import_ as importing
+from interlock.cli.session.import_ import restoring
 from interlock.kernel.errors import ErrorCode
+from interlock.service.transfer.import_ import import_session
 from interlock.store.local.locks import OsLocks
-from interlock.store.opening import open_store
+from interlock.store.opening import open_memory_store, open_store
+from interlock.store.ports.errors import FailureKind, StoreFailureError
 from interlock.testing.harness import Harness
 
 Printed = pytest.CaptureFixture[str]
@@ -255,3 +258,31 @@ def test_a_copy_shares_the_label_of_its_run_and_the_label_alone_is_refused_with_
     assert all(session in refused for session in sessions)
     for session in sessions:
         assert place.run("show", session) == 0
+
+
+class Unreadable(io.BytesIO):
+    """An input for which there is not enough memory."""
+
+    def read(self, _size: int | None = -1, /) -> bytes:
+        raise MemoryError
+
+
+class Unparsable(bytes):
+    """A bundle for whose content there is not enough memory."""
+
+    __slots__ = ()
+
+    def startswith(self, *_: object) -> bool:
+        raise MemoryError
+
+
+@pytest.mark.inv("FAIL-8")
+def test_a_bundle_that_does_not_fit_into_the_memory_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(Unreadable()))
+    assert main(["--data-dir", str(tmp_path / "data"), "session", "import", "-"]) == 1
+    assert "there is not enough memory. Nothing was stored." in capsys.readouterr().err
+    with pytest.raises(StoreFailureError) as failed:
+        import_session(restoring(open_memory_store()), Unparsable(b"{}"))
+    assert failed.value.kind is FailureKind.NO_MEMORY

@@ -56,7 +56,7 @@ def test_only_a_locked_session_is_worth_waiting_for_and_only_a_disk_worth_trying
     after = {code for code, rule in CODES.items() if rule.retry is RetryKind.RETRYABLE_AFTER_MS}
     at_once = {code for code, rule in CODES.items() if rule.retry is RetryKind.RETRYABLE_IMMEDIATE}
     assert after == {ErrorCode.TOKEN_SESSION_LOCKED, ErrorCode.SESSION_LOCKED}
-    assert at_once == {ErrorCode.STORE_FULL, ErrorCode.STORE_FAILED}
+    assert at_once == {ErrorCode.STORE_FAILED}
 
 
 def test_a_time_to_wait_stands_exactly_where_waiting_is_advised() -> None:

@@ -18,7 +18,7 @@ from interlock.service.failures import EXPECTED_ERRORS, refusal_of
 from interlock.service.unanswered import UnansweredError
 from interlock.store.local import layout
 from interlock.store.local.failures import store_failure
-from interlock.store.local.files import OpenedFile, OsFiles, UnreadableError
+from interlock.store.local.files import FileStat, OpenedFile, OsFiles, UnreadableError
 from interlock.store.local.store import LocalStore
 from interlock.store.ports.errors import (
     ContentDamagedError,
@@ -123,6 +123,25 @@ def test_a_session_that_is_locked_says_when_to_retry() -> None:
     assert "after 1000 ms" in refusal_text(refusal_of(SessionBusyError(session=SESSION, waited_ms=2000)))
 
 
+@pytest.mark.inv("FAIL-8")
+@pytest.mark.parametrize(
+    ("number", "found", "fix"),
+    [
+        (errno.ENOLCK, "has no locks, as some network mounts", "a local disk"),
+        (errno.ENOTSUP, "has no locks, as some network mounts", "a local disk"),
+        (errno.EMFILE, "too many open files", "`ulimit -n`"),
+        (errno.ENFILE, "too many open files", "`ulimit -n`"),
+        (errno.EXDEV, "on another file system", "on one file system"),
+        (errno.ENOMEM, "not enough memory", "more memory"),
+    ],
+)
+def test_a_cause_that_is_no_fault_of_the_disk_has_words_of_its_own(number: int, found: str, fix: str) -> None:
+    refusal = refusal_of(store_failure(OSError(number, "as requested")))
+    assert found in refusal.message
+    assert fix in refusal.suggestion
+    assert refusal.details["cause"] == errno.errorcode[number]
+
+
 class FailingFiles(OsFiles):
     """A disk on which every effect of a kind fails while a cause lasts."""
 
@@ -131,6 +150,8 @@ class FailingFiles(OsFiles):
         self.failing: dict[str, int] = {}
 
     def _meet(self, effect: str) -> None:
+        if self.failing.get(effect) == errno.ENOMEM:
+            raise MemoryError
         if effect in self.failing:
             raise OSError(self.failing[effect], "as requested")
 
@@ -150,6 +171,10 @@ class FailingFiles(OsFiles):
         self._meet("read")
         return super().read(path, offset, bytes_max)
 
+    def read_with_stat(self, path: str, offset: int) -> tuple[bytes, FileStat]:
+        self._meet("read_with_stat")
+        return super().read_with_stat(path, offset)
+
 
 def failing(root: Path) -> tuple[Harness, FailingFiles]:
     files = FailingFiles(root)
@@ -163,6 +188,8 @@ CAUSES = [
     (errno.EACCES, ErrorCode.STORE_READ_ONLY),
     (errno.EPERM, ErrorCode.STORE_READ_ONLY),
     (errno.EIO, ErrorCode.STORE_FAILED),
+    (errno.EMFILE, ErrorCode.STORE_FAILED),
+    (errno.ENOLCK, ErrorCode.STORE_FAILED),
 ]
 
 
@@ -193,6 +220,19 @@ def test_a_read_that_fails_is_reported_too_and_is_no_damage(tmp_path: Path) -> N
     assert harness.rehydrate(first).code is ErrorCode.STORE_FAILED
     files.failing.clear()
     assert harness.rehydrate(first)["pending"]["stepId"] == "a"
+
+
+@pytest.mark.inv("FAIL-8")
+def test_a_log_that_does_not_fit_into_the_memory_is_answered_and_is_no_damage(tmp_path: Path) -> None:
+    harness, files = failing(tmp_path / "data")
+    first = harness.start("test.abc")
+    other, files = failing(tmp_path / "data")
+    files.failing["read_with_stat"] = errno.ENOMEM
+    refused = other.rehydrate(first)
+    assert refused.code is ErrorCode.STORE_FAILED
+    assert "not enough memory" in refused["message"]
+    files.failing.clear()
+    assert other.rehydrate(first)["pending"]["stepId"] == "a"
 
 
 @pytest.mark.inv("APP-7")

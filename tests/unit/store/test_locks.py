@@ -14,6 +14,7 @@ from tests.support.server import tree
 
 from interlock.engine.request import Request
 from interlock.engine.start import root_node
+from interlock.kernel.errors import ErrorCode
 from interlock.service.ports import ReadPorts
 from interlock.service.run.plans import Plans
 from interlock.store.local import layout, locks
@@ -21,6 +22,7 @@ from interlock.store.local.files import OsFiles
 from interlock.store.local.locks import OsLocks, is_held
 from interlock.store.local.store import LocalStore
 from interlock.store.ports.errors import SessionBusyError
+from interlock.testing.harness import Harness, linear_workflow
 
 A = session_id("a")
 
@@ -148,3 +150,22 @@ def test_asking_whether_a_session_is_held_leaves_no_trace_and_needs_no_lock_file
     assert is_held(tmp_path, A) is False
     assert tree(tmp_path) == before
     assert os.listdir(path.parent) == [".lock"]  # noqa: PTH208
+
+
+@pytest.mark.inv("FAIL-8")
+def test_a_file_system_without_locks_is_named_and_nobody_is_said_to_hold_a_session(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def flock(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    harness = Harness.on_disk(tmp_path, linear_workflow("test.abc", "a"))
+    first = harness.start("test.abc")
+    monkeypatch.setattr(fcntl, "flock", flock)
+    session = harness.session_of(first)
+    assert is_held(tmp_path, session) is None
+    assert not OsLocks(tmp_path).is_held(session)
+    refused = harness.advance(first)
+    assert refused.code is ErrorCode.STORE_FAILED
+    assert "The file system that holds the data directory has no locks" in refused["message"]
+    assert refused["retry"] == {"kind": "not_retryable"}

@@ -93,6 +93,9 @@ def read_bundle(file: str) -> bytes:
         message = f"{printable_line(file)} cannot be read: {error.strerror}."
         fix = "Name a file that `interlock session export` wrote, or `-` to read one from a pipe."
         raise StopError(message, fix, exit_code=1) from None
+    except MemoryError:
+        message = f"{printable_line(file)} cannot be read: there is not enough memory. Nothing was stored."
+        raise StopError(message, "End other programs, then run this command again.", exit_code=1) from None
 
 
 def _json(imported: Imported) -> dict[str, Json]:

@@ -9,6 +9,7 @@ from interlock.record.bundle import BundleError, SalvageBanner
 from interlock.record.events import mark_imported
 from interlock.service.transfer.bundle_check import checked_bundle
 from interlock.service.transfer.restore import Restored, Restoring
+from interlock.store.ports.errors import FailureKind, StoreFailureError
 
 _AGAIN = "Export the session again, and transfer the file as binary, unchanged: not through an editor."
 _FIXES = {
@@ -42,6 +43,8 @@ def import_session(ports: Restoring, data: bytes) -> Imported | Refusal:
         bundle = checked_bundle(data)
     except BundleError as error:
         return _refused(error)
+    except MemoryError as error:
+        raise StoreFailureError(FailureKind.NO_MEMORY, "ENOMEM") from error
     count = sum(map(len, bundle.history))
     history = [[mark_imported(event, count) for event in events] for events in bundle.history]
     restored = ports.restored(bundle.session, history, bundle.contents)

@@ -1,14 +1,27 @@
 """Converts errors of the operating system into the failures that callers see."""
 
 import errno
+import os
+from collections.abc import Generator
+from contextlib import contextmanager
 
 from interlock.kernel.errors import InterlockError
 from interlock.kernel.ids import SessionId
-from interlock.store.local.files import UnreadableError
+from interlock.store.local.files import NO_FILE_LEFT, UnreadableError
 from interlock.store.ports.errors import FailureKind, SessionUnreadableError, StoreFailureError
 
 _READ_ONLY = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+_NO_LOCKS = frozenset({errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP})
+_KINDS = {
+    **dict.fromkeys(_READ_ONLY, FailureKind.READ_ONLY),
+    **dict.fromkeys(_FULL, FailureKind.FULL),
+    **dict.fromkeys(_NO_LOCKS, FailureKind.NO_LOCKS),
+    **dict.fromkeys(NO_FILE_LEFT, FailureKind.OPEN_FILES),
+    errno.EXDEV: FailureKind.OTHER_DISK,
+    errno.ENOMEM: FailureKind.NO_MEMORY,
+}
+"""Why a disk operation failed, by the error of the system; any other error is `FAILED`."""
 
 
 def store_failure(error: OSError, *, may_be_recorded: bool = False) -> StoreFailureError:
@@ -16,15 +29,9 @@ def store_failure(error: OSError, *, may_be_recorded: bool = False) -> StoreFail
 
     It contains no path but that of something unreadable, in the data directory.
     """
-    where = None
+    kind, where = _KINDS.get(error.errno or 0, FailureKind.FAILED), None
     if isinstance(error, UnreadableError):
         kind, where = FailureKind.UNREADABLE, error.filename or None
-    elif error.errno in _READ_ONLY:
-        kind = FailureKind.READ_ONLY
-    elif error.errno in _FULL:
-        kind = FailureKind.FULL
-    else:
-        kind = FailureKind.FAILED
     return StoreFailureError(kind, error_name(error), may_be_recorded=may_be_recorded, where=where)
 
 
@@ -33,6 +40,19 @@ def session_failure(session: SessionId, error: OSError) -> InterlockError:
     if isinstance(error, UnreadableError):
         return SessionUnreadableError(session=session, where=error.filename, found=error_name(error))
     return store_failure(error)
+
+
+@contextmanager
+def memory_as_failure() -> Generator[None]:
+    """Convert the lack of memory while something is read into the error of the system that says the same.
+
+    Raises:
+        OSError: There is not enough memory.
+    """
+    try:
+        yield
+    except MemoryError as error:
+        raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM)) from error
 
 
 def error_name(error: OSError) -> str:

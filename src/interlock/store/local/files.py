@@ -485,4 +485,6 @@ def _sync(handle: int, *, full: bool) -> None:
             os.fsync(handle)
 
 
-_NO_ROOM = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
+NO_FILE_LEFT = frozenset({errno.EMFILE, errno.ENFILE})
+"""The errors of a process or a system that cannot open another file."""
+_NO_ROOM = frozenset({*NO_FILE_LEFT, errno.ENOMEM})

@@ -15,7 +15,7 @@ from interlock.store.local import layout
 from interlock.store.local.files import FileOps
 from interlock.store.lock_wait import wait_window
 from interlock.store.ports.errors import SessionBusyError, UpkeepBusyError
-from interlock.store.regular_file import open_regular
+from interlock.store.regular_file import NotRegularFileError, open_regular
 
 try:
     import fcntl
@@ -226,12 +226,15 @@ def is_locked(path: Path) -> bool | None:
         return None
     try:
         handle, _ = open_regular(path)
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError, NotRegularFileError):
         return False
+    except OSError:
+        return None
     try:
         fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError:
-        return True
+    except OSError as error:
+        # Any other error, such as that of a file system without locks, says nothing about a holder.
+        return True if error.errno in _HELD else None
     finally:
         os.close(handle)
     return False

@@ -33,6 +33,13 @@ class FailureKind(StrEnum):
     NO_DIRECTORY = "no_directory"
     TOO_LARGE = "too_large"
     """A file would become larger than Interlock reads."""
+    NO_LOCKS = "no_locks"
+    """The file system has no locks, so two processes could write at once."""
+    OPEN_FILES = "open_files"
+    """The process or the system cannot open another file."""
+    OTHER_DISK = "other_disk"
+    """A file cannot be moved into its place: that is on another file system."""
+    NO_MEMORY = "no_memory"
     FAILED = "failed"
 
 

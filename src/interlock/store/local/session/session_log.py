@@ -41,7 +41,7 @@ from interlock.record.events import Event, is_key_event
 from interlock.record.manifest import attest_history, build_group
 from interlock.store.local import layout
 from interlock.store.local.content import ContentFiles, discard, write_durably, write_synced
-from interlock.store.local.failures import store_failure
+from interlock.store.local.failures import memory_as_failure, store_failure
 from interlock.store.local.files import FileOps
 from interlock.store.local.locks import Locks, hold_if_made
 from interlock.store.local.rounds import Round, in_order
@@ -105,9 +105,10 @@ class SessionLog:
         """See `SessionReader.history`."""
         with port_errors(session):
             followed = self._followed(session)
-            if after:
-                return history_after(self._files, followed.settled, after)
-            return followed.history if followed.history is not None else history_of(self._files, followed.settled)
+            with memory_as_failure():
+                if after:
+                    return history_after(self._files, followed.settled, after)
+                return followed.history if followed.history is not None else history_of(self._files, followed.settled)
 
     def salvage(self, session: SessionId) -> Salvaged | None:
         """See `SessionReader.salvage`."""
@@ -318,7 +319,7 @@ class SessionLog:
             DamageError: It is damaged, also when it is read again.
             OSError: The disk failed.
         """
-        with self._mutex_of(session):
+        with self._mutex_of(session), memory_as_failure():
             with self._mutex:
                 known = self._known.get(session)
             hold = nullcontext if under_lock else partial(hold_if_made, self._files, self._locks, session, since_s)
