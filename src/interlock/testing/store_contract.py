@@ -197,6 +197,8 @@ class StoreContract(Suite):
             assert reader.load(start.session) == writer.load(start.session) == appended
             whole = writer.history(start.session)
             assert reader.history(start.session) == whole
+            assert [one.events for one in reader.appends(start.session)] == [*whole]
+            assert reader.appends(start.session)[-1].after == appended
             ends = [plan[-1].event_index + 1 for plan in whole]
             assert [reader.history(start.session, after=end) for end in ends] == [
                 whole[at:] for at in range(1, len(whole) + 1)
@@ -226,7 +228,7 @@ class StoreContract(Suite):
             for plan in (start, advance):
                 store.append(lock, plan, self.stamps())
                 assert store.unfinished(start.session) is None
-        assert self.reopen(store).history(other) == ()
+        assert (self.reopen(store).history(other), self.reopen(store).appends(other)) == ((), ())
         copy_session(store, start.session, other, contents_of(start, advance))
         for session in (start.session, other):
             assert store.unfinished(session) is None

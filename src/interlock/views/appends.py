@@ -48,7 +48,7 @@ def recorded_plan(before: Session, after: Session, events: tuple[ev.Event, ...])
     received, events = split_received(events)
     if not events:
         return None
-    before = evolve(before, *received)
+    before = evolve(before, *received) if received else before
     key = next((event for event in events if isinstance(event, KeyEvent)), None)
     if key is None:
         if not (_is_alone(events) or _is_binding(events) or _is_checkpoint(before, events)):

@@ -385,8 +385,11 @@ def test_a_bundle_names_the_configuration_of_its_newest_run() -> None:
 
 
 @pytest.mark.inv("BND-10")
-def test_a_session_reaches_the_limit_of_bytes_before_that_of_values() -> None:
-    """Measured on a session whose reports are short, so that it has as many values for its bytes as any."""
+def test_a_session_reaches_the_limit_of_bytes_before_that_of_values(tmp_path: Path) -> None:
+    """Measured on a session whose reports are short, so that it has as many values for its bytes as any.
+
+    Its bundle is imported into an empty data directory.
+    """
     here = Harness.in_memory(linear_workflow("test.many", *(f"s{number}" for number in range(40))))
     answer = here.start("test.many")
     session = here.session_of(answer)
@@ -396,3 +399,7 @@ def test_a_session_reaches_the_limit_of_bytes_before_that_of_values() -> None:
     assert BUNDLE_BYTES_MAX // BUNDLE_VALUES_MAX <= 16
     values = data.count(b",") + data.count(b"[") + data.count(b"{")
     assert len(data) / values > 20
+    there = Harness.on_disk(tmp_path / "there")
+    assert imported(there, data).restored.session == session
+    assert there.store.history(session) == marked(here.store.history(session))
+    assert verify_session(there.store, there.ports.read.plans, session) == ()

@@ -267,7 +267,7 @@ def test_only_its_own_mark_makes_a_session_a_redacted_copy(monkeypatch: pytest.M
     session = imported(harness, with_append(value, *forged_redaction(value["session"]["events"]))).restored.session
     reader = harness.ports.read.reader
     assert redacted_note(reader, session) is None
-    assert not_compared(reader, session, reader.history(session)) == frozenset()
+    assert not_compared(reader, session, reader.appends(session)) == frozenset()
     assert {one.code for one in unsound(harness.store)} == {"hash_mismatch", "chain_broken"}
 
 

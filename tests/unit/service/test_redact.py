@@ -90,7 +90,7 @@ def test_the_proof_of_a_redacted_copy_counts_what_it_does_not_compare(harness: H
     assert whole.examined is not None
     assert part.examined is not None
     assert part.examined.decisions < whole.examined.decisions
-    skipped = not_compared(store, copy, store.history(copy))
+    skipped = not_compared(store, copy, store.appends(copy))
     assert f"may differ: {len(skipped)} in all. Each signature is checked." in str(part.redacted)
 
 
@@ -132,4 +132,4 @@ def test_only_what_is_said_of_the_session_makes_it_a_redacted_copy(harness: Harn
     appended(harness, first, EventDraft(data=observed, run=harness.reference_of(first).run))
     reader, session = harness.store, harness.session_of(first)
     assert redacted_note(reader, session) is None
-    assert not_compared(reader, session, reader.history(session)) == frozenset()
+    assert not_compared(reader, session, reader.appends(session)) == frozenset()

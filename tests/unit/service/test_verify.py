@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,16 @@ from tests.support.verify import unsound
 from interlock.kernel.canonical import digest_of_bytes
 from interlock.kernel.ids import NodeId, ack_attempt, fork_attempt, node_of_attempt
 from interlock.service.audit.proof import prove_session
-from interlock.service.audit.verify import Mismatch, verify_session, verify_with_words
+from interlock.service.audit.verify import (
+    Mismatch,
+    redacted_note,
+    unfinished_note,
+    verify_session,
+    verify_with_words,
+)
 from interlock.service.run.plans import Plans
 from interlock.store.local import layout
+from interlock.store.local.files import OsFiles
 from interlock.store.local.store import LocalStore
 from interlock.store.ports.errors import Health, SessionUnhealthyError
 from interlock.testing.harness import Harness
@@ -498,6 +506,31 @@ def test_events_that_contradict_each_other_are_reported_as_a_broken_chain(root: 
     (found,) = verified(root)
     assert (found.code, found.node) == ("chain_broken", None)
     assert "which is not in the log" in found.found
+
+
+class CountedFiles(OsFiles):
+    """Files that count how often each of them is read."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.reads = Counter[str]()
+
+    def read(self, path: str, offset: int = 0, bytes_max: int | None = None) -> bytes:
+        self.reads[path] += 1
+        return super().read(path, offset, bytes_max)
+
+
+def test_a_session_is_verified_with_one_read_of_its_log(root: Path) -> None:
+    """Each further read parses all events again, which takes a third of the time of a long session."""
+    files = CountedFiles(root)
+    store = LocalStore(root, files=files)
+    (session,) = store.sessions()
+    found = verify_with_words(store, Plans(store), session)
+    assert (found.mismatches, unfinished_note(store, session), redacted_note(store, session)) == ((), None, None)
+    segments = {path: count for path, count in files.reads.items() if "/events/" in path}
+    assert found.examined is not None
+    assert len(segments) == found.examined.appends
+    assert set(segments.values()) == {1}
 
 
 @pytest.mark.inv("VERIFY-7")

@@ -13,7 +13,6 @@ from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import SessionId
 from interlock.record.bundle import SalvageBanner
-from interlock.service.audit.proof import examine
 from interlock.service.audit.verify import Mismatch, redacted_note, unfinished_note, verify_with_words
 from interlock.service.run.plans import Plans
 from interlock.service.transfer.import_ import import_session
@@ -50,11 +49,11 @@ def run(options: argparse.Namespace) -> int:
     reader, names, is_forced = chosen.reader, chosen.names, bool(options.is_forced)
     with answered_by_store():
         plans = Plans(reader)
+        verified = {name: verify_with_words(reader, plans, name, is_forced=is_forced) for name in names}
         notes = {name: note for name in names if (note := unfinished_note(reader, name)) is not None}
         copies = {name: note for name in names if (note := redacted_note(reader, name)) is not None}
-        examined = {name: one.to_json() for name in names if (one := examine(reader, name)) is not None}
-        verified = {name: verify_with_words(reader, plans, name, is_forced=is_forced) for name in names}
     found = {name: one.mismatches for name, one in verified.items()}
+    examined = {name: one.examined.to_json() for name, one in verified.items() if one.examined is not None}
     words = {name: one.words for name, one in verified.items() if one.words}
     count = sum(map(len, found.values()))
     if options.as_json:

@@ -1,14 +1,11 @@
 """Proves a session: what differs, how much was examined, and whether each run conforms to its plan (VERIFY-1)."""
 
-from interlock.engine.published import Published
 from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import SessionId
-from interlock.record.content import collect_references
-from interlock.record.events import AdvanceRecordedEvent, EventReceivedEvent
 from interlock.service.audit.verify import (
+    Examined,
     Mismatch,
     OtherWords,
-    not_compared,
     redacted_note,
     unfinished_note,
     verify_with_words,
@@ -19,16 +16,6 @@ from interlock.service.run.plans import Plans
 from interlock.store.ports.errors import ContentDamagedError, SessionUnhealthyError
 from interlock.store.ports.reader import SessionReader
 from interlock.views.lifecycle.conformance import faults_of
-
-
-class Examined(Published):
-    """How much of a session `verify_session` examines. Decisions that it cannot compare are not counted."""
-
-    appends: int
-    events: int
-    decisions: int
-    contents: int
-    signatures: int
 
 
 @frozen
@@ -66,33 +53,10 @@ def prove_session(store: SessionReader, plans: Plans, session: SessionId) -> Pro
     return Proof(
         mismatches=verified.mismatches,
         words=verified.words,
-        examined=examine(store, session),
+        examined=verified.examined,
         conformance=_conformance(store, plans, session),
         note=unfinished_note(store, session),
         redacted=redacted_note(store, session),
-    )
-
-
-def examine(reader: SessionReader, session: SessionId) -> Examined | None:
-    """Count what `verify_session` examines of a session; None if its log cannot be read.
-
-    Raises:
-        StoreFailureError: The disk failed.
-    """
-    try:
-        appends = reader.history(session)
-    except SessionUnhealthyError:
-        return None
-    events = [event for append in appends for event in append]
-    skipped = not_compared(reader, session, appends)
-    compared = [event for number, append in enumerate(appends) if number not in skipped for event in append]
-    found = collect_references(events)
-    return Examined(
-        appends=len(appends),
-        events=len(events),
-        decisions=sum(isinstance(one, AdvanceRecordedEvent) for one in compared),
-        contents=len(found.snapshots) + len(found.workflows) + len(found.artifacts),
-        signatures=sum(isinstance(one, EventReceivedEvent) and one.data.signed is not None for one in events),
     )
 
 

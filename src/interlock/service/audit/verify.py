@@ -25,6 +25,7 @@ from interlock.record.events import (
     AdvanceRecordedEvent,
     DecisionTraceAppendedEvent,
     Event,
+    EventReceivedEvent,
     NodeScope,
     ObservationRecordedEvent,
     RunStartedEvent,
@@ -44,9 +45,8 @@ from interlock.service.run.evidence.sent import stored_object
 from interlock.service.run.plans import Plans
 from interlock.service.transfer.salvage import advise_damaged, health_words
 from interlock.store.ports.errors import ContentDamagedError, ContentUnreadableError, Health, SessionUnhealthyError
-from interlock.store.ports.reader import SessionReader, UnfinishedAppend
+from interlock.store.ports.reader import Appended, SessionReader, UnfinishedAppend
 from interlock.views.appends import BrokenChainError, RecordedPlan, recorded_plan
-from interlock.views.evolution import evolve
 from interlock.views.outside import false_signatures
 from interlock.views.session import BrokenHistoryError, Session, new_session
 
@@ -87,10 +87,21 @@ class OtherWords(Published):
 
 @dataclass(frozen=True, kw_only=True)
 class Verified:
-    """What differs in a session, in log order."""
+    """What differs in a session, in log order, and how much was examined: None if the log cannot be read."""
 
     mismatches: tuple[Mismatch, ...]
     words: tuple[OtherWords, ...] = ()
+    examined: "Examined | None" = None
+
+
+class Examined(Published):
+    """How much of a session was examined. Decisions that cannot be compared are not counted."""
+
+    appends: int
+    events: int
+    decisions: int
+    contents: int
+    signatures: int
 
 
 def verify_session(
@@ -116,12 +127,27 @@ def verify_with_words(
     """
     check = _Check(reader=reader, plans=plans, session=session_id, is_forced=is_forced)
     try:
-        found = tuple(check.run(reader.history(session_id)))
+        appends = reader.appends(session_id)
+        found, examined = tuple(check.run(appends)), _examine(reader, session_id, appends)
     except BrokenHistoryError as error:
         return Verified(mismatches=(check.mismatch("chain_broken", None, "events", str(error), _ASK),))
     except SessionUnhealthyError as error:
         return Verified(mismatches=(check.unhealthy(error),))
-    return Verified(mismatches=found, words=tuple(check.words))
+    return Verified(mismatches=found, words=tuple(check.words), examined=examined)
+
+
+def _examine(reader: SessionReader, session: SessionId, appends: Sequence[Appended]) -> Examined:
+    events = [event for append in appends for event in append.events]
+    skipped = not_compared(reader, session, appends)
+    compared = (event for number, append in enumerate(appends) if number not in skipped for event in append.events)
+    found = collect_references(events)
+    return Examined(
+        appends=len(appends),
+        events=len(events),
+        decisions=sum(isinstance(one, AdvanceRecordedEvent) for one in compared),
+        contents=len(found.snapshots) + len(found.workflows) + len(found.artifacts),
+        signatures=sum(isinstance(one, EventReceivedEvent) and one.data.signed is not None for one in events),
+    )
 
 
 def unfinished_note(reader: SessionReader, session: SessionId) -> str | None:
@@ -151,26 +177,24 @@ def redacted_note(reader: SessionReader, session: SessionId) -> str | None:
         return None
     if loaded is None or loaded.redacted_from is None:
         return None
-    skipped = len(not_compared(reader, session, reader.history(session)))
+    skipped = len(not_compared(reader, session, reader.appends(session)))
     return (
         f"This is a redacted copy of {loaded.redacted_from}. Appends that contain `{REDACTED}` are not derived again,"
         f" and those that read it may differ: {skipped} in all. Each signature is checked."
     )
 
 
-def not_compared(reader: SessionReader, session: SessionId, history: Sequence[tuple[Event, ...]]) -> frozenset[int]:
+def not_compared(reader: SessionReader, session: SessionId, appends: Sequence[Appended]) -> frozenset[int]:
     """Return the numbers of the appends of a redacted copy whose decisions are not compared; else none.
 
     Raises:
         StoreFailureError: The disk failed.
     """
     found, before = set[int](), new_session(session)
-    with suppress(BrokenHistoryError):
-        for number, events in enumerate(history[: _copied_appends(history)]):
-            after = evolve(before, *events)
-            if _is_changed(reader, events) or _may_read_changed(before, after, events):
-                found.add(number)
-            before = after
+    for number, append in enumerate(appends[: _copied_appends(appends)]):
+        if _is_changed(reader, append.events) or _may_read_changed(before, append):
+            found.add(number)
+        before = append.after
     return frozenset(found)
 
 
@@ -183,9 +207,9 @@ def _is_changed(reader: SessionReader, events: Sequence[Event]) -> bool:
     return False
 
 
-def _may_read_changed(before: Session, after: Session, events: tuple[Event, ...]) -> bool:
+def _may_read_changed(before: Session, append: Appended) -> bool:
     try:
-        recorded = recorded_plan(before, after, events)
+        recorded = recorded_plan(before, append.after, append.events)
     except BrokenChainError:
         return False
     return recorded is not None and _reads_changed(recorded)
@@ -202,11 +226,11 @@ def _reads_changed(recorded: RecordedPlan) -> bool:
     return any(REDACTED.encode() in one for one in chain((canonical_bytes(dict(one)) for one in contexts), events))
 
 
-def _copied_appends(history: Sequence[tuple[Event, ...]]) -> int:
+def _copied_appends(appends: Sequence[Appended]) -> int:
     """Return how many appends were copied by the last redaction; 0 if the session is no redacted copy."""
     copied = 0
-    for number, events in enumerate(history):
-        for event in events:
+    for number, append in enumerate(appends):
+        for event in append.events:
             if isinstance(event, ObservationRecordedEvent) and event.is_redaction:
                 copied = number
     return copied
@@ -220,14 +244,14 @@ class _Check:
     is_forced: bool
     words: list[OtherWords] = field(default_factory=list[OtherWords])
 
-    def run(self, history: Sequence[tuple[Event, ...]]) -> Iterator[Mismatch]:
-        before, copied = new_session(self.session), _copied_appends(history)
-        for number, events in enumerate(history):
-            after = evolve(before, *events)
+    def run(self, appends: Sequence[Appended]) -> Iterator[Mismatch]:
+        before, copied = new_session(self.session), _copied_appends(appends)
+        for number, append in enumerate(appends):
+            events = append.events
             is_changed = number < copied and _is_changed(self.reader, events)
             yield from self._checked_signatures(events)
             try:
-                recorded = recorded_plan(before, after, events)
+                recorded = recorded_plan(before, append.after, events)
                 if recorded is not None and not is_changed:
                     found = partial(self._find_mismatch, recorded)
                     mismatches = self._checked(recorded.node, _recorded_capture(recorded), found)
@@ -241,7 +265,7 @@ class _Check:
                     yield from self._checked(None, None, partial(self._find_end_mismatch, before, end))
             except BrokenChainError as error:
                 yield self.mismatch("chain_broken", error.node, f"event {before.next_index} and on", str(error), _ASK)
-            before = after
+            before = append.after
 
     def mismatch(self, code: Code, node: NodeId | None, where: str, found: str, fix: str) -> Mismatch:
         return Mismatch(code=code, session=self.session, node=node, where=where, found=found, fix=fix)

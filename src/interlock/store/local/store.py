@@ -21,7 +21,7 @@ from interlock.store.local.upkeep import make_root, make_trash, upkeep_lock
 from interlock.store.ports.definitions import DamagedDefinition, DefinitionKey
 from interlock.store.ports.errors import ContentDamagedError, FailureKind, StoreFailureError, UpkeepBusyError
 from interlock.store.ports.keys import KeyRing, KeyRingStatus
-from interlock.store.ports.reader import ContentCheck, LogVersion, Salvaged, StoredLog, UnfinishedAppend
+from interlock.store.ports.reader import Appended, ContentCheck, LogVersion, Salvaged, StoredLog, UnfinishedAppend
 from interlock.store.ports.writer import SessionLock
 
 if TYPE_CHECKING:
@@ -103,6 +103,10 @@ class LocalStore:
     def history(self, session: SessionId, *, after: int = 0) -> "tuple[tuple[Event, ...], ...]":
         """See `SessionReader.history`."""
         return self._log.history(session, after=after)
+
+    def appends(self, session: SessionId) -> "tuple[Appended, ...]":
+        """See `SessionReader.appends`."""
+        return self._log.appends(session)
 
     def stored_log(self, session: SessionId) -> StoredLog:
         """See `SessionReader.stored_log`."""

@@ -28,7 +28,7 @@ from interlock.store.ports.keys import KeyRing, KeyRingStatus
 from interlock.store.ports.maintenance import (
     Kind,
 )
-from interlock.store.ports.reader import ContentCheck, LogVersion, Salvaged, StoredLog, UnfinishedAppend
+from interlock.store.ports.reader import Appended, ContentCheck, LogVersion, Salvaged, StoredLog, UnfinishedAppend
 from interlock.store.ports.writer import SessionLock
 from interlock.views.evolution import evolve
 from interlock.views.session import BrokenHistoryError, Session, new_session
@@ -100,6 +100,14 @@ class MemoryStore:
     def history(self, session: SessionId, *, after: int = 0) -> tuple[tuple[Event, ...], ...]:
         """See `SessionReader.history`."""
         return self._state.history(session, after)
+
+    def appends(self, session: SessionId) -> tuple[Appended, ...]:
+        """See `SessionReader.appends`."""
+        found, after = list[Appended](), new_session(session)
+        for events in self.history(session):
+            after = evolve(after, *events)
+            found.append(Appended(events=events, after=after))
+        return tuple(found)
 
     def log_versions(self, *, newest: int | None = None) -> Mapping[SessionId, LogVersion]:
         """See `SessionReader.log_versions`."""

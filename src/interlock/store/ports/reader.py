@@ -28,6 +28,14 @@ class SalvageCode(StrEnum):
 
 
 @frozen
+class Appended:
+    """The events of one append, and the session after them."""
+
+    events: "tuple[Event, ...]"
+    after: "Session"
+
+
+@frozen
 class Omitted:
     """What a log attests after the part that verifies. `bytes` counts those of its manifest and segments.
 
@@ -167,6 +175,15 @@ class SessionReader(Protocol):
         """Return a session's events, one tuple for each plan that was appended, oldest first; empty if unknown.
 
         With `after`, the number of events that the caller has verified, only the later ones are returned and read.
+
+        Raises:
+            SessionUnhealthyError: Its log does not verify.
+            StoreFailureError: The disk failed.
+        """
+        ...
+
+    def appends(self, session: SessionId) -> tuple[Appended, ...]:
+        """Return what `history` returns, each append with the session after it: read and folded again from the start.
 
         Raises:
             SessionUnhealthyError: Its log does not verify.

@@ -39,7 +39,7 @@ from interlock.store.local.files import FileOps
 from interlock.store.local.session.settled import SettledMark, is_lost, is_of_log, missing_bytes, read_mark
 from interlock.store.local.session.summary_file import folded_bytes
 from interlock.store.ports.errors import Health
-from interlock.store.ports.reader import Omitted
+from interlock.store.ports.reader import Appended, Omitted
 from interlock.store.regular_file import NotRegularFileError
 from interlock.views.evolution import evolve
 from interlock.views.session import BrokenHistoryError, Session, new_session
@@ -111,13 +111,13 @@ class Followed:
 
     Each such group comes with the verified state that includes it, and its segment. There is at most one, except after
     an interrupted restore of a whole session. With `is_unmarked`, the mark is not one of this log, so an unsettled
-    group may have been acknowledged. `history` has the events of the settled part if it was read from its start.
+    group may have been acknowledged. `appends` has the settled part by appends if it was read from its start.
     """
 
     settled: Verified
     unsettled: tuple[tuple[Verified, StoredSegment], ...] = ()
     is_unmarked: bool = False
-    history: tuple[tuple[ev.Event, ...], ...] | None = None
+    appends: tuple[Appended, ...] | None = None
 
     def omitted(self) -> Omitted:
         """Return the size of the unsettled groups."""
@@ -183,9 +183,11 @@ def _split_at_mark(
     files: FileOps, known: Verified, groups: list[tuple[Verified, StoredSegment]], mark: SettledMark | None
 ) -> Followed:
     """Split the groups where they are known to be settled. Without a readable mark, only the last one may not be."""
-    history = tuple(segment.events for _, segment in groups) if not known.manifest_lines else None
+    appends = None
+    if not known.manifest_lines:
+        appends = tuple(Appended(events=segment.events, after=verified.fold) for verified, segment in groups)
     if mark is None or not mark.is_of_this_boot:
-        return Followed(settled=groups[-1][0] if groups else known, history=history)
+        return Followed(settled=groups[-1][0] if groups else known, appends=appends)
     end, ends = mark.manifest_bytes or 0, [verified.manifest_bytes for verified, _ in groups]
     if ends and ends[-1] > end:
         end = max(end, folded_bytes(files, known.session))
@@ -196,7 +198,7 @@ def _split_at_mark(
         settled=replace(settled, is_marked=not is_unmarked and mark.manifest_bytes == settled.manifest_bytes),
         unsettled=tuple(groups[count:]),
         is_unmarked=is_unmarked,
-        history=history[:count] if history is not None else None,
+        appends=appends[:count] if appends is not None else None,
     )
 
 

@@ -63,7 +63,7 @@ from interlock.store.local.session.reading import (
 )
 from interlock.store.local.session.settled import write_mark
 from interlock.store.ports.errors import Health, SessionLockReleasedError
-from interlock.store.ports.reader import Salvaged, UnfinishedAppend
+from interlock.store.ports.reader import Appended, Salvaged, UnfinishedAppend
 from interlock.store.ports.writer import SessionLock
 from interlock.views.evolution import evolve
 from interlock.views.session import BrokenHistoryError, Session, new_session
@@ -108,7 +108,14 @@ class SessionLog:
             with memory_as_failure():
                 if after:
                     return history_after(self._files, followed.settled, after)
-                return followed.history if followed.history is not None else history_of(self._files, followed.settled)
+                if followed.appends is None:
+                    return history_of(self._files, followed.settled)
+                return tuple(one.events for one in followed.appends)
+
+    def appends(self, session: SessionId) -> tuple[Appended, ...]:
+        """See `SessionReader.appends`."""
+        with port_errors(session):
+            return self._followed(session, is_afresh=True).appends or ()
 
     def salvage(self, session: SessionId) -> Salvaged | None:
         """See `SessionReader.salvage`."""
@@ -310,10 +317,13 @@ class SessionLog:
         stat = self._files.stat(layout.manifest(session))
         return nullcontext() if stat is not None and stat.size else beginning(self._files, self._locks, session)
 
-    def _followed(self, session: SessionId, *, under_lock: bool = False, since_s: float | None = None) -> Followed:
+    def _followed(
+        self, session: SessionId, *, under_lock: bool = False, since_s: float | None = None, is_afresh: bool = False
+    ) -> Followed:
         """Return what the manifest holds now, and remember its settled part.
 
-        Only what was added is read. If that seems damaged, the manifest is read again from its start.
+        Only what was added is read, unless `is_afresh`. If that seems damaged, the manifest is read again from its
+        start.
 
         Raises:
             DamageError: It is damaged, also when it is read again.
@@ -321,7 +331,7 @@ class SessionLog:
         """
         with self._mutex_of(session), memory_as_failure():
             with self._mutex:
-                known = self._known.get(session)
+                known = self._known.get(session) if not is_afresh else None
             hold = nullcontext if under_lock else partial(hold_if_made, self._files, self._locks, session, since_s)
             first = partial(follow, self._files, known) if known is not None else None
             followed = read_with_recheck(lambda: follow(self._files, unread(session)), hold, first=first)
