@@ -430,8 +430,8 @@ class DecisionTraceAppended(Record):
     capture_ref: DigestField | None = None
 
 
-ObservationKey = Literal["git_branch", "git_head_sha", "repo_root_hash", "repo_root", "redacted_from"]
-"""`redacted_from` is about a session: the session that it is a redacted copy of."""
+ObservationKey = Literal["git_branch", "git_head_sha", "repo_root_hash", "repo_root", "workspace_hash", "redacted_from"]
+"""`workspace_hash` is recorded only without a repository. `redacted_from` is about a session: the session that it is a redacted copy of."""
 
 
 class ObservationValue(Record):

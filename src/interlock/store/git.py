@@ -45,13 +45,13 @@ class GitObserver:
     )
 
     def find(self, workspace: Path | None) -> GitAnchors:
-        """Return the git position of a workspace, as `git_anchors` does: git runs once."""
+        """Return the git position of a workspace, as `git_anchors` does: git runs once. Without a repository, its path."""
         if workspace is None:
             return NOWHERE
         # The files are read first: a change while git runs is noticed by the next look.
         files = _read_position_files(workspace)
         with TURNS.waiting():
-            found = git_anchors(workspace)
+            found = git_anchors(workspace) if files is not None else GitAnchors(workspace=_resolved(workspace))
         if len(self._last) >= WORKSPACES_KEPT_MAX:
             self._last.clear()
         self._last[workspace] = (files, found)
@@ -65,6 +65,11 @@ class GitObserver:
         if last is not None and last[0] == _read_position_files(workspace):
             return last[1]
         return self.find(workspace)
+
+
+def _resolved(workspace: Path) -> str:
+    """Return the path of a directory as a process in it reads it, in the text that a receipt has of it."""
+    return os.fsencode(os.path.realpath(workspace)).decode("utf-8", "backslashreplace")
 
 
 def git_anchors(workspace: Path | None) -> GitAnchors:

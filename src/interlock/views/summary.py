@@ -105,9 +105,9 @@ class SessionSummary:
         return json.dumps(stored, separators=(",", ":"), ensure_ascii=True).encode("ascii")
 
 
-def repo_root_hash(repo_root: str) -> Digest:
-    """Return the digest that identifies a repository without storing its path."""
-    return digest_of_bytes(repo_root.encode("utf-8", "surrogatepass"))
+def path_digest(path: str) -> Digest:
+    """Return the digest that identifies a repository or a workspace without storing its path."""
+    return digest_of_bytes(path.encode("utf-8", "surrogatepass"))
 
 
 def status_words(status: RunStatus, waiting: str | None = None) -> str:

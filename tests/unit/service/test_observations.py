@@ -119,6 +119,22 @@ def test_a_start_records_where_it_is_and_the_path_only_where_it_is_asked_for() -
     assert observed(telling, telling.start("test.abc")) == [*expected, (None, "repo_root", "/repo")]
 
 
+@needs_git
+@pytest.mark.inv("OBS-1")
+def test_a_workspace_in_no_repository_is_known_by_the_path_that_a_process_in_it_reads(
+    repository: Path, tmp_path: Path
+) -> None:
+    place, link = tmp_path / "plain", tmp_path / "link"
+    place.mkdir()
+    link.symlink_to(place)
+    found = GitObserver().find(link)
+    assert found == GitAnchors(workspace=str(place.resolve()))
+    assert GitObserver().find(repository).workspace is None
+    harness = standing(found)
+    expected = [(None, "workspace_hash", digest_of_bytes(str(place.resolve()).encode()))]
+    assert observed(harness, harness.start("test.abc")) == expected
+
+
 @pytest.mark.inv("OBS-5")
 def test_a_run_that_joins_a_session_records_where_it_is_for_itself() -> None:
     harness = standing(GitAnchors(branch="main"))

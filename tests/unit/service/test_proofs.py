@@ -12,6 +12,7 @@ from tests.support.modes import NEVER_STOPS, events_of, gaps_in, status_of
 from tests.support.outside import artifact
 from tests.support.proofs import (
     INPUT,
+    ROOT,
     HeldTree,
     begun,
     proof,
@@ -27,7 +28,7 @@ from interlock.kernel.budgets.workflow import (
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.record.world import ProofMode
 from interlock.service.trust.receipts import ReceiptReport
-from interlock.store.ports.workspace import GitAnchors, WorkTree
+from interlock.store.ports.workspace import NO_TREE, GitAnchors, WorkTree
 from interlock.testing.harness import Harness, ToolResult
 
 
@@ -107,6 +108,43 @@ def test_a_receipt_that_does_not_count_is_refused_with_its_reason(
     deed(harness, start, tree)
     assert reason_in(harness.advance(fix, "All tests pass.")) == reason
     assert unsound(harness.store) == []
+
+
+def without_git(workspace: str, harness: Harness) -> Harness:
+    """The same harness, called from a workspace in no repository."""
+
+    def anchors(_: Path | None) -> GitAnchors:
+        return GitAnchors(workspace=workspace)
+
+    read = replace(harness.ports.read, anchors=anchors, tree=lambda _: NO_TREE)
+    return replace(harness, ports=replace(harness.ports, read=read))
+
+
+@pytest.mark.inv("PROOF-9")
+@pytest.mark.parametrize(
+    ("directory", "is_taken"),
+    [(ROOT, True), (f"{ROOT}/a/b", True), (f"{ROOT}2", False), ("/home/ann", False), ("/tmp", False), ("/", False)],  # noqa: S108 — a name
+)
+def test_without_git_a_receipt_counts_from_the_workspace_and_below(directory: str, is_taken: bool) -> None:  # noqa: FBT001 — a parameter of the test
+    harness = without_git(ROOT, Harness.in_memory(proving()))
+    start, fix = at_the_fix(harness)
+    witnessed(harness, start, root=directory)
+    answer = harness.advance(fix, "All tests pass.")
+    if is_taken:
+        assert answer["pending"]["stepId"] == "ship"
+    else:
+        assert reason_in(answer) == "workspace"
+    assert ROOT not in "".join(str(one.data) for one in events_of(harness, start, "observation_recorded"))
+    assert unsound(harness.store) == []
+
+
+@pytest.mark.inv("PROOF-9")
+def test_a_run_that_began_in_no_known_place_takes_a_receipt_from_anywhere() -> None:
+    """As runs do that a build recorded before workspaces were known."""
+    harness = Harness.in_memory(proving())
+    start, fix = at_the_fix(harness)
+    witnessed(harness, start, root="/somewhere")
+    assert harness.advance(fix, "All tests pass.")["pending"]["stepId"] == "ship"
 
 
 @pytest.mark.inv("PROOF-2", "ANS-15")

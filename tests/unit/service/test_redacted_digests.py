@@ -12,7 +12,7 @@ from tests.support.checks import CHECK, checking, run_now, shell
 from tests.support.flow import declared, document, step
 from tests.support.modes import events_of, with_artifacts
 from tests.support.outside import a_source, with_sources
-from tests.support.proofs import begun, proof, provable, witnessed
+from tests.support.proofs import begun, proof, provable, proving, witnessed
 from tests.support.verify import unsound
 
 from interlock.engine.judge.proof import argv_digest
@@ -22,10 +22,10 @@ from interlock.kernel.ids import ack_attempt, checkpoint_attempt, derived_id
 from interlock.record.events import EventReceivedEvent
 from interlock.service.outside.signatures import SigningKey
 from interlock.service.transfer.redact import Redacted, redact_session
-from interlock.store.ports.workspace import GitAnchors
+from interlock.store.ports.workspace import NO_TREE, GitAnchors
 from interlock.testing.harness import Harness, ToolResult, linear_workflow
 from interlock.views.resume import short_branch
-from interlock.views.summary import repo_root_hash
+from interlock.views.summary import path_digest
 
 SECRET = "hunter2x"
 LONG = f"{SECRET} {' '.join(f'word{number}' for number in range(900))}"
@@ -196,10 +196,28 @@ def test_a_path_and_a_branch_with_the_value_leave_no_digest_and_the_run_can_stil
     start = begun(harness)
     harness.advance(start, "The plan.")
     found, text = copy_of(harness, start)
-    assert repo_root_hash(root) not in text
+    assert path_digest(root) not in text
     assert short_branch(branch).rpartition("~")[2] not in text
     (way,) = found.restored.ways_on
     fix = harness.call(way.next_call.tool, dict(way.next_call.arguments))
     witnessed(harness, fix, *shlex.split("make test"), root="/somewhere/else")
     assert harness.advance(fix, "They pass.")["pending"]["stepId"] == "ship"
+    assert unsound(harness.store) == []
+
+
+@pytest.mark.inv("EVD-13")
+def test_the_path_of_a_workspace_with_the_value_leaves_no_digest() -> None:
+    harness, root = Harness.in_memory(proving()), f"/home/{SECRET}/app"
+
+    def anchors(_: Path | None) -> GitAnchors:
+        return GitAnchors(workspace=root)
+
+    read = replace(harness.ports.read, anchors=anchors, tree=lambda _: NO_TREE)
+    harness = replace(harness, ports=replace(harness.ports, read=read))
+    start = begun(harness)
+    harness.advance(start, "The plan.")
+    witnessed(harness, start, root=f"{root}/below")
+    assert path_digest(root) in exported(harness, harness.session_of(start)).data.decode()
+    _, text = copy_of(harness, start)
+    assert path_digest(root) not in text
     assert unsound(harness.store) == []

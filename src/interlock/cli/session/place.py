@@ -11,7 +11,7 @@ from interlock.cli.screen import StopError
 from interlock.kernel.frozen import replace
 from interlock.kernel.ids import Digest
 from interlock.service.report.run_list import is_source_visible, project_of
-from interlock.views.summary import Drift, RunSummary, repo_root_hash
+from interlock.views.summary import Drift, RunSummary, path_digest
 
 if TYPE_CHECKING:
     from interlock.service.workflows.catalog import CatalogView
@@ -38,7 +38,7 @@ class Place:
     @cached_property
     def repo(self) -> Digest | None:
         """The digest that identifies the repository; None outside of one."""
-        return repo_root_hash(self.root) if self.root is not None else None
+        return path_digest(self.root) if self.root is not None else None
 
     def holds(self, run: RunSummary, *, is_strict: bool) -> bool:
         """Say whether a run began in this repository. Unless `is_strict`, so may one whose place is not known."""

@@ -38,7 +38,7 @@ _ELSEWHERE: Mapping[ReceiptPlace, tuple[str, str]] = {
 
 @frozen
 class Receipt:
-    """A receipt as it is judged. `is_of_workspace` is False if it ran in another repository than that of the run."""
+    """A receipt as it is judged. `is_of_workspace` is False if it ran elsewhere than the run."""
 
     event_id: EventId
     place: ReceiptPlace
@@ -158,7 +158,7 @@ class _Demand:
 
     def _faults(self, receipt: Receipt) -> Iterator[tuple[str, str]]:
         if not receipt.is_of_workspace:
-            yield "workspace", "its receipt is from another repository than that of the run"
+            yield "workspace", "its receipt is from outside the repository or the workspace of the run"
         if receipt.exit != self.proof.exit:
             yield "exit", f"the command ended with {receipt.exit}, and the step demands {self.proof.exit}"
         if self.proof.tree is None:

@@ -127,9 +127,11 @@ KEPT_OUTPUT_AS_JSON = 1.5
 RECEIPT_OUTPUT_BYTES_MAX = 2 * KIB
 """What a receipt keeps of the end of the output: the summary of a test run."""
 RECEIPT_PATH_BYTES_MAX = 512
-"""What a receipt keeps of a directory or of the path of a program."""
+"""What a receipt keeps of the path of a program, or of another path that it does not keep whole."""
 RECEIPT_ROOT_BYTES_MAX = 4 * KIB
 """The path of the repository as JSON, which a receipt keeps whole: no path on Linux is longer."""
+RECEIPT_DIRECTORY_BYTES_MAX = KIB
+"""The path of the directory as JSON up to which a receipt keeps it whole."""
 PROOF_COMMAND_CHARS_MAX = 300
 """The command of a proof: a refusal shows it whole."""
 PROOFS_PER_STEP_MAX = 4

@@ -13,14 +13,16 @@ from interlock.record.payloads import ObservationKey, ObservationRecorded, Obser
 from interlock.store.ports.workspace import GitAnchors
 from interlock.views.resume import short_branch
 from interlock.views.session import Session
-from interlock.views.summary import repo_root_hash
+from interlock.views.summary import path_digest
 
 _REPO: Literal["repo_root_hash"] = "repo_root_hash"
 _SHA1_CHARS = 40
 
 
 def observed_of(anchors: GitAnchors, *, keeps_repo_root: bool) -> tuple[ObservationRecorded, ...]:
-    """Return the observations of a workspace: always the digest of its path, the path itself only if configured.
+    """Return the observations of a workspace: always the digest of its repository's path, or of its own without one.
+
+    The path of a repository itself is one of them only if configured.
 
     A path over its length limit is left out, because its digest identifies it; a branch name is shortened (OBS-4).
     """
@@ -50,7 +52,9 @@ def _observed(anchors: GitAnchors, *, keeps_repo_root: bool) -> Iterator[Observa
         kind = "git_sha1" if len(anchors.head_sha) == _SHA1_CHARS else "short_string"
         yield _observation("git_head_sha", ObservationValue(type=kind, value=anchors.head_sha))
     if root is not None:
-        yield _observation(_REPO, ObservationValue(type="sha256", value=repo_root_hash(root)))
+        yield _observation(_REPO, ObservationValue(type="sha256", value=path_digest(root)))
+    if anchors.workspace is not None:
+        yield _observation("workspace_hash", ObservationValue(type="sha256", value=path_digest(anchors.workspace)))
     if root is not None and keeps_repo_root and len(root) <= PATH_CHARS_MAX:
         yield _observation("repo_root", ObservationValue(type="path", value=root))
 

@@ -1,6 +1,7 @@
 """Reads from the log what the proofs of a step are judged by, and the working tree for them (PROOF-2, PROOF-3)."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from interlock.store.ports.workspace import WorkTree
 from interlock.views.node_position import chain_head, walk_up
 from interlock.views.outside import Received, level_of
 from interlock.views.session import Node
-from interlock.views.summary import repo_root_hash
+from interlock.views.summary import path_digest
 
 
 def proof_context(run_context: RunContext, node: Node, task: Task) -> ProofContext:
@@ -155,7 +156,14 @@ def _receipt(run_context: RunContext, received: Received, place: ReceiptPlace) -
 
 
 def _is_of_workspace(run_context: RunContext, received: Received) -> bool:
-    """Say whether a receipt is of the repository in which the run was started, as far as both are known."""
-    known = run_context.session.observed(run_context.run.run, "repo_root_hash")
-    root = received.data.fields.get("root")
-    return known in (None, REDACTED) or (isinstance(root, str) and repo_root_hash(root) == known)
+    """Say whether a receipt is of the place in which the run was started, as far as both are known.
+
+    The place is the repository, or without one the workspace with every directory below it.
+    """
+    fields, observed = received.data.fields, partial(run_context.session.observed, run_context.run.run)
+    repository, workspace = observed("repo_root_hash"), observed("workspace_hash")
+    if REDACTED in (repository, workspace) or (repository, workspace) == (None, None):
+        return True
+    root, directory = fields.get("root"), Path(str(fields["directory"]))
+    is_of_repository = isinstance(root, str) and path_digest(root) == repository
+    return is_of_repository or workspace in [path_digest(str(one)) for one in (directory, *directory.parents)]

@@ -13,7 +13,7 @@ from interlock.service.tokens.mint import minting
 from interlock.store.ports.errors import UNUSABLE_SESSION, StoreFailureError
 from interlock.store.ports.keys import KeyRing
 from interlock.store.ports.reader import LogVersion
-from interlock.views.summary import RunSummary, SessionSummary, repo_root_hash
+from interlock.views.summary import RunSummary, SessionSummary, path_digest
 
 
 def find_open_run(ports: Ports, ring: KeyRing, wanted: tuple[str, str | None], repo_root: str | None) -> list[Warned]:
@@ -26,7 +26,7 @@ def find_open_run(ports: Ports, ring: KeyRing, wanted: tuple[str, str | None], r
     workflow_id, goal = wanted
     if goal is None or repo_root is None:
         return []
-    repo = repo_root_hash(repo_root)
+    repo = path_digest(repo_root)
     try:
         for session, version in sorted(
             ports.read.reader.log_versions(newest=OPEN_RUN_SESSIONS_MAX).items(), reverse=True

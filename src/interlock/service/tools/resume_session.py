@@ -38,7 +38,7 @@ from interlock.store.ports.errors import (
 from interlock.store.ports.keys import KeyRing
 from interlock.store.ports.workspace import NOWHERE
 from interlock.views.resume import Candidate, RunQuery, Why, ranked
-from interlock.views.summary import RunStatus, SessionSummary, repo_root_hash
+from interlock.views.summary import RunStatus, SessionSummary, path_digest
 
 
 @frozen
@@ -159,7 +159,7 @@ def _build_query(ports: ReadPorts, command: ResumeCommand) -> RunQuery:
         words=run_query.words,
         branch=here.branch if is_unspecified else run_query.branch,
         head_sha=here.head_sha if is_unspecified else run_query.head_sha,
-        repo=repo_root_hash(here.repo_root) if here.repo_root is not None else None,
+        repo=path_digest(here.repo_root) if here.repo_root is not None else None,
         session=run_query.session,
         run=run_query.run,
     )

@@ -7,6 +7,7 @@ Nor are digests over what no record holds, such as the files of a working tree.
 import json
 import shlex
 from collections.abc import Callable, Iterator
+from pathlib import PurePosixPath
 
 from interlock.engine.judge.proof import argv_digest
 from interlock.kernel.budgets.workflow import CAPTURED_VALUE_BYTES_MAX
@@ -22,7 +23,7 @@ from interlock.service.run.evidence.approval import open_approval
 from interlock.service.transfer.salvage import SoundPrefix
 from interlock.views.evolution import evolve
 from interlock.views.session import Session, new_session
-from interlock.views.summary import repo_root_hash
+from interlock.views.summary import path_digest
 
 
 def guessable_digests(read: ReadPorts, prefix: SoundPrefix, is_in: Callable[[bytes], bool]) -> dict[str, str]:
@@ -58,7 +59,7 @@ class _Search:
         yield from self.long_values(event.data.to_json())
         match event:
             case ObservationRecordedEvent() if event.data.key == "repo_root":
-                yield from self._of_root(event.data.value.value)
+                yield from self._of_place(event.data.value.value)
             case EventReceivedEvent() if event.data.event == APPROVAL:
                 yield from self._of_approval(before, event)
             case EventReceivedEvent() if event.data.event in (CHECK, RECEIPT):
@@ -86,9 +87,9 @@ class _Search:
             for one in value.values() if isinstance(value, dict) else value:
                 yield from self.long_values(one)
 
-    def _of_root(self, root: str) -> Iterator[str]:
-        if self._is_in_text(root):
-            yield repo_root_hash(root)
+    def _of_place(self, path: str) -> Iterator[str]:
+        if self._is_in_text(path):
+            yield path_digest(path)
 
     def _of_command(self, event: EventReceivedEvent) -> Iterator[str]:
         """Yield the digests of the output and of the command line, unless they are known to be without the value."""
@@ -99,7 +100,9 @@ class _Search:
             yield str(fields["digest"])
         if event.data.event == CHECK:
             return
-        yield from self._of_root(str(fields.get("root", "")))
+        directory = PurePosixPath(str(fields["directory"]))
+        for place in (str(fields.get("root", "")), *map(str, (directory, *directory.parents))):
+            yield from self._of_place(place)
         if self._is_in_text(command) or fields["argv"] != _argv_digest(command):
             yield str(fields["argv"])
 

@@ -10,6 +10,7 @@ from interlock.kernel.budgets import (
 )
 from interlock.kernel.budgets.workflow import (
     CLAIMED_RECEIPTS_MAX,
+    RECEIPT_DIRECTORY_BYTES_MAX,
     RECEIPT_PATH_BYTES_MAX,
     RECEIPT_ROOT_BYTES_MAX,
     RECEIPTS_PER_RUN_MAX,
@@ -111,7 +112,6 @@ def _full(run_context: RunContext, how: Arrival) -> Refusal | None:
 
 def _record(run_context: RunContext, node: NodeId, seen: CommandSeen, how: Arrival) -> EventReceived:
     number = run_context.session.outside.count(run_context.run.run, RECEIPT) + 1
-    places = {"directory": seen.directory, "program": seen.program}
     trees = {"commit": seen.after.commit, "treeBefore": seen.before.digest, "tree": seen.after.digest}
     fields: Fields = {
         "argv": argv_digest(seen.argv),
@@ -119,9 +119,10 @@ def _record(run_context: RunContext, node: NodeId, seen: CommandSeen, how: Arriv
         "digest": seen.digest,
         "exit": seen.exit,
         "seconds": seen.seconds,
-        **{name: one_line(path, RECEIPT_PATH_BYTES_MAX) for name, path in places.items() if path is not None},
+        "directory": _whole_path(seen.directory, RECEIPT_DIRECTORY_BYTES_MAX),
+        **({"program": one_line(seen.program, RECEIPT_PATH_BYTES_MAX)} if seen.program is not None else {}),
         **{name: value if value is not None else "unknown" for name, value in trees.items()},
-        **({"root": _root(seen.after.root)} if seen.after.root is not None else {}),
+        **({"root": _whole_path(seen.after.root, RECEIPT_ROOT_BYTES_MAX)} if seen.after.root is not None else {}),
     }
     room = EVENT_FIELDS_BYTES_MAX - len(canonical_bytes(cast("Json", fields | {"output": ""})))
     fields["output"] = _end(seen.output, room)
@@ -134,13 +135,13 @@ def _record(run_context: RunContext, node: NodeId, seen: CommandSeen, how: Arriv
     )
 
 
-def _root(path: str) -> str:
-    """Return the path of a repository as it is: the repository is known by it, and its tree is read there (PROOF-3).
+def _whole_path(path: str, bytes_max: int) -> str:
+    """Return a path as it is: the workspace is known by it, and the tree of a repository is read there (PROOF-3).
 
     A path that is no text, or has so many control characters that it does not fit, is only shown.
     """
     try:
-        is_whole = len(canonical_bytes(path)) <= RECEIPT_ROOT_BYTES_MAX
+        is_whole = len(canonical_bytes(path)) <= bytes_max
     except NotCanonicalError:
         is_whole = False
     return path if is_whole else one_line(path, RECEIPT_PATH_BYTES_MAX)

@@ -9,11 +9,15 @@ from interlock.kernel.ids import Digest
 
 @frozen
 class GitAnchors:
-    """The root of a work tree, its branch and its commit, each None if there is none."""
+    """The root of a work tree, its branch and its commit, each None if there is none.
+
+    `workspace` is the path of a directory in no repository, with every link resolved.
+    """
 
     repo_root: str | None = None
     branch: str | None = None
     head_sha: str | None = None
+    workspace: str | None = None
 
 
 NOWHERE = GitAnchors()
