@@ -431,7 +431,9 @@ class DecisionTraceAppended(Record):
 
 
 ObservationKey = Literal["git_branch", "git_head_sha", "repo_root_hash", "repo_root", "workspace_hash", "redacted_from"]
-"""`workspace_hash` is recorded only without a repository. `redacted_from` is about a session: the session that it is a redacted copy of."""
+"""`workspace_hash` is recorded only without a repository.
+
+`redacted_from` is about a session: the session that it is a redacted copy of."""
 
 
 class ObservationValue(Record):

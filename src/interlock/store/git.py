@@ -45,7 +45,10 @@ class GitObserver:
     )
 
     def find(self, workspace: Path | None) -> GitAnchors:
-        """Return the git position of a workspace, as `git_anchors` does: git runs once. Without a repository, its path."""
+        """Return the git position of a workspace, as `git_anchors` does: git runs once.
+
+        Of a workspace in no repository, it is the path.
+        """
         if workspace is None:
             return NOWHERE
         # The files are read first: a change while git runs is noticed by the next look.

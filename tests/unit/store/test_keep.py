@@ -58,6 +58,32 @@ def test_any_flipped_bit_of_the_marks_is_found_and_nothing_is_collected() -> Non
     assert opened(disk).sessions() == tuple(sorted([A, B]))
 
 
+@pytest.mark.inv("GC-2", "GC-7")
+def test_marks_whose_file_is_lost_are_damaged_and_nothing_is_collected() -> None:
+    disk = kept_and_expired()
+    disk.unlink(layout.KEEP)
+    pins = collector_on(disk).retention_pins
+    for call in (pins.kept, partial(pins.keep, [B]), partial(pins.unkeep, [A])):
+        with pytest.raises(PinsDamagedError, match="missing, but sessions were marked"):
+            call()
+    (blocker,) = swept(disk).blockers
+    assert blocker.code == "KEEP_MARKS_DAMAGED"
+    assert layout.KEEP_MARK in blocker.fix
+    assert opened(disk).sessions() == tuple(sorted([A, B]))
+    disk.unlink(layout.KEEP_MARK)
+    assert pins.keep([B]) == {B}
+
+
+@pytest.mark.inv("GC-2")
+def test_a_lost_file_of_no_marks_loses_nothing() -> None:
+    disk = kept_and_expired()
+    pins = collector_on(disk).retention_pins
+    assert pins.unkeep([A]) == set()
+    disk.unlink(layout.KEEP)
+    assert pins.kept() == pins.unkeep([A]) == set()
+    assert pins.keep([A]) == {A}
+
+
 @pytest.mark.inv("GC-2")
 def test_marks_without_a_check_are_damaged_and_the_missing_check_is_named() -> None:
     disk = dated_disk()

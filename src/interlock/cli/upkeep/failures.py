@@ -39,7 +39,7 @@ def answered_by_upkeep() -> Generator[None]:
         raise StopError(message, fix, exit_code=1, code=ErrorCode.SESSION_LOCKED) from error
     except PinsDamagedError as error:
         message = f"The retention pins, config/keep.json of the data directory, cannot be read: {error.found}."
-        fix = "Restore the file from a backup, or remove it and pin the sessions again. Until then, gc deletes nothing."
+        fix = f"Restore the file from a backup. {error.fix} Until then, gc deletes nothing."
         code, retry = ErrorCode.STORE_FAILED, RetryKind.NOT_RETRYABLE
         raise StopError(message, fix, exit_code=1, code=code, retry=retry) from error
     except SessionsMissingError as error:

@@ -191,8 +191,7 @@ def _pin_blockers(kept: Kept, existing: Collection[SessionId]) -> Iterator[GcBlo
         yield GcBlocker(
             code="KEEP_MARKS_DAMAGED",
             message=f"The retention pins, config/keep.json of the data directory, cannot be read: {kept.found}.",
-            fix="Restore the file from a backup. Without one, note the session ids that it still shows, remove it, and"
-            " pin the sessions again with `interlock session keep`.",
+            fix=f"Restore the file from a backup. {kept.fix}",
         )
         return
     for session in sorted(kept.difference(existing)):

@@ -163,11 +163,15 @@ class SessionLockReleasedError(InterlockError):
 
 
 class PinsDamagedError(InterlockError):
-    """The retention pins cannot be read, so it is unknown which sessions must stay."""
+    """The retention pins cannot be read, so it is unknown which sessions must stay.
 
-    def __init__(self, found: str) -> None:
+    `fix` says how to do without them.
+    """
+
+    def __init__(self, found: str, fix: str) -> None:
         super().__init__(f"retention pins: {found}")
         self.found = found
+        self.fix = fix
 
 
 class SessionsMissingError(InterlockError):

@@ -1,7 +1,12 @@
-"""The retention pins: one small file, replaced as a whole (GC-2)."""
+"""The retention pins: one small file, replaced as a whole (GC-2).
+
+A writer that synced the pins records the digest of their bytes in the settled mark, as that of the key ring does. So a
+lost file is damage, and not a data directory in which no session is pinned.
+"""
 
 from collections.abc import Callable, Collection
 
+from interlock.kernel.canonical import digest_of_bytes
 from interlock.kernel.ids import SessionId
 from interlock.record.errors import MalformedRecordError, UnknownVersionError
 from interlock.record.keep import build_keep_marks, parse_keep_marks
@@ -20,7 +25,7 @@ _Pins = frozenset[SessionId]
 
 
 class PinFile:
-    """`config/keep.json`. Without it, no session is pinned."""
+    """`config/keep.json` and its settled mark. Without both, no session is pinned."""
 
     def __init__(self, files: FileOps, locks: Locks) -> None:
         self._files = files
@@ -29,17 +34,20 @@ class PinFile:
     def kept(self) -> frozenset[SessionId]:
         """See `RetentionPins.kept`."""
         try:
+            if self._files.stat(layout.KEEP) is None and not self._has_mark():
+                return frozenset()
+            # A writer may have made the file since, and its mark after it.
             return parse_keep_marks(read_small(self._files, layout.KEEP))
-        except FileNotFoundError:
-            return frozenset()
+        except FileNotFoundError as error:
+            raise PinsDamagedError("it is missing, but sessions were marked to be kept", _FORGET) from error
         except UnknownVersionError as error:
-            raise PinsDamagedError(f"written by a newer Interlock ({error.found})") from error
+            raise PinsDamagedError(f"written by a newer Interlock ({error.found})", _REMOVE) from error
         except MalformedRecordError as error:
-            raise PinsDamagedError(error.found) from error
+            raise PinsDamagedError(error.found, _REMOVE) from error
         except NotRegularFileError as error:
-            raise PinsDamagedError("it is not a regular file") from error
+            raise PinsDamagedError("it is not a regular file", _REMOVE) from error
         except UnreadableError as error:
-            raise PinsDamagedError(f"the system refuses it ({error_name(error)})") from error
+            raise PinsDamagedError(f"the system refuses it ({error_name(error)})", _REMOVE) from error
         except OSError as error:
             raise store_failure(error) from error
 
@@ -60,7 +68,7 @@ class PinFile:
     def unkeep(self, sessions: Collection[SessionId]) -> frozenset[SessionId]:
         """See `RetentionPins.unkeep`. If no session was ever pinned, no file is created."""
         try:
-            if self._files.stat(layout.KEEP) is None:
+            if self._files.stat(layout.KEEP) is None and not self._has_mark():
                 return frozenset()
         except OSError as error:
             raise store_failure(error) from error
@@ -72,10 +80,21 @@ class PinFile:
             before = self.kept()
             with replacing(self._files, layout.KEEP):
                 after = change(before)
-                write_durably(self._files, layout.KEEP, build_keep_marks(after).to_bytes() + b"\n")
+                write_durably(self._files, layout.KEEP, _bytes_of(after))
                 self._files.sync_dir(layout.CONFIG, full=True)
                 self._files.sync_dir("", full=True)
+                write_durably(self._files, layout.KEEP_MARK, _mark_of(after))
+                self._files.sync_dir(layout.CONFIG, full=True)
         return after
+
+    def _has_mark(self) -> bool:
+        """Say whether pins were durable, by their mark: one that cannot be read counts, and one of no pin does not."""
+        try:
+            return read_small(self._files, layout.KEEP_MARK) != _mark_of(frozenset())
+        except FileNotFoundError:
+            return False
+        except (NotRegularFileError, UnreadableError):
+            return True
 
     def _check_there(self, sessions: Collection[SessionId]) -> None:
         try:
@@ -95,3 +114,17 @@ class PinFile:
             return True
         except UnreadableError:
             return session in self._files.names(layout.SESSIONS)
+
+
+def _bytes_of(pins: _Pins) -> bytes:
+    return build_keep_marks(pins).to_bytes() + b"\n"
+
+
+def _mark_of(pins: _Pins) -> bytes:
+    return f"{digest_of_bytes(_bytes_of(pins))}\n".encode("ascii")
+
+
+_AGAIN = "pin the sessions again with `interlock session keep`"
+_REMOVE = f"Without one, note the session ids that it still shows, remove both it and {layout.KEEP_MARK}, and {_AGAIN}."
+_FORGET = f"Without one, remove {layout.KEEP_MARK}, and {_AGAIN}."
+"""What to do about pins without a backup."""

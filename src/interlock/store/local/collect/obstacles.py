@@ -29,7 +29,7 @@ _DIRS = (
     layout.DEFINITIONS,
     *TRASH_DIRS,
 )
-_FILES = (layout.UPKEEP_LOCK, layout.KEYRING_MARK)
+_FILES = (layout.UPKEEP_LOCK, layout.KEYRING_MARK, layout.KEEP_MARK)
 _MOVE = "Move it elsewhere: the next call that needs it makes it again."
 _RESTORE = "Make what it leads to available again, or put a copy from a backup in its place."
 _TOGETHER = "Move the whole data directory to one file system, and name its new place with `--data-dir`."
