@@ -88,6 +88,27 @@ def test_a_damaged_definition_is_not_used_and_is_named(
     assert main(["session", "verify"]) == 0
 
 
+@pytest.mark.damages
+@pytest.mark.inv("OPS-21", "DOC-1")
+def test_a_definition_whose_file_is_lost_is_named_by_every_view_until_it_is_published_again(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    session = run_json(capsys, "start", LAUNCH.id, "--goal", "Ship it")["session"]
+    (file,) = (project / "data" / "definitions").glob(f"{LAUNCH.id}.1.*.json")
+    good = file.read_bytes()
+    file.unlink()
+    named = f"{LAUNCH.id}, version 1"
+    assert run_json(capsys, "list")["damaged"] == [named]
+    for command in (("contract", "list"), ("doctor", "--deep"), ("session", "verify")):
+        assert main([*command]) == (0 if command[0] == "contract" else 1)
+        words = capsys.readouterr().out
+        assert named in words
+        assert f"its file is missing, and {session} was started with it" in words
+    assert run("publish", LAUNCH.id) == 0
+    assert file.read_bytes() == good
+    assert main(["session", "verify"]) == 0
+
+
 @pytest.mark.usefixtures("project")
 @pytest.mark.inv("GOAL-8", "OPS-3")
 def test_a_contract_is_checked_published_started_and_shown(capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,7 +9,7 @@ from interlock.cli.session.chosen import say_damaged, say_unreadable
 from interlock.cli.store import answered_by_store, open_chosen_store
 from interlock.define.operations.contracts import Contract
 from interlock.kernel.canonical import Json
-from interlock.service.contracts.definitions import read_published
+from interlock.service.contracts.definitions import lost_definitions, read_published
 from interlock.service.run.summaries import Unreadable, unreadable_by
 from interlock.store.ports.definitions import DefinitionKey
 from interlock.store.ports.errors import UNUSABLE_SESSION
@@ -29,9 +29,9 @@ def run(options: argparse.Namespace) -> int:
     """Print every contract; return the exit code."""
     store = open_chosen_store(options)
     with answered_by_store():
-        archive = read_published(store)
+        archive, lost = read_published(store), lost_definitions(store)
         sessions, unreadable = _executions(store)
-    published, damaged = archive.sound.values(), archive.damaged.values()
+    published, damaged = archive.sound.values(), [*archive.damaged.values(), *lost.values()]
     known = {(one.id, one.version): one for one in (*published, *project_definitions(options))}
     contracts = sorted(
         (one for one in known.values() if isinstance(one, Contract)), key=lambda one: (one.name, one.version)

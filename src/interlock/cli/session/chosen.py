@@ -190,7 +190,7 @@ def unreadable_lines(unreadable: Sequence[Unreadable]) -> Iterator[str]:
 def say_damaged(damaged: Iterable[DamagedDefinition]) -> None:
     """Name the published definitions that cannot be used."""
     for one in damaged:
-        say(f"The published definition {one.name} is damaged: {one.found}. `interlock doctor` says what to do.")
+        say(f"The published definition {one.name} is damaged: {one.found}. `interlock doctor --deep` says what to do.")
 
 
 def say_incomplete(incomplete: Sequence[Unreadable]) -> None:

@@ -14,6 +14,7 @@ from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import SessionId
 from interlock.record.bundle import SalvageBanner
 from interlock.service.audit.verify import Mismatch, redacted_note, unfinished_note, verify_with_words
+from interlock.service.contracts.definitions import lost_definitions
 from interlock.service.run.plans import Plans
 from interlock.service.transfer.import_ import import_session
 from interlock.store.opening import open_memory_store
@@ -52,6 +53,7 @@ def run(options: argparse.Namespace) -> int:
         verified = {name: verify_with_words(reader, plans, name, is_forced=is_forced) for name in names}
         notes = {name: note for name in names if (note := unfinished_note(reader, name)) is not None}
         copies = {name: note for name in names if (note := redacted_note(reader, name)) is not None}
+        damaged = _unusable_definitions(reader) if chosen.is_all else ()
     found = {name: one.mismatches for name, one in verified.items()}
     examined = {name: one.examined.to_json() for name, one in verified.items() if one.examined is not None}
     words = {name: one.words for name, one in verified.items() if one.words}
@@ -60,7 +62,7 @@ def run(options: argparse.Namespace) -> int:
         mismatches = [one.to_json() for each in found.values() for one in each]
         reworded: dict[str, Json] = {name: [one.to_json() for one in each] for name, each in words.items()}
         salvage = {} if chosen.banner is None else {"salvage": chosen.banner.to_json()}
-        definitions = {"damagedDefinitions": [one.name for one in chosen.damaged]} if chosen.damaged else {}
+        definitions = {"damagedDefinitions": [one.name for one in damaged]} if damaged else {}
         seen: dict[str, Json] = {
             "examined": {**examined},
             "unfinished": {**notes},
@@ -81,8 +83,8 @@ def run(options: argparse.Namespace) -> int:
             for one in words.get(name, ()):
                 say(f"  note: other words at {one.node}, {one.where}: {one.found}\n    {_OTHER_WORDS}")
         say(f"{counted(len(names), 'session')}, {counted(count, 'mismatch')}")
-        say_damaged(chosen.damaged)
-    return 1 if count or chosen.damaged else 0
+        say_damaged(damaged)
+    return 1 if count or damaged else 0
 
 
 _OTHER_WORDS = "Another build of Interlock wrote this text, or somebody changed it. The facts are the same."
@@ -92,13 +94,17 @@ _OTHER_WORDS = "Another build of Interlock wrote this text, or somebody changed 
 class _Selection:
     """The sessions to verify, and the ports that read them; `banner` if a bundle is not the whole session.
 
-    `damaged` are published definitions that cannot be used, if all of a data directory is verified.
+    With `is_all`, all of a data directory is verified, with its published definitions.
     """
 
     reader: StoreReader
     names: Sequence[SessionId]
     banner: SalvageBanner | None = None
-    damaged: Sequence[DamagedDefinition] = ()
+    is_all: bool = False
+
+
+def _unusable_definitions(reader: StoreReader) -> tuple[DamagedDefinition, ...]:
+    return (*reader.damaged_definitions().values(), *lost_definitions(reader).values())
 
 
 def _select_sessions(options: argparse.Namespace) -> _Selection:
@@ -106,14 +112,13 @@ def _select_sessions(options: argparse.Namespace) -> _Selection:
     wanted = named_sessions(store, options.sessions)
     with answered_by_store():
         names = wanted or store.sessions()
-        damaged = () if wanted else tuple(store.damaged_definitions().values())
         unknown = [name for name in wanted if not store.is_stored(name)]
     if unknown:
         message = f"There is no session {unknown[0]!r} in this data directory."
         raise StopError(
             message, "Leave out the id to verify all sessions.", exit_code=1, code=ErrorCode.SESSION_NOT_FOUND
         )
-    return _Selection(reader=store, names=names, damaged=damaged)
+    return _Selection(reader=store, names=names, is_all=not wanted)
 
 
 def _read_file(file: str) -> _Selection:

@@ -10,12 +10,14 @@ from interlock.cli.render.progress import shown_progress
 from interlock.cli.screen import in_units
 from interlock.cli.upkeep.finding import Finding, attention, fine, note
 from interlock.kernel.budgets import NAMED_MAX
+from interlock.service.contracts.definitions import lost_definitions
 from interlock.service.retention.collect import CollectCommand, GcBlocker, find_gc_blockers, hold_back
 from interlock.service.retention.lifetime import read_kept
 from interlock.service.run.advice import ACCESS
 from interlock.store.opening import open_store
 from interlock.store.ports.errors import PinsDamagedError
 from interlock.store.ports.maintenance import CONTENT, Foreign, GcSnapshot, Item, Kind, Retention, StoreInspector
+from interlock.store.ports.store import StoreReader
 from interlock.store.retention import due
 
 _DEBRIS = {
@@ -51,7 +53,8 @@ def check_sessions_deeply(data_dir: Path, command: CollectCommand) -> Iterator[F
     Raises:
         StoreFailureError: The disk failed.
     """
-    collector = open_store(data_dir).upkeep
+    store = open_store(data_dir)
+    collector = store.upkeep
     # First, because what cannot be entered may end the check of the sessions.
     yield from _report_obstacles(collector)
     with shown_progress("Reading sessions") as progress:
@@ -61,6 +64,7 @@ def check_sessions_deeply(data_dir: Path, command: CollectCommand) -> Iterator[F
     found = len(snapshot.sessions)
     yield fine("sessions", f"{found} {'is' if found == 1 else 'are'} healthy: every record was read.")
     yield from _check_content(snapshot, collector)
+    yield from _report_lost_definitions(store)
     yield from _report_locks(collector)
     trashed = [one.item for one in snapshot.trashed]
     yield from _report_debris([*(item for item in snapshot.items if item.kind not in CONTENT), *trashed])
@@ -86,6 +90,12 @@ def _check_content(snapshot: GcSnapshot, inspector: StoreInspector) -> Iterator[
         yield attention("content", f"{one.name} is damaged ({one.found}); {named} refer to it.", fix)
     if not damaged:
         yield fine("content", "Every file that sessions refer to exists and matches its hash.")
+
+
+def _report_lost_definitions(store: StoreReader) -> Iterator[Finding]:
+    for one in lost_definitions(store).values():
+        fix = "Restore the directory `definitions` from a backup, or publish it again from its sources"
+        yield attention("definitions", f"{one.name}: {one.found}.", f"{fix} (`interlock contract publish`).")
 
 
 def _report_obstacles(inspector: StoreInspector) -> Iterator[Finding]:
