@@ -14,6 +14,7 @@ from tests.support.flow import at_some_node
 
 from interlock.decide.criteria import find_unmet
 from interlock.decide.evaluate import value_at
+from interlock.define.document import DELEGATE_TEXT
 from interlock.define.front import parse_workflow
 from interlock.engine.answer.prompt import prompt_of
 from interlock.engine.gates import asks_of
@@ -210,6 +211,22 @@ def agents(workflow: CompiledWorkflow, *changes: Change | None) -> Iterator[Agen
             )
 
 
+@dataclass(kw_only=True)
+class FailsUntilRepaired(Agent):
+    """Reports the worst result of every contract until it repairs something, and the best one from then on."""
+
+    def judged(self, node: PlanNode, state: Running, change: Change | None) -> tuple[Request, Judgement]:
+        failures = [] if "repair" in self.visited else [*failures_of(self.workflow, node)]
+        contracts = [one for one in failures if one.of.startswith("wr.contracts.")]
+        return super().judged(node, state, contracts[0] if contracts else change)
+
+
+def repairers(workflow: CompiledWorkflow) -> Iterator[FailsUntilRepaired]:
+    """Yield an agent of that kind for each combination of what it may send."""
+    for one in agents(workflow):
+        yield FailsUntilRepaired(workflow=workflow, produced=one.produced, goes_on=one.goes_on, context=one.context)
+
+
 def changes_of(workflow: CompiledWorkflow) -> list[Change | None]:
     """Return each way in which some evidence of a workflow may say something else than that all is well."""
     found: list[Change | None] = [None]
@@ -305,7 +322,7 @@ def test_a_bundled_workflow_runs_to_its_end_on_every_way_and_each_step_is_on_one
     """Whatever the agent answers of what it may answer, nothing refuses it, and no prompt shows a hole."""
     workflow = compiled(workflow_id).workflow
     visited: set[str] = set()
-    for agent in agents(workflow, *changes_of(workflow)):
+    for agent in itertools.chain(agents(workflow, *changes_of(workflow)), repairers(workflow)):
         visited |= set(agent.walk())
     assert visited == set(workflow.steps)
 
@@ -329,6 +346,83 @@ def test_a_bug_is_fixed_only_where_a_fix_is_wanted_and_a_cause_is_known() -> Non
         assert ("fix" in visited) == (is_wanted and agent.change is None)
         assert ("as_designed" in visited) == (agent.change is AS_DESIGNED)
         assert ("open_cause" in visited) == (agent.change is not None and agent.change is not AS_DESIGNED)
+
+
+@pytest.mark.parametrize("workflow_id", [name for name, one in SOURCES.items() if "repair" in values_of(one, "id")])
+def test_a_repair_that_passes_leaves_nothing_open(workflow_id: str) -> None:
+    """A finding from before the repair is judged once more: nobody has to accept it, and no text doubts the end."""
+    workflow = compiled(workflow_id).workflow
+    is_repaired = False
+    for agent in repairers(workflow):
+        visited = agent.walk()
+        if "repair" not in visited:
+            continue
+        is_repaired = True
+        assert visited.count("repair") == 1
+        assert "unresolved" not in visited
+        task = workflow.steps[visited[-1]].task
+        assert task is not None
+        shown = prompt_of(workflow, workflow.steps[visited[-1]], agent.context)
+        doubts = [one.text for one in task.fragments if one.fragment_id in {"open", "not-verified", "findings"}]
+        assert not [text for text in doubts if rendered(text, agent.context) in shown]
+    assert is_repaired
+
+
+def test_a_finding_that_outlives_the_repair_is_still_decided_by_the_user() -> None:
+    workflow = compiled("wr.coding_task").workflow
+    blocking = next(one for one in changes_of(workflow) if one is not None and one.fields.get("verdict") == "blocking")
+    for agent in agents(workflow, blocking):
+        assert "unresolved" in agent.walk()
+        shown = prompt_of(workflow, workflow.steps["hand_over"], agent.context)
+        assert "The checks passed, but the last review left something open" in shown
+        assert "The change is not verified" not in shown
+
+
+@dataclass(kw_only=True)
+class ProvesLate(Agent):
+    """Rates every round of experiments alike, the cause by what it finds after them, and what is left at the end."""
+
+    cause: Change
+    left: Change
+
+    def judged(self, node: PlanNode, state: Running, change: Change | None) -> tuple[Request, Judgement]:
+        later = {"root_cause": self.cause, "survivors": self.left}
+        return super().judged(node, state, later.get(node.node_id, change))
+
+
+def round_of(explanation: str) -> Change:
+    return Change(of="round", fields={"explanation": explanation})
+
+
+@pytest.mark.parametrize("left", ["confirmed", "testable", "exhausted"])
+@pytest.mark.parametrize("explanation", ["testable", "exhausted"])
+@pytest.mark.parametrize("support", ["proven", "likely"])
+def test_a_cause_found_after_the_experiments_leads_to_the_remedy_if_it_alone_is_left(
+    support: str, explanation: str, left: str
+) -> None:
+    workflow = compiled("wr.bug_investigation").workflow
+    cause = Change(of="cause", fields={"support": support})
+    for agent in agents(workflow, round_of(explanation)):
+        late = ProvesLate(**vars(agent), cause=cause, left=round_of(left))
+        visited = late.walk()
+        assert visited.count("survivors") == 1
+        assert ("fix" in visited) == (left == "confirmed" and agent.produced["wants"] == "fix")
+        assert ("open_cause" in visited) == (left != "confirmed")
+
+
+def test_a_cause_that_the_experiments_confirmed_is_compared_with_nothing() -> None:
+    for agent in agents(compiled("wr.bug_investigation").workflow):
+        assert "survivors" not in agent.walk()
+
+
+@pytest.mark.inv("PLAN-28")
+@pytest.mark.parametrize("workflow_id", SOURCES)
+def test_no_prompt_of_a_bundled_workflow_orders_to_delegate_with_nothing_below(workflow_id: str) -> None:
+    workflow = compiled(workflow_id).workflow
+    contexts: list[dict[str, Json]] = [{}, *({"depth": depth, "iteration": 2} for depth in ("quick", "thorough"))]
+    for node, context in itertools.product(workflow.steps.values(), contexts):
+        shown = prompt_of(workflow, node, context)
+        assert (DELEGATE_TEXT in shown) == ("Subagent: **" in shown), (node.node_id, context)
 
 
 def test_no_release_is_put_to_its_owner_that_is_not_recommended() -> None:

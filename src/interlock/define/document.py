@@ -4,11 +4,11 @@
 the dialect in which the file was written.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Literal, TypeAlias
 
-from interlock.decide.condition import Condition
+from interlock.decide.condition import AnyOf, Condition
 from interlock.decide.criteria import Criteria
 from interlock.define.diagnostics import Diagnostics
 from interlock.define.parts import (
@@ -115,6 +115,15 @@ class PromptFragment:
     when: Guard | None
     asks_user: bool = False
     work: int | None = None
+
+
+def guard_of_any(fragments: Sequence[PromptFragment], at: str) -> Guard | None:
+    """Return the condition under which at least one of these fragments is shown; None if one is always shown.
+
+    A text that announces them has this condition, so that it is never shown with nothing below it (PLAN-28).
+    """
+    conditions = [one.when.condition for one in fragments if one.when is not None]
+    return Guard(condition=AnyOf(op="or", of=tuple(conditions)), at=at) if len(conditions) == len(fragments) else None
 
 
 @frozen

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from interlock.decide.condition import Always, AnyOf, Compare, Not
+from interlock.decide.condition import Always, AnyOf, Compare
 from interlock.define import document as doc
 from interlock.define.diagnostics import Diagnostic
 from interlock.define.front import parse_workflow
@@ -465,19 +465,22 @@ def test_a_parallel_step_asks_the_agent_to_delegate() -> None:
     assert (second.when, second.text.count("\n")) == (None, 0)
 
 
-def test_a_step_whose_delegations_all_have_conditions_says_what_to_do_without_any() -> None:
+@pytest.mark.inv("PLAN-28")
+def test_a_step_whose_delegations_all_have_conditions_orders_to_delegate_only_above_one_of_them() -> None:
     other = {"var": "y", "equals": 2}
     works = [{"workflowId": "w", "runCondition": when} for when in (WHEN, other)]
     (step,) = parsed(parallel(*works, notesOptional=True)).steps
     assert isinstance(step, doc.AgentStep)
-    nothing = step.fragments[-1]
-    assert nothing.when is not None
+    order, *pieces = step.fragments
+    assert (order.text, len(pieces)) == (doc.DELEGATE_TEXT, 2)
+    assert order.when is not None
     y_is_2 = Compare(op="lenient_equals", var="y", value=2)
-    assert nothing.when.condition == Not(op="not", of=AnyOf(op="or", of=(X_IS_1, y_is_2)))
+    assert order.when.condition == AnyOf(op="or", of=(X_IS_1, y_is_2))
+    assert "If no work is named below" in flat(step.prompt)
     assert step.evidence.notes == "optional"
     (empty,) = parsed(parallel()).steps
     assert isinstance(empty, doc.AgentStep)
-    assert [fragment.when for fragment in empty.fragments] == [None]
+    assert (empty.fragments, "start no subagent" in flat(empty.prompt)) == ((), True)
 
 
 def test_texts_for_subagents_hold_nothing_of_their_namespace() -> None:

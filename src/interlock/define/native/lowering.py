@@ -361,17 +361,21 @@ class _Lowering:
             case "binding":
                 return doc.BindingPart(slot_id=content, at=f"{at}.slotId")
 
-    def _lower_delegations(self, form: native.StepForm, at: str) -> Iterator[doc.PromptFragment]:
-        if form.delegate:
-            yield doc.PromptFragment(fragment_id="delegate", text=doc.DELEGATE_TEXT, when=None)
-        for number, work in enumerate(form.delegate):
-            method = f" Method: the workflow `{work.workflow_id}`." if work.workflow_id else ""
-            yield doc.PromptFragment(
+    def _lower_delegations(self, form: native.StepForm, at: str) -> tuple[doc.PromptFragment, ...]:
+        pieces = tuple(
+            doc.PromptFragment(
                 fragment_id=f"delegate-{number + 1}",
-                text=f"Subagent: **{work.title}**. {work.goal}{method}",
+                text=f"Subagent: **{work.title}**. {work.goal}"
+                + (f" Method: the workflow `{work.workflow_id}`." if work.workflow_id else ""),
                 when=self._lower_when(work.when, f"{at}.delegate[{number}]"),
                 work=number,
             )
+            for number, work in enumerate(form.delegate)
+        )
+        if not pieces:
+            return ()
+        shown = doc.guard_of_any(pieces, f"{at}.delegate")
+        return (doc.PromptFragment(fragment_id="delegate", text=doc.DELEGATE_TEXT, when=shown), *pieces)
 
     def _lower_evidence(self, form: native.StepForm, at: str) -> doc.EvidenceRequirements:
         contract = form.output_contract

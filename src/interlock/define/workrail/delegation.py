@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator
 
-from interlock.decide.condition import AnyOf, Not
 from interlock.define import document as doc
 from interlock.define.workrail import forms
 from interlock.define.workrail.conditions import ConditionLowering
@@ -12,15 +11,21 @@ from interlock.define.workrail.prompts import PromptLowering
 _CONTEXT_PATH = re.compile(r"(?!wr\.)[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*")
 """A context path that a prompt can insert. `wr.` is reserved."""
 _NOTHING_TEXT = "There is nothing to hand out here: start no subagent, and report the step as done."
+"""The prompt of a step without a piece of work."""
+_SOME_TEXT = (
+    "This step hands work to subagents if the conditions of that work hold. If no work is named below, start no"
+    " subagent, and report the step as done."
+)
+"""The prompt of a step whose pieces of work all have conditions."""
 
 
 def lower_delegations(
     form: forms.ParallelForm, at: str, prompts: PromptLowering, conditions: ConditionLowering
-) -> tuple[doc.PromptFragment, ...]:
-    """Return one prompt fragment for each piece of work.
+) -> tuple[str, tuple[doc.PromptFragment, ...]]:
+    """Return the prompt of a parallel step, and one prompt fragment for each piece of work.
 
-    If every piece has a condition, one more fragment tells the agent what to do if none of them is true. `at` is the
-    path of the list.
+    If every piece has a condition, the instruction to delegate is a fragment, too: it is shown with a piece only
+    (PLAN-28). `at` is the path of the list.
     """
     pieces: list[doc.PromptFragment] = []
     for number, work in enumerate(form.parallel_delegations):
@@ -33,11 +38,12 @@ def lower_delegations(
                 when=conditions.lower_guard(work.run_condition, f"{here}.runCondition"),
             )
         )
-    guards = [piece.when.condition for piece in pieces if piece.when is not None]
-    if len(guards) < len(pieces):
-        return tuple(pieces)
-    none_holds = doc.Guard(condition=Not(op="not", of=AnyOf(op="or", of=tuple(guards))), at=at) if guards else None
-    return (*pieces, doc.PromptFragment(fragment_id="delegate-nothing", text=_NOTHING_TEXT, when=none_holds))
+    if not pieces:
+        return _NOTHING_TEXT, ()
+    shown = doc.guard_of_any(pieces, at)
+    if shown is None:
+        return doc.DELEGATE_TEXT, tuple(pieces)
+    return _SOME_TEXT, (doc.PromptFragment(fragment_id="delegate", text=doc.DELEGATE_TEXT, when=shown), *pieces)
 
 
 def _render_details(work: forms.DelegationForm, at: str, prompts: PromptLowering) -> Iterator[str]:

@@ -262,12 +262,12 @@ class StepLowering:
         )
 
     def _lower_parallel(self, form: forms.ParallelForm, at: str, when: doc.Guard | None) -> doc.AgentStep:
-        fragments = lower_delegations(form, f"{at}.parallelDelegations", self._prompts, self._conditions)
+        prompt, fragments = lower_delegations(form, f"{at}.parallelDelegations", self._prompts, self._conditions)
         return doc.AgentStep(
             at=at,
             id=form.id,
             title=form.title,
-            prompt=doc.to_prose(doc.DELEGATE_TEXT),
+            prompt=doc.to_prose(prompt),
             when=when,
             fragments=fragments,
             evidence=doc.EvidenceRequirements(notes="optional" if form.notes_optional else "required"),
