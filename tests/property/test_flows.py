@@ -1,5 +1,6 @@
 """Random flows run to their end, and exactly the slots are done that a model of their edges takes."""
 
+import json
 from itertools import combinations
 
 import pytest
@@ -10,6 +11,9 @@ from tests.support.flows import WORK, WORKFLOW_ID, RandomFlow, harness_of, lower
 from tests.support.lifecycle import hold_lifecycle, run_of
 from tests.support.shares import examples
 
+from interlock.define.patterns import PatternChecker
+from interlock.plan.check.plan_file import parse_plan_file, plan_document
+from interlock.plan.compiled import CompiledWorkflow, pinned_bytes
 from interlock.plan.graph import Graphs
 from interlock.service.run.lifecycle import read_executions
 
@@ -87,3 +91,15 @@ def test_two_steps_are_parallel_if_neither_waits_for_the_other_and_a_fork_leads_
         )
         expected = is_forked and not reaches(graphs, left, right) and not reaches(graphs, right, left)
         assert (right in graphs.parallel_to(left)) == (left in graphs.parallel_to(right)) == expected
+
+
+@pytest.mark.inv("IR-14", "OPS-18")
+@settings(max_examples=examples(60), deadline=None)
+@given(one=random_flows())
+def test_the_plan_of_a_random_flow_is_read_back_and_exported_as_the_same_bytes(one: RandomFlow) -> None:
+    workflow = lowered(one.build(), WORK)
+    exported = json.dumps(plan_document(workflow))
+    read = parse_plan_file(json.loads(exported), PatternChecker())
+    assert isinstance(read, CompiledWorkflow), read
+    assert pinned_bytes(read) == pinned_bytes(workflow)
+    assert json.dumps(plan_document(read)) == exported

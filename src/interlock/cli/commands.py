@@ -69,7 +69,7 @@ Exit codes: 0 success, 1 faults found or request refused, 2 wrong command line."
         Command("graph", "draw the plan of a workflow", "workflow.graph"),
         Command("validate", "check workflow files and report every fault with its line", "workflow.validate"),
         Command("new", "write a new workflow file from an example; never overwrite a file", "workflow.new"),
-        Command("schema", "print the JSON Schema of workflow files", "workflow.schema"),
+        Command("schema", "print the JSON Schema of workflow files, or of plan files", "workflow.schema"),
     ),
 )
 SESSION = Group(

@@ -26,7 +26,7 @@ from interlock.kernel.budgets.workflow import (
 )
 from interlock.kernel.canonical import Json
 from interlock.kernel.frozen import frozen
-from interlock.kernel.shape import Choice, ReadFault, Shape
+from interlock.kernel.shape import Choice, ReadFault, Shape, required_members
 from interlock.kernel.shape.mirror import mirror_of
 from interlock.kernel.text import render_path
 from interlock.record.context import RESERVED_KEYS
@@ -233,10 +233,13 @@ def _fix_unknown_key(key: str, place: _Place, present: Collection[str]) -> tuple
 
 
 def _describe_missing(key: str, field: FieldInfo | None) -> str | None:
-    """Return what to write for a missing key: its only value, or what it is. None if neither is known."""
+    """Return what to write for a missing key: its only value, its members, or what it is. None if none is known."""
     words = _list_words(field)
     if len(words) == 1:
         return f"Add `{key}: {words[0]}`."
+    bare = _strip_annotation(field.annotation) if field is not None else None
+    if isinstance(bare, type) and issubclass(bare, Shape) and (members := required_members(bare)):
+        return f"Add `{key}`, an object with {', '.join(f'`{name}`' for name in members)}."
     return f"Add `{key}`: {field.description}." if field is not None and field.description else None
 
 

@@ -7,6 +7,8 @@ session, so the same document compiles to the same hash everywhere.
 from functools import cached_property
 from typing import Literal
 
+import msgspec
+
 from interlock.define.parts import (
     Assessment,
     ContextInput,
@@ -17,7 +19,7 @@ from interlock.define.parts import (
 )
 from interlock.kernel.canonical import Json, digest_of_bytes
 from interlock.kernel.ids import Digest, WorkflowHash
-from interlock.kernel.shape import Reader
+from interlock.kernel.shape import EMPTY, Reader, Written
 from interlock.plan.adapter import AdapterEvent, AdapterIntent, AdapterManifest, adapter_key
 from interlock.plan.graph import Graphs
 from interlock.plan.records import Plan, PlanNode
@@ -80,25 +82,28 @@ class FlowOrigin(Record):
 
 
 class CompiledWorkflow(Record, dict=True):
-    """Everything that a run needs to render, check and continue; self-contained."""
+    """Everything that a run needs to render, check and continue; self-contained.
+
+    A member that has a `Written` default may be left out of a plan file, and is in the bytes of every plan (IR-18).
+    """
 
     schema_version: Literal[1]
     workflow_id: str
     name: str
-    description: str
+    description: str = msgspec.field(default_factory=Written(""))
     agent_role: str | None = None
-    guidance: tuple[str, ...]
-    references: tuple[Reference, ...]
-    capabilities: tuple[CapabilityDemand, ...]
-    features: tuple[AppliedFeature, ...]
-    inputs: tuple[ContextInput, ...]
+    guidance: tuple[str, ...] = msgspec.field(default_factory=EMPTY)
+    references: tuple[Reference, ...] = msgspec.field(default_factory=EMPTY)
+    capabilities: tuple[CapabilityDemand, ...] = msgspec.field(default_factory=EMPTY)
+    features: tuple[AppliedFeature, ...] = msgspec.field(default_factory=EMPTY)
+    inputs: tuple[ContextInput, ...] = msgspec.field(default_factory=EMPTY)
     produced: tuple[ProducedKey, ...] = ()
-    functions: tuple[ScopedFunction, ...]
-    assessments: tuple[Assessment, ...]
-    contracts: tuple[ContractPack, ...]
+    functions: tuple[ScopedFunction, ...] = msgspec.field(default_factory=EMPTY)
+    assessments: tuple[Assessment, ...] = msgspec.field(default_factory=EMPTY)
+    contracts: tuple[ContractPack, ...] = msgspec.field(default_factory=EMPTY)
     recommended: RecommendedPreferences | None = None
     plan: Plan
-    compiled_warnings: tuple[CompiledWarning, ...]
+    compiled_warnings: tuple[CompiledWarning, ...] = msgspec.field(default_factory=EMPTY)
     flow: FlowOrigin | None = None
 
     @cached_property

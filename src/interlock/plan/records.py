@@ -3,6 +3,8 @@
 The plan is a typed graph. Loops are structured: a loop is one node of the graph around it, and the nodes of its body
 form a graph of their own, so no graph has a cycle. Nodes are in plan order, so every edge leads forward. The plan
 holds no run state: that is in the snapshots.
+
+A member that has a `Written` default may be left out of a plan file, and is in the bytes of every plan (IR-18).
 """
 
 from typing import Annotated, Literal
@@ -13,7 +15,7 @@ from interlock.decide.condition import Condition
 from interlock.decide.criteria import Criteria
 from interlock.define.parts import AwaitEvent, EmitAction, Hints, Metadata, Proof, SetAction, UserNeed
 from interlock.kernel.budgets.workflow import EMITS_PER_STEP_MAX, PROOFS_PER_STEP_MAX
-from interlock.kernel.shape import Written, limits
+from interlock.kernel.shape import EMPTY, Written, limits
 from interlock.plan.prompt_blocks import ResolvedBlocks
 from interlock.record.base import DelimiterSafe, DigestField, IndexField, Record
 from interlock.record.outcome import Capability
@@ -26,6 +28,7 @@ ASSESSMENT_CONTRACT = "wr.contracts.assessment"
 LOOP_CONTROL_CONTRACT = "wr.contracts.loop_control"
 CAPABILITY_CONTRACT = "wr.contracts.capability_observation"
 CONFIRMATION_CONTRACT = "wr.contracts.confirmation"
+OUTPUTS_CONTRACT = "wr.contracts.block_outputs"
 DIVERGENCE_CONTRACT = "wr.contracts.workflow_divergence"
 EVENT_CONTRACT = "wr.contracts.event"
 """Evidence of a step that waits: an event from outside, which is in the log and not in the report."""
@@ -40,6 +43,9 @@ class Provenance(Record):
 
     source: Literal["authored", "template_injected", "feature_injected"]
     origin_id: str | None = None
+
+
+AUTHORED = Provenance(source="authored")
 
 
 class Injection(Record):
@@ -70,14 +76,21 @@ class Consequence(Record):
     assessment_id: str | None = None
 
 
+NotesNeed = Literal["required", "optional"]
+
+
 class Evidence(Record):
     """The evidence that a step needs in addition to the artifact of its contract."""
 
-    artifact_required: bool
-    notes: Literal["required", "optional"]
+    artifact_required: bool = msgspec.field(default_factory=Written(default=False))
+    notes: NotesNeed = msgspec.field(default_factory=Written[NotesNeed]("required"))
     assessments: tuple[str, ...] = ()
     consequences: tuple[Consequence, ...] = ()
     criteria: Criteria | None = None
+
+
+_PLAIN_EVIDENCE = Evidence()
+"""That of a step which asks for its notes alone."""
 
 
 class Task(Record):
@@ -92,7 +105,7 @@ class Task(Record):
     agent_role: str | None = None
     fragments: tuple[Fragment, ...] = ()
     requirements: tuple[str, ...] = ()
-    evidence: Evidence
+    evidence: Evidence = msgspec.field(default_factory=Written(_PLAIN_EVIDENCE))
     confirmation: Condition | None = None
     functions: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
@@ -120,7 +133,7 @@ class PlanNode(Record):
     input_schema_ref: str | None = None
     evidence_schema_ref: str | None = None
     capabilities: tuple[Capability, ...] = ()
-    provenance: Provenance
+    provenance: Provenance = msgspec.field(default_factory=Written(AUTHORED))
     hints: Hints = ()
     metadata: Metadata | None = None
     task: Task | None = None
@@ -174,6 +187,6 @@ class Plan(Record):
 
     v: Literal[1]
     nodes: Annotated[tuple[PlanNode, ...], *limits(min_length=1)]
-    edges: tuple[PlanEdge, ...]
-    loops: tuple[Loop, ...]
-    conditions: tuple[NamedCondition, ...]
+    edges: tuple[PlanEdge, ...] = msgspec.field(default_factory=EMPTY)
+    loops: tuple[Loop, ...] = msgspec.field(default_factory=EMPTY)
+    conditions: tuple[NamedCondition, ...] = msgspec.field(default_factory=EMPTY)

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from jsonschema import Draft202012Validator, ValidationError
 from tests.unit.cli.conftest import Project
 
 from interlock.cli.main import main
@@ -139,3 +140,17 @@ def test_the_schema_is_the_published_one(capsys: pytest.CaptureFixture[str]) -> 
     assert result["title"] == "WorkflowForm"
     if published.exists():
         assert result == json.loads(published.read_text())
+
+
+@pytest.mark.inv("IR-18")
+def test_the_schema_of_plan_files_is_printed_and_an_exported_plan_has_it(
+    project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["workflow", "schema", "--plan"]) == 0
+    schema = json.loads(capsys.readouterr().out)
+    assert schema["required"] == ["schemaVersion", "workflowId", "name", "plan"]
+    assert project.run("plan", "wr.quick_task", "--json") == 0
+    plan = json.loads(capsys.readouterr().out)
+    Draft202012Validator(schema).validate(plan)
+    with pytest.raises(ValidationError):
+        Draft202012Validator(schema).validate(plan | {"steps": []})

@@ -26,6 +26,7 @@ from tests.support.flow import (
     parallel,
     step,
 )
+from tests.support.flows import WORK, RandomFlow, lowered
 from tests.support.shares import IS_WHOLE
 
 from interlock.cli.workflow.graph import drawn
@@ -68,6 +69,9 @@ WHOLE = compiled(
     step("z", outputContract={"contractRef": "wr.contracts.verification_report"}),
     assessments=[{"id": "q", "purpose": "Q.", "dimensions": [{"id": "d", "purpose": "D.", "levels": ["no", "yes"]}]}],
 )
+
+
+FLOW = RandomFlow(slots="ab", edges=((None, "a", None), ("a", "b", 1)), go={}).build()
 
 
 def exported() -> Value:
@@ -117,6 +121,106 @@ def test_a_plan_made_elsewhere_needs_neither_a_hash_nor_the_contracts() -> None:
     found = read(value)
     assert isinstance(found, CompiledWorkflow)
     assert pinned_bytes(found) == pinned_bytes(WHOLE)
+
+
+def small(**members: object) -> Value:
+    """Return a plan of one step, without the members that are empty."""
+    refs = {"inputSchemaRef": "wr.contracts.step_input", "evidenceSchemaRef": "wr.contracts.notes"}
+    step_a = {"nodeId": "a", "kind": "task", "owner": "agent", "title": "A", "task": {"prompt": "Do a."}, **refs}
+    end = {"nodeId": "end", "kind": "terminal", "owner": "harness", "title": "End"}
+    edge = {"edgeId": "a>end", "kind": "terminal", "source": "a", "target": "end"}
+    plan = {"v": 1, "nodes": [step_a, end], "edges": [edge]}
+    return {"schemaVersion": 1, "workflowId": "team.small", "name": "Small", "plan": plan} | members
+
+
+@pytest.mark.inv("IR-18")
+def test_members_that_are_empty_may_be_left_out_and_are_in_the_plan_that_is_exported() -> None:
+    found = read(small())
+    assert isinstance(found, CompiledWorkflow), found
+    written = plan_document(found)
+    assert (written["guidance"], written["functions"], written["compiledWarnings"]) == ([], [], [])
+    assert found.plan.nodes[0].to_json()["provenance"] == {"source": "authored"}
+    assert_read_back(found)
+    hashed = read(small(workflowHash=written["workflowHash"]))
+    assert isinstance(hashed, CompiledWorkflow), "the hash is that of the plan, however it is written"
+
+
+@pytest.mark.inv("IR-18")
+def test_every_member_that_is_missing_is_reported_at_once() -> None:
+    value = small()
+    del value["workflowId"], value["name"]
+    first, end = value["plan"]["nodes"]
+    del first["title"], first["inputSchemaRef"], first["evidenceSchemaRef"], end["owner"]
+    assert sorted(placed(value)) == [
+        ("missing_evidence_schema", "plan.nodes[0]"),
+        ("missing_input_schema", "plan.nodes[0]"),
+        ("missing_key", "name"),
+        ("missing_key", "plan.nodes[0].title"),
+        ("missing_key", "plan.nodes[1].owner"),
+        ("missing_key", "workflowId"),
+    ]
+    del value["plan"]
+    found = read(value)
+    assert isinstance(found, tuple)
+    assert [one.fix for one in found if one.path == "plan"] == ["Add `plan`, an object with `v`, `nodes`."]
+
+
+def test_a_faulty_file_whose_nodes_are_no_objects_is_refused_as_well() -> None:
+    nodes = ["a", {"task": {}, "owner": []}, {"task": {}}]
+    assert ("wrong_type", "plan.nodes[0]") in placed(small(plan={"v": 1, "nodes": nodes}))
+
+
+def of_flow() -> Value:
+    return json.loads(json.dumps(plan_document(lowered(FLOW, WORK))))
+
+
+@pytest.mark.inv("IR-14", "OPS-18")
+def test_the_plan_of_a_flow_is_read_back_with_the_contracts_of_its_blocks() -> None:
+    assert_read_back(lowered(FLOW, WORK))
+
+
+@pytest.mark.inv("IR-15", "OPS-18")
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("artifactSchema", "properties", "outputs", "properties", "go"), {"type": "integer"}),
+        (("artifactSchema", "properties", "outputs", "required"), ["other"]),
+        (("artifactSchema", "properties", "outputs", "required"), [["go"]]),
+        (("artifactSchema", "properties", "outputs", "additionalProperties"), False),
+        (("artifactSchema",), {"$ref": "elsewhere"}),
+        (("artifactSchema",), {}),
+        (("artifactKind",), "wr.assessment"),
+        (("version",), 2),
+    ],
+)
+def test_a_contract_of_a_block_that_is_not_as_interlock_generates_it_is_refused(
+    path: tuple[str], value: object
+) -> None:
+    plan = of_flow()
+    del plan["workflowHash"]
+    setter("contracts", 0, *path, to=value)(plan)
+    assert placed(plan) == [("unknown_contract_ref", "contracts[0]")]
+
+
+@pytest.mark.inv("IR-15")
+def test_the_contract_of_a_block_is_known_only_in_a_flow_with_that_block_and_has_to_be_there() -> None:
+    plan = of_flow()
+    del plan["workflowHash"]
+    assert placed(plan | {"contracts": plan["contracts"][1:]}) == [("unknown_contract_ref", "contracts")]
+    assert placed({name: one for name, one in plan.items() if name != "contracts"}) == [
+        ("unknown_contract_ref", "contracts")
+    ]
+    without_slots = {**plan, "flow": plan["flow"] | {"slots": []}}
+    assert {code for code, _ in placed(without_slots)} == {"unknown_contract_ref"}
+
+
+@pytest.mark.inv("IR-15")
+def test_a_slot_of_a_flow_is_a_step_of_its_own() -> None:
+    plan = of_flow()
+    del plan["workflowHash"]
+    plan["flow"]["slots"][1]["nodeId"] = plan["flow"]["slots"][0]["nodeId"]
+    plan["flow"]["slots"].append(plan["flow"]["slots"][0] | {"nodeId": "nowhere"})
+    assert placed(plan) == [("wrong_value", "flow.slots[1].nodeId"), ("wrong_value", "flow.slots[2].nodeId")]
 
 
 def test_a_document_with_steps_is_no_plan() -> None:

@@ -13,6 +13,7 @@ from typing import (
     ClassVar,
     Generic,
     Literal,
+    Never,
     Self,
     TypeAlias,
     TypedDict,
@@ -131,6 +132,10 @@ class Written(Generic[_T]):
     def __call__(self) -> _T:
         """Return the default."""
         return self._default
+
+
+EMPTY: Written[tuple[Never, ...]] = Written(())
+"""The default of a list that is written although it is empty."""
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
@@ -317,3 +322,8 @@ class Reader(Generic[_T]):
         from interlock.kernel.shape.mirror import faults_of_bytes  # noqa: PLC0415 — see the module
 
         return faults_of_bytes(self.kind, data)
+
+
+def required_members(shape: type[Shape]) -> tuple[str, ...]:
+    """Return the members that a value of a shape must have, as they are written."""
+    return tuple(field.encode_name for field in msgspec.structs.fields(shape) if field.required)

@@ -88,8 +88,10 @@ def _tag(tag: object) -> Any:  # noqa: ANN401 — a field, as pydantic is given 
 
 def _field(one: msgspec.structs.FieldInfo) -> Any:  # noqa: ANN401 — pydantic's
     given: dict[str, Any] = {"alias": one.encode_name}
-    if isinstance(one.default_factory, Written):
-        given["default"] = one.default_factory()
+    written = one.default_factory() if isinstance(one.default_factory, Written) else None
+    if written is not None and not isinstance(written, Shape):
+        # A schema shows such a default. It cannot show a shape.
+        given["default"] = written
     elif one.default_factory is not msgspec.NODEFAULT:
         given["default_factory"] = one.default_factory
     elif one.default is msgspec.UNSET:

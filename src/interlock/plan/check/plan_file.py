@@ -4,23 +4,26 @@ A plan file is checked completely when it is read. It needs no compiler, so what
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain
+from typing import Any, cast
 
 from interlock.define.diagnostics import Diagnostic, Diagnostics, fault, has_errors, limited
 from interlock.define.faults import diagnose_faults
 from interlock.define.patterns import PatternChecker
-from interlock.kernel.canonical import Json, digest_of
+from interlock.kernel.canonical import Json
 from interlock.kernel.frozen import replace
 from interlock.kernel.shape import ShapeError
+from interlock.kernel.shape.mirror import mirror_of
 from interlock.plan.builtins.packs import PACKS
 from interlock.plan.check.plan_parts import check_parts
-from interlock.plan.check.validate import validate_plan
+from interlock.plan.check.validate import missing_contracts, validate_plan
 from interlock.plan.compiled import CompiledWorkflow, pinned_bytes
-from interlock.plan.packs import packs_of
+from interlock.plan.packs import is_outputs_pack, outputs_contract, packs_of
 from interlock.plan.records import Plan
 
 HASH_KEY = "workflowHash"
 """The member of an exported plan with the digest of all other members."""
+
+_EXPORT_AGAIN = "Export the plan of the flow again, and copy the contract from there."
 
 
 def holds_plan(value: Mapping[str, Json]) -> bool:
@@ -33,26 +36,35 @@ def plan_document(workflow: CompiledWorkflow) -> dict[str, Json]:
     return {**workflow.to_json(), HASH_KEY: pinned_bytes(workflow)[0]}
 
 
+def plan_file_schema() -> dict[str, Json]:
+    """Return the JSON Schema of plan files: that of a compiled workflow, and the hash."""
+    schema = cast("dict[str, Any]", mirror_of(CompiledWorkflow).model_json_schema(by_alias=True))
+    about: Json = {"description": "The digest of all other members. It may be left out.", "type": "string"}
+    return {**schema, "title": "PlanFile", "properties": {**schema["properties"], HASH_KEY: about}}
+
+
 def parse_plan_file(value: Mapping[str, Json], patterns: PatternChecker) -> CompiledWorkflow | Diagnostics:
     """Return the workflow of a plan file, or every fault.
 
-    The hash may be left out, and so may the contracts: they are those of Interlock, never those of a file.
+    The hash may be left out, and so may members that are empty, and the contracts: they are those of Interlock. Only
+    those that are generated from the blocks of a flow are in the file, because the blocks are not.
     """
     newer = tuple(_newer(value))
     if newer:
         return newer
-    members = {"contracts": [], **value}
+    members = dict(value)
     stated = members.pop(HASH_KEY, None)
     try:
         workflow = CompiledWorkflow.of_json(members)
     except ShapeError as error:
-        return tuple(diagnose_faults(error.faults, members, CompiledWorkflow))
-    found = list(plan_faults(workflow, patterns, PACKS))
+        faults = diagnose_faults(error.faults, members, CompiledWorkflow)
+        return tuple(limited((*faults, *_unnamed_contracts(members))))
     if "contracts" not in value:
         workflow = workflow.changed(contracts=packs_of(workflow.plan))
-    contracts: list[Json] = [pack.to_json() for pack in workflow.contracts]
-    whole = {**members, "contracts": contracts}
-    found += chain(_contracts(workflow), _hash(whole, stated) if HASH_KEY in value else ())
+    generated = _generated_contracts(workflow)
+    found = [*plan_faults(workflow, patterns, {*PACKS, *generated}), *_contracts(workflow, generated)]
+    if HASH_KEY in value:
+        found += _hash(workflow, stated)
     errors = tuple(one for one in found if one.severity == "error")
     return errors or workflow
 
@@ -99,20 +111,52 @@ def _in_plan(found: Diagnostic) -> Diagnostic:
     return replace(found, path=found.path.replace(".task.set[", ".task.sets["))
 
 
-def _contracts(workflow: CompiledWorkflow) -> Iterator[Diagnostic]:
-    """Yield a fault if a file holds other contracts than this Interlock: a schema is never defined by a workflow."""
+def _unnamed_contracts(members: Mapping[str, Json]) -> Iterator[Diagnostic]:
+    """Yield the faults of nodes that name no contract, in a file whose form has faults: both are reported at once."""
+    match members.get("plan"):
+        case {"nodes": list() as nodes}:
+            pass
+        case _:
+            return
+    for number, node in enumerate(nodes):
+        owner = node.get("owner", "agent" if "task" in node else "harness") if isinstance(node, dict) else None
+        if isinstance(node, dict) and isinstance(owner, str):
+            named = {name: node.get(name) is not None for name in ("evidenceSchemaRef", "inputSchemaRef")}
+            yield from missing_contracts(f"plan.nodes[{number}]", node.get("nodeId"), owner, named)
+
+
+def _generated_contracts(workflow: CompiledWorkflow) -> frozenset[str]:
+    """Return the contracts that are generated from the blocks in the slots of a flow, as far as the plan uses them."""
+    of_blocks = {outputs_contract(slot.block, slot.block_version) for slot in workflow.slots.values()}
+    return frozenset(of_blocks & {node.evidence_schema_ref for node in workflow.plan.nodes})
+
+
+def _contracts(workflow: CompiledWorkflow, generated: Iterable[str]) -> Iterator[Diagnostic]:
+    """Yield a fault if a file holds other contracts than this Interlock: a schema is never defined by a workflow.
+
+    Those that are generated from blocks must have the generated form.
+    """
     expected = {pack.contract_ref: pack for pack in packs_of(workflow.plan)}
-    fix = "Leave `contracts` out; it is filled in."
+    of_blocks = set(generated)
     for number, pack in enumerate(workflow.contracts):
-        if expected.pop(pack.contract_ref, None) != pack:
+        if pack.contract_ref in of_blocks and is_outputs_pack(pack):
+            of_blocks.discard(pack.contract_ref)
+        elif expected.pop(pack.contract_ref, None) != pack:
             message = f"{pack.contract_ref!r} is not a contract that the plan uses, as this Interlock defines it."
+            fix = _EXPORT_AGAIN if pack.contract_ref in of_blocks else "Leave `contracts` out; it is filled in."
             yield fault(f"contracts[{number}]", "unknown_contract_ref", message, fix)
     for ref in expected:
-        yield fault("contracts", "unknown_contract_ref", f"{ref!r} is used by the plan, but is not here.", fix)
+        message = f"{ref!r} is used by the plan, but is not here."
+        yield fault("contracts", "unknown_contract_ref", message, "Leave `contracts` out; it is filled in.")
+    for ref in sorted(of_blocks - {pack.contract_ref for pack in workflow.contracts}):
+        message = (
+            f"{ref!r} is used by the plan, but is not here. It is generated from a block, which the plan is without."
+        )
+        yield fault("contracts", "unknown_contract_ref", message, _EXPORT_AGAIN)
 
 
-def _hash(members: Mapping[str, Json], stated: Json) -> Iterator[Diagnostic]:
-    workflow_hash = digest_of(members)
+def _hash(workflow: CompiledWorkflow, stated: Json) -> Iterator[Diagnostic]:
+    workflow_hash, _ = pinned_bytes(workflow)
     if stated != workflow_hash:
         message = f"The plan was changed after it was exported: its hash is {workflow_hash}."
         yield fault(HASH_KEY, "wrong_value", message, f"Remove `{HASH_KEY}`, or restore the file.")

@@ -49,6 +49,7 @@ _OPERANDS: Mapping[str, Callable[[object], bool]] = {
 def check_parts(workflow: CompiledWorkflow, patterns: PatternChecker, *, is_sound: bool) -> Iterator[Diagnostic]:
     """Yield the faults of a compiled workflow that its graph does not show. `is_sound`: the graph has no errors."""
     yield from _header(workflow)
+    yield from _slots(workflow)
     yield from _declarations(workflow)
     yield from _conditions(workflow)
     yield from _loop_controls(workflow)
@@ -75,6 +76,16 @@ def _header(workflow: CompiledWorkflow) -> Iterator[Diagnostic]:
     if len(workflow.plan.nodes) > PLAN_NODES_MAX:
         message = f"The plan has more than {PLAN_NODES_MAX} nodes."
         yield fault("plan.nodes", "too_many", message, "Use fewer nodes, or a loop.")
+
+
+def _slots(workflow: CompiledWorkflow) -> Iterator[Diagnostic]:
+    """Check that each slot of a flow is a step of its own."""
+    free = set(workflow.steps)
+    for number, slot in enumerate(workflow.flow.slots if workflow.flow is not None else ()):
+        if slot.node_id not in free:
+            message = f"{slot.node_id!r} is no step of the plan, or that of another slot."
+            yield fault(f"flow.slots[{number}].nodeId", "wrong_value", message, "Name the step of the slot.")
+        free.discard(slot.node_id)
 
 
 def _too_long(at: str, text: str, most: int, least: int = 0) -> Iterator[Diagnostic]:

@@ -7,7 +7,7 @@ from typing import get_args
 
 from interlock.define.diagnostics import Diagnostic, DiagnosticCode, Diagnostics, fault, suggest_name, warning
 from interlock.plan.graph import Graphs
-from interlock.plan.records import NodeKind, Owner, Plan, PlanEdge, PlanNode
+from interlock.plan.records import NOTES_CONTRACT, STEP_INPUT, NodeKind, Owner, Plan, PlanEdge, PlanNode
 from interlock.record.outcome import Capability
 
 _NEEDS_EVIDENCE = frozenset({"agent", "plugin", "verifier", "human_gate"})
@@ -124,14 +124,25 @@ def _wiring(plan: Plan, graphs: Graphs) -> Iterator[Diagnostic]:
             yield _edge(edge, "missing_condition", message, "Give the edge a condition.")
 
 
+def missing_contracts(at: str, node_id: object, owner: str, named: Mapping[str, bool]) -> Iterator[Diagnostic]:
+    """Yield a fault for each contract that a node of this owner must name and does not.
+
+    `named` says of `evidenceSchemaRef` and `inputSchemaRef` whether they are there.
+    """
+    if owner in _NEEDS_EVIDENCE and not named["evidenceSchemaRef"]:
+        message = f"{node_id!r} does not name its evidence contract."
+        fix = f"Add `evidenceSchemaRef`: `{NOTES_CONTRACT}` for notes alone, or another contract."
+        yield fault(at, "missing_evidence_schema", message, fix)
+    if owner in _NEEDS_INPUT and not named["inputSchemaRef"]:
+        message = f"{node_id!r} does not name its input contract."
+        yield fault(at, "missing_input_schema", message, f"Add `inputSchemaRef`, for example `{STEP_INPUT}`.")
+
+
 def _schemas(plan: Plan, known: frozenset[str] | None) -> Iterator[Diagnostic]:
     for node in plan.nodes:
-        if node.owner in _NEEDS_EVIDENCE and node.evidence_schema_ref is None:
-            message = f"{node.node_id!r} does not name its evidence contract."
-            yield _node(node.node_id, "missing_evidence_schema", message, "Name a contract of the node.")
-        if node.owner in _NEEDS_INPUT and node.input_schema_ref is None:
-            message = f"{node.node_id!r} does not name its input contract."
-            yield _node(node.node_id, "missing_input_schema", message, "Name a contract of the node.")
+        refs = {"evidenceSchemaRef": node.evidence_schema_ref, "inputSchemaRef": node.input_schema_ref}
+        named = {name: ref is not None for name, ref in refs.items()}
+        yield from missing_contracts(f"plan.nodes[{node.node_id}]", node.node_id, node.owner, named)
         for ref in (node.input_schema_ref, node.evidence_schema_ref):
             if known is not None and ref is not None and ref not in known:
                 yield _node(

@@ -26,8 +26,6 @@ from interlock.plan.compile.requirements import requirement_lines
 from interlock.plan.compile.routines import Routine, unfolded
 from interlock.plan.prompt_blocks import ResolvedBlocks
 
-_AUTHORED = plan.Provenance(source="authored")
-
 
 class PlanTooLargeError(Exception):
     """The unfolded plan exceeds a budget; the fault is in `faults`."""
@@ -57,7 +55,7 @@ class Builder:
     _conditions: dict[str, Condition] = field(default_factory=dict[str, Condition])
     _kinds: dict[str, plan.NodeKind] = field(default_factory=dict[str, plan.NodeKind])
     _bodies: list[list[str]] = field(default_factory=lambda: [[]])
-    _origin: plan.Provenance = _AUTHORED
+    _origin: plan.Provenance = plan.AUTHORED
     _depth: int = 0
     _bytes: int = 0
 
@@ -76,7 +74,7 @@ class Builder:
         for step, provenance in probes:
             self._origin = provenance
             exits = self._step(step, exits)
-        self._origin = _AUTHORED
+        self._origin = plan.AUTHORED
         self._end("--end", self._chain(steps, exits))
         return plan.Plan(
             v=1,

@@ -27,10 +27,10 @@ from interlock.plan.check.validate import validate_plan
 from interlock.plan.compile.compiler import Compiled, placement_diagnostics
 from interlock.plan.compiled import CompiledWarning, CompiledWorkflow, FlowOrigin, FlowSlot
 from interlock.plan.flows.predicates import lower_predicate
-from interlock.plan.flows.tasks import AUTHORED, build_question, build_slot, generate_pack
+from interlock.plan.flows.tasks import build_question, build_slot, generate_pack
 from interlock.plan.flows.wiring import Wiring
 from interlock.plan.packs import packs_of
-from interlock.plan.records import EdgeKind, NamedCondition, NodeKind, Plan, PlanEdge, PlanNode
+from interlock.plan.records import AUTHORED, EdgeKind, NamedCondition, NodeKind, Plan, PlanEdge, PlanNode
 
 BEGIN, END = "--begin", "--end"
 

@@ -9,42 +9,32 @@ from interlock.define.parts import SetAction
 from interlock.kernel.canonical import Json
 from interlock.kernel.text import json_in_code
 from interlock.kernel.uuids import Uuid
-from interlock.plan.builtins.pack_schemas import PACK_SCHEMAS
 from interlock.plan.builtins.packs import PACKS
 from interlock.plan.compiled import ContractPack, output_key
 from interlock.plan.flows.wiring import Wiring
-from interlock.plan.records import NOTES_CONTRACT, STEP_INPUT, Evidence, Fragment, PlanNode, Provenance, Task
+from interlock.plan.packs import outputs_contract, outputs_pack
+from interlock.plan.records import (
+    AUTHORED,
+    NOTES_CONTRACT,
+    OUTPUTS_CONTRACT,
+    STEP_INPUT,
+    Evidence,
+    Fragment,
+    PlanNode,
+    Task,
+)
 
 DECISION_CONTRACT = "wr.contracts.decision"
-OUTPUTS_CONTRACT = "wr.contracts.block_outputs"
-AUTHORED = Provenance(source="authored")
-
-
-def outputs_contract(block: WorkBlock) -> str:
-    """Return the reference of the contract pack that is generated from a block."""
-    return f"{OUTPUTS_CONTRACT}.{block.id}.{block.version}"
 
 
 def generate_pack(block: WorkBlock) -> ContractPack:
-    """Generate the contract pack of a block: the general one, with the block's output ports (OPS-18).
+    """Generate the contract pack of a block, with the block's output ports.
 
     A required port must be there. The schema of a port is shown to the agent, and never enforced.
     """
-    general = PACK_SCHEMAS[OUTPUTS_CONTRACT]
     ports: dict[str, Json] = {port.name: {"description": port.description or port.name} for port in block.outputs}
-    outputs: dict[str, Json] = {
-        "description": "each output port with its value",
-        "type": "object",
-        "properties": ports,
-        "required": [port.name for port in block.outputs if port.required],
-    }
-    kind: Json = {"const": "wr.block_outputs"}
-    return ContractPack(
-        contract_ref=outputs_contract(block),
-        version=1,
-        artifact_kind="wr.block_outputs",
-        artifact_schema={**general, "properties": {"kind": kind, "outputs": outputs}},
-    )
+    required: list[Json] = [port.name for port in block.outputs if port.required]
+    return outputs_pack(outputs_contract(block.id, block.version), ports, required)
 
 
 def build_slot(wiring: Wiring, slot: NodeReference) -> PlanNode:
@@ -65,7 +55,7 @@ def build_slot(wiring: Wiring, slot: NodeReference) -> PlanNode:
         owner="agent",
         title=title,
         input_schema_ref=STEP_INPUT,
-        evidence_schema_ref=outputs_contract(block) if has_outputs else NOTES_CONTRACT,
+        evidence_schema_ref=outputs_contract(block.id, block.version) if has_outputs else NOTES_CONTRACT,
         provenance=AUTHORED,
         task=task,
         hints=block.execution_hints,
