@@ -47,7 +47,7 @@ from interlock.engine.judge.recommended import recommendation_trace
 from interlock.engine.judge.separation import check_separation
 from interlock.engine.judge.violations import Violation, blockers_of, gaps_of
 from interlock.engine.request import PreferenceDelta
-from interlock.engine.step_pass import EvaluatedStep, StepInputs, run_step_pass
+from interlock.engine.step_pass import EvaluatedStep, StepInputs, emitted_before, run_step_pass
 from interlock.engine.template import ValueRoom, rendered_line, with_loop_variables
 from interlock.engine.walk.capture import DecisionCapture, Gate, StepPass
 from interlock.engine.walk.evaluating import Evaluating
@@ -260,9 +260,7 @@ def _finding_after(suspended: Suspended, attempt: Attempt, done: _Decided) -> Vi
 
 def _outside_values(attempt: Attempt, node: PlanNode) -> dict[str, Json]:
     """Return what the step reads of the world outside: its event, and which of its intents were sent before."""
-    assert node.task is not None, "a pending step is a task"
-    sent: dict[str, Json] = {str(at): at in attempt.emitted for at, one in enumerate(node.task.emits) if one.once}
-    values: dict[str, Json] = {"wr": {"emitted": sent}} if sent else {}
+    values = emitted_before(node, attempt.emitted)
     return {**values, EVENT: attempt.event.values()} if attempt.event is not None else values
 
 

@@ -13,7 +13,7 @@ from interlock.engine.judge.declared_context import hold_context
 from interlock.engine.judge.evidence import judge
 from interlock.engine.judge.violations import Violation
 from interlock.engine.request import Request
-from interlock.engine.step_pass import StepInputs, run_step_pass
+from interlock.engine.step_pass import StepInputs, emitted_before, run_step_pass
 from interlock.engine.template import with_loop_variables
 from interlock.engine.walk.evaluating import Evaluating
 from interlock.engine.walk.flow import (
@@ -66,7 +66,10 @@ class DecidedStep:
 def decide_step(
     workflow: CompiledWorkflow, step_id: str, sent: Context, artifacts: tuple[Mapping[str, Json], ...] = ()
 ) -> DecidedStep:
-    """Decide a step of a plan with a context and artifacts. What a report needs besides them is not asked for."""
+    """Decide a step of a plan with a context and artifacts, in a run that has sent nothing yet.
+
+    What a report needs besides them is not asked for.
+    """
     context = merge_context({}, sent)
     position = _position(workflow, step_id, context)
     if isinstance(position, Suspended):
@@ -80,9 +83,8 @@ def decide_step(
     invalid = tuple(one for one in judgement.findings if one.detail == "invalid_required_output")
     if invalid:
         return DecidedStep(findings=invalid)
-    step = run_step_pass(
-        workflow, node, StepInputs(context=context, stack=position.loop_stack, evidence=judgement.values)
-    )
+    evidence = {**judgement.values, **emitted_before(node)}
+    step = run_step_pass(workflow, node, StepInputs(context=context, stack=position.loop_stack, evidence=evidence))
     if step.findings:
         return DecidedStep(evaluated=step.evaluated, findings=step.findings)
     conditions: list[EvaluatedCondition] = []

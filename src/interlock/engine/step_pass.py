@@ -1,6 +1,6 @@
 """What a step sets and sends when it is done: one pass over its decision graph (EFF-2, WORLD-5). Pure."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import field
 from functools import partial
 from typing import TypeAlias
@@ -35,6 +35,16 @@ class StepInputs:
     context: Context
     stack: tuple[LoopFrame, ...]
     evidence: Mapping[str, Json]
+
+
+def emitted_before(node: PlanNode, emitted: Collection[int] = ()) -> dict[str, Json]:
+    """Return what a step reads of its intents with `once`: whether each was sent before. `emitted` are their numbers.
+
+    Without any, the run has sent nothing yet.
+    """
+    assert node.task is not None, "only a task sends anything"
+    sent: dict[str, Json] = {str(at): at in emitted for at, one in enumerate(node.task.emits) if one.once}
+    return {"wr": {"emitted": sent}} if sent else {}
 
 
 @frozen

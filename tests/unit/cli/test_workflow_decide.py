@@ -251,3 +251,26 @@ def test_a_declared_choice_is_read_as_it_is_declared(project: Project, capsys: p
     flow = document(step("a"), choose("pick", ({"var": "speed", "equals": "fast"}, [step("b")])), inputs=inputs)
     code, out, _ = run(project, capsys, flow, "--at", "a", "--context", a_file(project, {"speed": "FAST"}), "--json")
     assert (code, json.loads(out)["next"]) == (0, "b")
+
+
+@pytest.mark.inv("DEC-15")
+def test_what_is_sent_once_in_a_run_is_sent_and_shown_with_its_kind_and_fields(
+    project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sent = {
+        "kind": "team.audit",
+        "fields": {"x": {"value": 9}, "level": {"from": "level"}},
+        "mirror": {"audited": "x", "told": "level"},
+        "once": "run",
+    }
+    never = {"kind": "team.other", "fields": {}, "when": {"var": "level", "gt": 5}}
+    inputs = [declared(one, "number") for one in ("audited", "level", "told")]
+    flow = document(step("a", emit=[sent, never]), step("b"), inputs=inputs)
+    words = ("--at", "a", "--context", a_file(project, {"level": 2}))
+    code, as_json, _ = run(project, capsys, flow, *words, "--json")
+    assert code == 0, as_json
+    outcomes = json.loads(as_json)["pass"]["outcomes"]
+    assert outcomes == {"action:emit.0": {"kind": "attempted"}, "action:emit.1": {"kind": "skipped"}}
+    _, out, _ = run(project, capsys, flow, *words)
+    (row,) = (line for line in out.splitlines() if line.startswith("a   action:emit.0 "))
+    assert row.endswith('send team.audit {"level": 2, "x": 9}; audited = 9; told = 2')

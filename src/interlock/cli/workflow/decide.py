@@ -150,8 +150,14 @@ def _pass_rows(at: str, done: PassResult | PassAborted) -> Iterator[tuple[str, .
     values, triggers = (cast("dict[str, Json]", body[part]) for part in ("values", "triggers"))
     yield from ((at, node, _value_words(value), "-", "-", "-") for node, value in values.items())
     yield from ((at, node, "-", _trigger_words(verdict), "-", "-") for node, verdict in triggers.items())
-    effects = {effect.action: f"{effect.key} = {json.dumps(effect.value)}" for effect in done.effects}
-    yield from ((at, node, "-", "-", one.kind, effects.get(node, "-")) for node, one in done.outcomes.items())
+    yield from ((at, node, "-", "-", one.kind, _effect_words(node, done)) for node, one in done.outcomes.items())
+
+
+def _effect_words(action: str, done: PassResult) -> str:
+    """Return what an action sends, with its kind and fields, and what it sets."""
+    sent = [f"{one.sends} {json.dumps(dict(one.fields))}" for one in done.intents if one.action == action]
+    effects = [f"{one.key} = {json.dumps(one.value)}" for one in done.effects if one.action == action]
+    return "; ".join([*(f"send {one}" for one in sent), *effects]) or "-"
 
 
 def _value_words(value: Json) -> str:
