@@ -209,11 +209,13 @@ async def team(
     members: Mapping[str, tuple[Profile, Answer]],
     telemetry: Telemetry | None = None,
     functions: Mapping[str, FunctionTool] | None = None,
+    *,
+    effects: FakeEffects | None = None,
 ) -> AsyncGenerator[tuple[Team, RecordingCaller, dict[str, FakeModel]]]:
     """Yield a team whose members have their own clients, all over one server; their calls are kept together."""
     called: list[tuple[str, dict[str, Any]]] = []
     models: dict[str, FakeModel] = {}
-    effects = FakeEffects()
+    shared_effects = effects or FakeEffects()
     server = build_server(harness.ports, None)
     async with AsyncExitStack() as exits:
 
@@ -226,7 +228,7 @@ async def team(
             around = Surroundings(
                 workspace=Path("/nonexistent"),
                 functions=functions or {},
-                effects=effects,
+                effects=shared_effects,
                 telemetry=telemetry or Telemetry(),
             )
             return equip(stated, models[name], caller, around), caller

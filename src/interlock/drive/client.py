@@ -339,6 +339,10 @@ class Draft:
         self.saved: list[Evidence] = []
         self.reported: Evidence | None = None
 
+    def kept(self) -> list[Evidence]:
+        """Return all that was sent, the report last."""
+        return [*self.saved, *([self.reported] if self.reported is not None else [])]
+
     async def start(self, options: StartOptions) -> Position:
         """A draft begins no run."""
         raise AssertionError(options)

@@ -9,6 +9,7 @@ from typing import cast
 
 import anyio
 
+from interlock.drive.account import Account
 from interlock.drive.agent.profile import Profile
 from interlock.drive.client import Evidence, Position, RefusedError, RunClient, Tokens, evidence_of
 from interlock.drive.conversation.filtering import Filter
@@ -77,6 +78,7 @@ class Equipment:
     content_filter: Filter
     instance_id: str
     summaries: dict[int, Message] = field(default_factory=dict[int, Message])
+    account: Account = field(default_factory=Account)
 
 
 @frozen
@@ -84,8 +86,7 @@ class TurnTask:
     """What one turn is about: where the run is, the conversation so far, and the new inputs.
 
     `pinned` is the message of the step: a request holds it however long the conversation is. `previous`
-    says how the last two phases of the turn before went, and what was answered to its report. `unrecorded` is what
-    failed turns before it used: they are in no record of their own.
+    says how the last two phases of the turn before went, and what was answered to its report.
     """
 
     position: Position
@@ -94,11 +95,9 @@ class TurnTask:
     number: int
     number_of_step: int
     chain_id: str
-    used: Usage
     pinned: Message | None = None
     delegated_by: Mapping[str, Json] | None = None
     previous: Mapping[str, Json] | None = None
-    unrecorded: Usage = field(default_factory=Usage)
 
 
 @frozen
@@ -141,7 +140,7 @@ class Turn:
             agent=equipment.profile.identity.id,
             delegated_by=task.delegated_by,
             previous=task.previous,
-            unrecorded=task.unrecorded,
+            unrecorded=equipment.account.unrecorded,
         )
         self._state: TurnState = equipment.store.begin(equipment.profile.state.isolation_level)
         self._messages: tuple[Message, ...] = ()
@@ -152,13 +151,6 @@ class Turn:
         self._position = task.position
         self._artifact: Mapping[str, Json] = {}
         self._answer: str | None = None
-        self.is_marked = False
-        """Whether a mark recorded what the turn used, before it made calls that must not be repeated."""
-
-    @property
-    def usage(self) -> Usage:
-        """What this turn used, and the failed ones before it that are in no record yet."""
-        return self._record.unrecorded + self._record.usage
 
     async def run(self) -> TurnOutcome:
         """Run the phases. The last one runs whatever happened, and then an error is raised.
@@ -176,6 +168,7 @@ class Turn:
             await self._phase("infer", self._infer)
             await self._phase("execute", self._execute)
             await self._phase("persist", self._persist)
+            self._with.account.close_record()
             self._state.commit()
         except BaseException as caught:
             error = caught
@@ -215,7 +208,7 @@ class Turn:
 
     async def _init(self) -> None:
         """Phase 1. The ids and the time exist since the turn does; here it is checked that it may begin."""
-        limits, used = self._with.profile.constraints, self._task.used
+        limits, used = self._with.profile.constraints, self._with.account.total
         if limits.max_tokens is not None and used.tokens >= limits.max_tokens:
             message = f"The run has used {used.tokens} tokens; {limits.max_tokens} are allowed."
             details: dict[str, Json] = {"limit": "constraints.max_tokens"}
@@ -294,7 +287,9 @@ class Turn:
             with anyio.fail_after(seconds):
                 response = await self._with.model.infer(request)
             # Every answer counts, whatever becomes of it.
-            self._record.usage += self._priced(response.usage)
+            used = self._priced(response.usage)
+            self._record.usage += used
+            self._with.account.add(used)
             if (fault := response.fault()) is not None:
                 raise TurnError(fault)
             outcome = "succeeded"
@@ -318,7 +313,7 @@ class Turn:
             messages = (await self._summary(window.left_out), *messages)
         parameters = dict(profile.llm.parameters)
         if profile.constraints.max_tokens is not None:
-            left = profile.constraints.max_tokens - self._task.used.tokens
+            left = profile.constraints.max_tokens - self._with.account.total.tokens
             stated = parameters.get("max_tokens")
             parameters["max_tokens"] = min(left, stated) if isinstance(stated, int) else left
         return InferenceRequest(
@@ -410,7 +405,7 @@ class Turn:
         self._record.about_to_call = marked
         evidence = Evidence(record=self._record.to_artifact("about_to_call"))
         self._position = await self._send(lambda: self._with.client.save(self._position, evidence))
-        self.is_marked = True
+        self._with.account.close_record()
 
     async def _persist(self) -> None:
         """Phase 6: one call that keeps the whole turn (TURN-1)."""

@@ -143,6 +143,53 @@ async def test_a_parallel_step_is_worked_on_once_though_other_steps_are_reported
         assert sorted(worked) == sorted(delegated)
 
 
+@pytest.mark.inv("DELEG-3")
+async def test_no_model_is_asked_to_work_on_a_parallel_step_that_waits_or_that_may_be_skipped() -> None:
+    on_red = {"id": "repair", "title": "Repair", "prompt": "Repair it.", "when": {"var": "red", "equals": True}}
+    branches = [
+        {"steps": [{"id": "x", "title": "X", "prompt": "Do x.", "set": [{"key": "red", "value": False}]}]},
+        {"steps": [on_red, {"id": "after", "title": "After", "prompt": "Do it after that."}]},
+        {"steps": [{"id": "ask", "title": "Ask", "type": "approve", "question": "Ship it?"}]},
+    ]
+    both = {"id": "both", "title": "Both", "type": "parallel", "branches": branches}
+    inputs = [{"key": "red", "type": "boolean", "description": "Whether it is red.", "required": False}]
+    harness = Harness.in_memory(linear_workflow("test.abc", both, "z", inputs=inputs))
+    led = lead(type="parallel", steps=["x", "repair", "after", "ask"])
+    async with team(harness, (led, report), {"other": (other(), report)}) as (crew, _, models):
+        result = await crew.start(BEGIN)
+        assert (result.status, result.position.step and result.position.step.step_id) == ("person_needed", "ask")
+        assert steps_of(models["other"]) == ["x", "after"]
+
+
+@pytest.mark.inv("DELEG-3", "DRIVE-8")
+async def test_a_parallel_report_that_needs_a_person_is_kept_in_the_log_with_what_it_used() -> None:
+    steps = [{"id": name, "title": name, "prompt": f"Do {name}.", "requireConfirmation": name == "y"} for name in "xy"]
+    both = {"id": "both", "title": "Both", "type": "parallel", "branches": [{"steps": [one]} for one in steps]}
+    led = lead(type="parallel", steps=["x", "y"])
+    harness = Harness.in_memory(linear_workflow("test.abc", both, "z"))
+    async with team(harness, (led, report), {"other": (other(), report)}) as (crew, caller, models):
+        result = await crew.start(BEGIN)
+        assert (result.status, steps_of(models["other"])) == ("person_needed", ["x", "y"])
+        assert result.usage.tokens == 30
+        last = caller.records()[-1]
+        assert (last["stepId"], last["status"], last["usage"]["inputTokens"]) == ("y", "waiting", 10)
+        again = await crew.resume(result.position.run)
+        assert (again.status, again.usage.tokens, models["other"].requests) == ("person_needed", 30, [])
+
+
+@pytest.mark.inv("DRIVE-8")
+async def test_agents_at_work_at_the_same_time_use_up_one_limit() -> None:
+    led = lead(type="parallel", steps=["x", "y"]).model_copy(
+        update={"constraints": profile(constraints={"max_tokens": 40}).constraints}
+    )
+    talking = calls(text="Not yet.")
+    members: dict[str, tuple[Profile, Answer]] = {"other": (other(), talking)}
+    async with team(Harness.in_memory(parallel_workflow()), (led, report), members) as (crew, _, models):
+        result = await crew.start(BEGIN)
+        assert len(models["other"].requests) == 3
+    assert (result.status, result.usage.tokens) == ("budget_used_up", 45)
+
+
 @pytest.mark.inv("DELEG-1")
 async def test_a_supervised_agent_works_a_run_of_its_own_in_the_session_and_its_end_is_an_input_of_the_lead() -> None:
     child = linear_workflow("test.child", "one", "two")

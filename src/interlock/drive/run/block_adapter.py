@@ -6,6 +6,7 @@ from contextlib import AbstractAsyncContextManager
 
 import anyio
 
+from interlock.drive.account import Account
 from interlock.drive.client import Draft, Evidence, PendingStep, Position, Tokens
 from interlock.drive.conversation.messages import Message, Origin
 from interlock.drive.faults import TurnError
@@ -60,7 +61,7 @@ class AgentAdapter(BaseAdapter):
     async def _drive_block(self, assignment: Assignment) -> Json:
         draft = Draft()
         async with self._open_agent() as equipment:
-            driver = Driver(replace(equipment, client=draft))
+            driver = Driver(replace(equipment, client=draft, account=Account()))
             result = await driver.continue_at(_position(assignment))
         for saved in draft.saved:
             if saved.notes is not None:

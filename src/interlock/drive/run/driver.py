@@ -1,7 +1,6 @@
 """Drives a run to its end, one turn at a time. It changes nothing but by the tools of the server."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import field
 from typing import Literal
 
 from interlock.drive.client import Evidence, Position, StartOptions, evidence_of
@@ -63,7 +62,7 @@ class Scope:
     `may_work` says which steps are the agent's. `brief` is an input of its first turn. Without `include_history`, the
     conversation holds its own turns alone; without `include_state`, its state begins empty. `delegated_by` is the
     trace of the turn after which it was delegated. `began` is when the whole drive began, on the clock of the driver.
-    `turns_before` and `used_before` are those of the run, for a driver that does not read its history.
+    `turns_before` are those of the run, for a driver that does not read its history.
     """
 
     may_work: Callable[[str], bool] = any_step
@@ -73,7 +72,6 @@ class Scope:
     delegated_by: Mapping[str, Json] | None = None
     began: float | None = None
     turns_before: int = 0
-    used_before: Usage = field(default_factory=Usage)
 
 
 class _WaitingError(TurnError):
@@ -98,7 +96,6 @@ class Driver:
         self._history = RunHistory()
         self._previous: Mapping[str, Json] | None = None
         self._answer: str | None = None
-        self._unrecorded, self._marked = Usage(), Usage()
         self._chain_id, self._chain_turns, self._refused_turns = equipment.effects.new_id(), 0, 0
         self._position: Position | None = None
         self._repair = Repair()
@@ -110,7 +107,9 @@ class Driver:
         Raises:
             TurnError: The run cannot be started.
         """
-        return await self._drive(await self._with.client.start(options), settled=None)
+        position = await self._with.client.start(options)
+        self._with.account.begin_run(position.run, Usage())
+        return await self._drive(position, settled=None)
 
     async def continue_at(self, position: Position) -> DriveResult:
         """Drive from a position whose turns are not known or do not matter."""
@@ -128,6 +127,7 @@ class Driver:
         """
         position = await self._with.client.find(run)
         self._history = await self._with.client.history(position)
+        self._with.account.begin_run(position.run, self._history.usage)
         mode = self._with.profile.state.mode
         if mode != "none" and self._scope.include_state:
             self._with.store.apply(self._history.changes())
@@ -191,7 +191,6 @@ class Driver:
         try:
             return await turn.run()
         except TurnError as error:
-            self._lose(turn)
             if self._with.recovery.strategy(error.fault.code) != "skip":
                 raise
             self._chain_turns += 1
@@ -210,13 +209,6 @@ class Driver:
             self._answer, self._previous = NOT_PASSED, {"answer": NOT_PASSED}
         self._position = replace(position, unchanged=False)
         return self._position
-
-    def _lose(self, turn: Turn) -> None:
-        """Keep what a failed turn used: the next record states it, unless a mark of the turn did."""
-        if turn.is_marked:
-            self._unrecorded, self._marked = Usage(), self._marked + turn.usage
-        else:
-            self._unrecorded = turn.usage
 
     def _refuse_stuck(self, position: Position) -> None:
         """Raise if the run needs a person.
@@ -240,7 +232,7 @@ class Driver:
         Raises:
             TurnError: One of the codes of budgets.
         """
-        profile, usage = self._with.profile, self._spent
+        profile, usage = self._with.profile, self._with.account.total
         turns = self._scope.turns_before + self._history.number
         seconds = self._with.effects.monotonic() - self._began
         chain = profile.turn_chain
@@ -292,22 +284,10 @@ class Driver:
             number=history.number + 1,
             number_of_step=len(history.of_step) + 1,
             chain_id=self._chain_id,
-            used=self._spent,
             pinned=_pinned(history),
             delegated_by=self._scope.delegated_by,
             previous=self._previous,
-            unrecorded=self._unrecorded,
         )
-
-    @property
-    def _usage(self) -> Usage:
-        """What the run has used, with its failed turns."""
-        return self._history.usage + self._unrecorded + self._marked
-
-    @property
-    def _spent(self) -> Usage:
-        """What counts against the limits: with what was used before in the run from which this work was delegated."""
-        return self._scope.used_before + self._usage
 
     def _inputs(self) -> list[Input]:
         """Return the new inputs: the step if it is new, else a reminder if the model called nothing."""
@@ -333,7 +313,6 @@ class Driver:
         checkpoints = 0 if outcome.is_accepted else 1
         checkpoints += bool(outcome.artifact.get("aboutToCall"))
         self._history = self._history.with_turn(outcome.artifact, checkpoints)
-        self._unrecorded = Usage()
         self._previous, self._answer = outcome.closing, outcome.answer
         self._refused_turns = self._refused_turns + 1 if outcome.refused else 0
         if outcome.reported:
@@ -454,7 +433,7 @@ class Driver:
             status=status,
             position=self._at,
             turns=self._history.number,
-            usage=self._usage,
+            usage=self._with.account.total,
             fault=fault,
             warnings=tuple(dict.fromkeys(texts)),
         )
@@ -462,8 +441,8 @@ class Driver:
     def _report_progress(self, tools: tuple[str, ...]) -> None:
         if self._on_progress is not None:
             seconds = self._with.effects.monotonic() - self._began
-            turn = self._history.number
-            self._on_progress(Progress(position=self._at, turn=turn, usage=self._usage, seconds=seconds, tools=tools))
+            turn, usage = self._history.number, self._with.account.total
+            self._on_progress(Progress(position=self._at, turn=turn, usage=usage, seconds=seconds, tools=tools))
 
 
 def _pinned(history: RunHistory) -> Message | None:

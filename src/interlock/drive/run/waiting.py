@@ -15,6 +15,8 @@ _COMMAND = re.compile(r"`(interlock (?:approve|reject) [^`]*)`")
 _SO_FAR = re.compile(r" (So far the answer is [^\n]*? \([^)\n]*\)\.)")
 _ADVICE = "Correct the cause."
 """Begins what the server advises after the result of a failed check."""
+_NO_WORK = "This step asks for no work."
+"""Begins the prompt of a step that a check, an event or a person ends."""
 NOT_PASSED = "The step is not done: its check did not pass."
 
 
@@ -50,6 +52,11 @@ class Repair:
             raise TurnError(Fault(code="VALIDATION_ERROR", message=message))
         how = f"Correct the cause with your tools, then call `{REPORT_TOOL}`: this call runs the check again."
         self.is_open, self.message = True, f"{result}\n\n{how}"
+
+
+def asks_for_work(text: str) -> bool:
+    """Say whether a step, as an agent reads it, asks a model for work."""
+    return not any(line.startswith(_NO_WORK) for line in text.splitlines())
 
 
 def waits_for(position: Position) -> str | None:
