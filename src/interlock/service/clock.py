@@ -5,7 +5,7 @@ import os
 import sys
 import time
 from collections.abc import Generator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
 from typing import Protocol
 
@@ -58,7 +58,7 @@ _NOTHING = nullcontext()
 
 
 class StderrTrace:
-    """Writes each span as one JSON line to stderr, for `INTERLOCK_TRACE=1`."""
+    """Writes each span as one JSON line to stderr, for `INTERLOCK_TRACE=1`. A failed write is ignored (TEL-4)."""
 
     @contextmanager
     def span(self, name: str) -> Generator[None]:
@@ -68,7 +68,9 @@ class StderrTrace:
             yield
         finally:
             ms = round((time.perf_counter() - began) * 1000, 3)
-            sys.stderr.write(json.dumps({"span": name, "ms": ms}) + "\n")
+            # A stderr that is closed, from the start or since, is None or raises.
+            with suppress(OSError, ValueError, AttributeError):
+                sys.stderr.write(json.dumps({"span": name, "ms": ms}) + "\n")
 
 
 def mint_session(clock: Clock) -> SessionId:

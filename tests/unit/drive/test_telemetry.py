@@ -3,10 +3,13 @@
 import gzip
 import json
 import logging
-from collections.abc import Generator
+import os
+import socket
+from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from threading import Thread
 from typing import Any
 
@@ -22,7 +25,7 @@ from opentelemetry.trace import SpanContext
 from tests.support.drive import calls, driving, each, profile, report, team, tool
 
 from interlock.drive.client import StartOptions
-from interlock.drive.telemetry.cloud_events import EventEmitter
+from interlock.drive.telemetry.cloud_events import EventEmitter, EventFile
 from interlock.drive.telemetry.emission import Telemetry
 from interlock.drive.telemetry.metrics import MetricEmitter
 from interlock.drive.telemetry.opening import open_telemetry
@@ -190,6 +193,84 @@ async def test_an_emission_that_fails_changes_no_result() -> None:
     assert (result.status, result.turns, result.usage) == (quiet.status, quiet.turns, quiet.usage)
     emitted = [one["previous"]["phases"][1]["status"] for one in records[1:]]
     assert emitted == ["failed", "failed"]
+
+
+def unread_pipe(root: Path) -> Path:
+    os.mkfifo(root / "pipe")
+    return root / "pipe"
+
+
+def removed_directory(root: Path) -> Path:
+    (root / "lost").mkdir()
+    (root / "lost").rmdir()
+    return root / "lost" / "events"
+
+
+BROKEN_FILES: dict[str, Callable[[Path], Path]] = {
+    "full": lambda _: Path("/dev/full"),
+    "pipe": unread_pipe,
+    "removed": removed_directory,
+    "directory": lambda root: root,
+}
+
+
+@pytest.mark.inv("TEL-4")
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+@pytest.mark.parametrize("kind", BROKEN_FILES)
+async def test_a_file_of_events_that_cannot_be_written_is_one_warning_and_changes_no_result(
+    kind: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    stream = {"enabled": True, "file": str(BROKEN_FILES[kind](tmp_path))}
+    with ExitStack() as exits:
+        telemetry = open_telemetry(profile(observability={"activity_stream": stream}), {}, exits)
+        async with driving(Harness.in_memory(ABC), report, telemetry=telemetry) as drive:
+            result = await drive.start()
+    assert (result.status, result.turns) == ("complete", 2)
+    assert len([one for one in caplog.records if "Telemetry is lost" in one.message]) == 1
+
+
+@pytest.mark.inv("TEL-4")
+async def test_events_are_whole_lines_at_once_and_a_pipe_that_was_closed_loses_only_what_nobody_reads(
+    tmp_path: Path,
+) -> None:
+    path = unread_pipe(tmp_path)
+    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    with EventFile(path) as write:
+        write(b"first")
+        assert os.read(reader, 100) == b"first\n"
+        os.close(reader)
+        with pytest.raises(BrokenPipeError):
+            write(b"lost")
+        reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        write(b"second")
+        assert os.read(reader, 100) == b"second\n"
+        with pytest.raises(BlockingIOError):
+            write(b"x" * 10_000_000)
+        while os.read(reader, 100_000).endswith(b"x" * 100_000):
+            pass
+        write(b"third")
+        assert os.read(reader, 100) == b"\nthird\n"
+    os.close(reader)
+
+
+@pytest.mark.inv("TEL-4")
+@pytest.mark.parametrize("is_open", [True, False])
+async def test_a_collector_that_refuses_or_never_answers_is_a_warning_for_each_kind_and_changes_no_result(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, *, is_open: bool
+) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "0.2")
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        endpoint = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        if not is_open:
+            silent.close()
+        stated = profile(observability={"otlp_endpoint": endpoint})
+        with ExitStack() as exits:
+            telemetry = open_telemetry(stated, os.environ, exits)
+            async with driving(Harness.in_memory(ABC), report, stated, telemetry=telemetry) as drive:
+                result = await drive.start()
+    assert (result.status, result.turns) == ("complete", 2)
+    warned = [one.getMessage() for one in caplog.records if one.levelno >= logging.WARNING]
+    assert warned == [f"Telemetry is lost, and the drive goes on: {endpoint} did not take it."] * 2
 
 
 @dataclass(slots=True)

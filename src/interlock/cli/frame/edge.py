@@ -1,11 +1,12 @@
 """The outer edge of the command line: a failed file operation or Ctrl-C ends a command here, without a traceback."""
 
+import io
 import os
 import signal
 import sys
 import threading
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,6 +16,8 @@ from interlock.cli.frame.running import printing
 
 if TYPE_CHECKING:
     import argparse
+
+    from _typeshed import ReadableBuffer
 
     _Options: TypeAlias = argparse.Namespace | SimpleNamespace
 
@@ -92,7 +95,26 @@ def ensure_stdin() -> None:
         sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: PTH123, SIM115 — as long as the process lives
 
 
+class _Stderr(io.FileIO):
+    """The standard error output, whose failure changes no result: what a full disk or a closed pipe refuses is lost."""
+
+    def write(self, data: "ReadableBuffer", /) -> int:
+        """Write, and say that all of it was written if it cannot be."""
+        written: int | None = None
+        with suppress(OSError):
+            written = super().write(data)
+        return memoryview(data).nbytes if written is None else written
+
+
 def _ensure_stderr() -> None:
-    """Replace a standard error output that is closed, so that no message goes to standard output instead."""
+    """Replace the standard error output by one that never fails.
+
+    If it is closed, no message goes to standard output instead. What a program put in its place stays.
+    """
     if sys.stderr is None:  # pyright: ignore[reportUnnecessaryComparison] — so it is in a process without one
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 — as long as the process lives
+    elif sys.stderr is sys.__stderr__ and isinstance(sys.stderr, io.TextIOWrapper):
+        sys.stderr.flush()
+        stream = io.BufferedWriter(_Stderr(sys.stderr.fileno(), "wb", closefd=False))
+        encoding, errors = sys.stderr.encoding, sys.stderr.errors
+        sys.stderr = io.TextIOWrapper(stream, encoding, errors, line_buffering=True, write_through=True)

@@ -1,6 +1,9 @@
 """The activity stream: one CloudEvent for a turn, a call of a tool, a change of state (TEL-4)."""
 
+import os
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from cloudevents.core.formats.json import JSONFormat
@@ -12,8 +15,46 @@ from interlock.drive.record import TurnRecord
 from interlock.drive.telemetry import names
 from interlock.kernel.canonical import Json
 
+_APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+_FILE_MODE = 0o666
 Sink = Callable[[bytes], None]
 """Takes one event as JSON. It may raise: that changes no result."""
+
+
+class EventFile:
+    """A file of events, one a line. Each is written at once and whole, or it is lost: nothing is flushed later.
+
+    A file that cannot be opened or written is tried again with the next event. A pipe that nobody reads blocks nothing.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._handle: int | None = None
+        self._is_torn = False
+
+    def __enter__(self) -> Sink:
+        return self._write
+
+    def __exit__(self, *_: object) -> None:
+        self._close()
+
+    def _write(self, event: bytes) -> None:
+        if self._handle is None:
+            self._handle = os.open(self._path, _APPEND, _FILE_MODE)
+        left = memoryview((b"\n" if self._is_torn else b"") + event + b"\n")
+        try:
+            while left:
+                written = os.write(self._handle, left)
+                self._is_torn, left = written < len(left), left[written:]
+        except OSError:
+            self._close()
+            raise
+
+    def _close(self) -> None:
+        handle, self._handle = self._handle, None
+        if handle is not None:
+            with suppress(OSError):
+                os.close(handle)
 
 
 class EventEmitter:

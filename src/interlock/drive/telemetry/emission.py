@@ -1,8 +1,8 @@
-"""What a turn emits: spans, metrics, logs, events. A failure of it is logged and changes nothing (TEL-4)."""
+"""What a turn emits: spans, metrics, logs, events. A failure of it is logged once and changes nothing (TEL-4)."""
 
 import logging
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
 from interlock.drive.faults import Fault
@@ -37,11 +37,14 @@ class Emitter(Protocol):
 
 
 class Emission:
-    """The telemetry of one turn."""
+    """The telemetry of one turn. `warn` is called with each emitter that fails and its error."""
 
-    def __init__(self, emitters: tuple[Emitter, ...], trace: Mapping[str, Json]) -> None:
+    def __init__(
+        self, emitters: tuple[Emitter, ...], trace: Mapping[str, Json], warn: Callable[[Emitter, Exception], None]
+    ) -> None:
         self._emitters = emitters
         self.trace = trace
+        self._warn = warn
 
     def end(self, record: TurnRecord, fault: Fault | None) -> bool:
         """Emit the turn; False if an emitter failed."""
@@ -49,17 +52,18 @@ class Emission:
         for emitter in self._emitters:
             try:
                 emitter.end(record, fault)
-            except Exception:  # noqa: BLE001 — no emission may change a result
-                _log.exception("telemetry of a turn failed")
+            except Exception as error:  # noqa: BLE001 — no emission may change a result
+                self._warn(emitter, error)
                 is_whole = False
         return is_whole
 
 
 class Telemetry:
-    """The emitters of a driver."""
+    """The emitters of a driver. Each is tried at every turn, and warns once if it fails."""
 
     def __init__(self, emitters: Iterable[Emitter] = ()) -> None:
         self._emitters = tuple(emitters)
+        self._failed: list[Emitter] = []
 
     def begin_turn(self, record: TurnRecord) -> Emission:
         """Begin the telemetry of a turn."""
@@ -69,6 +73,12 @@ class Telemetry:
             try:
                 trace.update(emitter.begin(record))
                 begun.append(emitter)
-            except Exception:  # noqa: BLE001 — see above
-                _log.exception("telemetry of a turn failed")
-        return Emission(tuple(begun), trace)
+            except Exception as error:  # noqa: BLE001 — see above
+                self._warn(emitter, error)
+        return Emission(tuple(begun), trace, self._warn)
+
+    def _warn(self, emitter: Emitter, error: Exception) -> None:
+        if emitter not in self._failed:
+            self._failed.append(emitter)
+            cause = f"{type(error).__name__}: {error}"
+            _log.warning("Telemetry is lost, and the drive goes on: %s failed: %s", type(emitter).__name__, cause)

@@ -37,6 +37,8 @@ BREAKER_PROBES = 3
 """Successful probes that close it; part of the specification."""
 REPAIR_TURNS_MAX = 3
 """Turns in a row whose calls were all refused: a model that is wrong three times does not find out the fourth time."""
+TELEMETRY_S_MAX = 2.0
+"""One export of telemetry, unless the environment says otherwise: each drive waits for the last ones."""
 CHECKPOINTS_RESERVED = 5
 """Checkpoints of a step that turns leave free, for a mark and a report at its end."""
 TURN_RECORD_BYTES_MAX = 500_000
