@@ -109,6 +109,16 @@ class TurnError(InterlockError):
         self.fault = fault
 
 
+class ToolAnswerError(TurnError):
+    """A tool works and its answer is that it cannot do what was asked, such as for a file that does not exist (TOOL-6).
+
+    The model reads it as any error of a call; it is no sign of a broken tool, so no circuit breaker counts it.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(Fault(code="TOOL_ERROR", message=message))
+
+
 @frozen
 class ServerRefusal:
     """A refusal of the workflow server, as its error envelope says it."""

@@ -45,6 +45,41 @@ async def results(space: Path, *wanted: tuple[str, Any], **stated: Any) -> list[
         return [one["result"] for one in done["tools"]]
 
 
+WRONG: list[tuple[str, Any, tuple[str, Any]]] = [
+    ("read_file", {"path": "missing.py"}, ("read_file", {"path": "a.txt"})),
+    ("read_file", {"path": "."}, ("read_file", {"path": "a.txt"})),
+    ("write_file", {"path": "a.txt/b", "content": ""}, ("write_file", {"path": "b.txt", "content": ""})),
+    (
+        "patch_file",
+        {"path": "a.txt", "old": "ten", "new": "x"},
+        ("patch_file", {"path": "a.txt", "old": "two", "new": "x"}),
+    ),
+    ("run_command", {"argv": ["no-such-program"]}, ("run_command", {"argv": ["true"]})),
+]
+
+
+@pytest.mark.asyncio
+@pytest.mark.inv("TOOL-6")
+@pytest.mark.parametrize(("name", "wrong", "right"), WRONG)
+async def test_what_a_tool_answers_of_a_wrong_path_or_text_does_not_open_its_breaker(
+    space: Path, name: str, wrong: Any, right: tuple[str, Any]
+) -> None:
+    *refused, done = await results(space, *[(name, wrong)] * 6, right)
+    assert {one["error"]["code"] for one in refused} == {"turn.TOOL_ERROR"}
+    assert done["status"] == "success"
+
+
+@pytest.mark.asyncio
+@pytest.mark.inv("TOOL-6")
+async def test_a_tool_that_cannot_work_opens_its_breaker(space: Path) -> None:
+    answer = each(calls(*[("run_command", {"argv": ["true"]})] * 6))
+    stated = profile(tools=ALL, security={"sandbox": ["no-such-sandbox"]})
+    async with driving(Harness.in_memory(ONE), answer, stated, workspace=space) as drive:
+        result = await drive.start()
+    assert result.fault is not None
+    assert (result.status, result.fault.code) == ("failed", "CIRCUIT_OPEN")
+
+
 ESCAPES = [
     "../outside/secret.txt",
     "link.txt",

@@ -7,7 +7,7 @@ from typing import cast
 
 from anyio import from_thread, to_thread
 
-from interlock.drive.faults import Fault, TurnError
+from interlock.drive.faults import ToolAnswerError, TurnError
 from interlock.drive.tools.commands import run_command
 from interlock.drive.tools.tool import READS, Invoke, ToolContext, ToolHints
 from interlock.drive.tools.workspace import Listing, Workspace
@@ -93,7 +93,7 @@ def _patch_file(arguments: Mapping[str, Json], workspace: Workspace) -> Json:
     text = workspace.read(path)
     if text.count(old) != 1:
         message = f"`old` occurs {text.count(old)} times in {path!r}; it must occur once. Send more lines around it."
-        raise TurnError(Fault(code="TOOL_ERROR", message=message))
+        raise ToolAnswerError(message)
     return {"bytes": workspace.write(path, text.replace(old, new))}
 
 

@@ -9,7 +9,7 @@ from interlock.drive.agent.profile import Retry
 from interlock.drive.conversation.filtering import Filter
 from interlock.drive.conversation.messages import ToolCall, carried
 from interlock.drive.effects import Effects, timestamp
-from interlock.drive.faults import Fault, TurnError
+from interlock.drive.faults import Fault, ToolAnswerError, TurnError
 from interlock.drive.record import PROGRESS_TOOL, REPORT_TOOL, ToolExecution
 from interlock.drive.recovery.breaker import Breakers
 from interlock.drive.recovery.retry import Recovery, run_with_retries
@@ -188,8 +188,8 @@ class Executor:
         try:
             output = await self._timed(tool, judged.call, context)
         except TurnError as error:
-            # A policy or an argument is no sign of a broken tool.
-            is_broken = error.fault.code in ("TOOL_ERROR", "TOOL_TIMEOUT")
+            # A policy, an argument or an answer is no sign of a broken tool.
+            is_broken = error.fault.code in ("TOOL_ERROR", "TOOL_TIMEOUT") and not isinstance(error, ToolAnswerError)
             self.breakers.end(tool.name, "failed" if is_broken else "succeeded", self.effects.monotonic())
             raise
         except BaseException:

@@ -3,12 +3,13 @@
 This confines the tools that take a path. It does not confine a command: a shell can go anywhere that its user can.
 """
 
+import errno
 import os
 import stat
 from collections.abc import Callable
 from pathlib import Path
 
-from interlock.drive.faults import Fault, TurnError
+from interlock.drive.faults import Fault, ToolAnswerError, TurnError
 from interlock.kernel.budgets import ECHO_BYTES_MAX
 from interlock.kernel.budgets.drive import TOOL_FILE_BYTES_MAX, TOOL_FILES_MAX
 from interlock.kernel.frozen import frozen
@@ -19,6 +20,21 @@ _WRITE = (
     os.O_WRONLY | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 )
 _NEW_FILE_MODE = 0o666
+_OF_PATH = frozenset(
+    {
+        errno.ENOENT,
+        errno.EISDIR,
+        errno.ENOTDIR,
+        errno.EEXIST,
+        errno.EACCES,
+        errno.EPERM,
+        errno.ELOOP,
+        errno.ENAMETOOLONG,
+        errno.EINVAL,
+        errno.ENXIO,
+    }
+)
+"""Errors that say something of a path: no such file, a directory, a name that is too long, a file of somebody else."""
 
 
 class Workspace:
@@ -48,13 +64,10 @@ class Workspace:
         """
         real = self.locate(path)
         try:
-            # The path is real, so a link at its end appeared after the check: it is not followed.
-            handle = os.open(real, _READ)
+            handle = _open_regular(path, real, _READ)
         except OSError as error:
-            raise _failed(path, error.strerror or "it cannot be opened") from error
+            raise _not_opened(path, error, "it cannot be opened") from error
         with os.fdopen(handle, "rb") as stream:
-            if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
-                raise _failed(path, "it is no regular file")
             data = stream.read(TOOL_FILE_BYTES_MAX + 1)
         if len(data) > TOOL_FILE_BYTES_MAX:
             raise _failed(path, f"it has more than {TOOL_FILE_BYTES_MAX} bytes")
@@ -69,12 +82,10 @@ class Workspace:
         real, data = self.locate(path), content.encode("utf-8", "replace")
         try:
             real.parent.mkdir(parents=True, exist_ok=True)
-            handle = os.open(real, _WRITE, _NEW_FILE_MODE)
+            handle = _open_regular(path, real, _WRITE)
         except OSError as error:
-            raise _failed(path, error.strerror or "it cannot be written") from error
+            raise _not_opened(path, error, "it cannot be written") from error
         with os.fdopen(handle, "wb") as stream:
-            if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
-                raise _failed(path, "it is no regular file")
             stream.truncate(0)
             stream.write(data)
         return len(data)
@@ -117,5 +128,25 @@ def _policy(message: str) -> TurnError:
     return TurnError(Fault(code="POLICY_VIOLATION", message=message))
 
 
-def _failed(path: str, why: str) -> TurnError:
-    return TurnError(Fault(code="TOOL_ERROR", message=f"The file {one_line(path, ECHO_BYTES_MAX)!r}: {why}."))
+def _open_regular(path: str, real: Path, flags: int) -> int:
+    """Return the descriptor of a regular file. A link at its end appeared after the check: it is not followed.
+
+    Raises:
+        OSError: It cannot be opened.
+        ToolAnswerError: It is a directory, a pipe or a device.
+    """
+    handle = os.open(real, flags, _NEW_FILE_MODE)
+    if stat.S_ISREG(os.fstat(handle).st_mode):
+        return handle
+    os.close(handle)
+    raise _failed(path, "it is no regular file")
+
+
+def _failed(path: str, why: str) -> ToolAnswerError:
+    return ToolAnswerError(f"The file {one_line(path, ECHO_BYTES_MAX)!r}: {why}.")
+
+
+def _not_opened(path: str, error: OSError, otherwise: str) -> TurnError:
+    """Return the error of a file that cannot be opened: an answer if its path is the reason, else a broken tool."""
+    answer = _failed(path, error.strerror or otherwise)
+    return answer if error.errno in _OF_PATH else TurnError(answer.fault)
