@@ -45,6 +45,11 @@ def run(root: Path, *arguments: str, **environment: str) -> subprocess.Completed
     )
 
 
+def sessions_of(root: Path) -> list[Path]:
+    """Return the directories of all sessions."""
+    return list((root / "data" / "sessions").glob("sess_*"))
+
+
 def command(root: Path, *arguments: str, python: str | None = None) -> list[str]:
     """Return a command that is forked, unless it names its interpreter: then its server gets one too."""
     places = ["--data-dir", str(root / "data")]
@@ -539,6 +544,25 @@ def test_a_provider_that_refuses_the_key_is_asked_once(root: Path) -> None:
     with chat_server(scripted([ChatAnswer(status=401)])) as server:
         result = through(root, server, "test.abc")
     assert (result["status"], result["error"]["code"], len(server.requests)) == ("failed", "turn.LLM_ERROR", 1)
+    assert (result["run"], sessions_of(root)) == (None, [])
+
+
+@pytest.mark.inv("DRIVE-19")
+@pytest.mark.parametrize("model", ["cmd:no-such-program", "openai:nobody"])
+def test_a_model_that_cannot_be_started_leaves_no_run_behind(root: Path, model: str) -> None:
+    llm = {"model": model, "base_url": "http://127.0.0.1:9"}
+    stated = agent(root, llm=llm, reliability={"retry": {"max_retries": 0}})
+    done = run(root, "drive", "test.abc", "--agent", stated)
+    assert (done.returncode, sessions_of(root)) == (1, []), done.stderr
+    assert done.stdout.splitlines()[-1] == "No run was left behind. Correct the model, then run the command again."
+
+
+@pytest.mark.inv("DRIVE-19")
+def test_a_model_that_is_lost_after_a_turn_leaves_its_run(root: Path) -> None:
+    first = ChatAnswer(calls=[("note_progress", {"notes": "Begun."})])
+    with chat_server(scripted([first, ChatAnswer(status=401)])) as server:
+        result = through(root, server, "test.abc")
+    assert (result["status"], result["turns"], len(sessions_of(root))) == ("failed", 1, 1)
 
 
 def test_a_driver_with_a_script_connects_to_nothing(root: Path) -> None:

@@ -74,6 +74,10 @@ BUDGET_CODES: frozenset[TurnCode] = frozenset({"MAX_TURNS_EXCEEDED", "MAX_TOKENS
 Correction: TypeAlias = Literal["model", "look", "abort", "escalate"]
 
 
+MODEL_UNAVAILABLE: Mapping[str, Json] = MappingProxyType({"model": "unavailable"})
+"""The details of an error that says that a model cannot be started or reached, or does not exist."""
+
+
 @frozen
 class Fault:
     """An error of a turn: its code, whether the same call may succeed, when, and who is to decide (FAULT-2)."""

@@ -312,10 +312,10 @@ class Turn:
         if window.left_out and profile.memory.summarization == "summarize":
             messages = (await self._summary(window.left_out), *messages)
         parameters = dict(profile.llm.parameters)
-        if profile.constraints.max_tokens is not None:
-            left = profile.constraints.max_tokens - self._with.account.total.tokens
-            stated = parameters.get("max_tokens")
-            parameters["max_tokens"] = min(left, stated) if isinstance(stated, int) else left
+        stated = parameters.get("max_tokens")
+        # The limit of the run is no limit of an answer: a provider refuses one that is above its model's.
+        if profile.constraints.max_tokens is not None and isinstance(stated, int):
+            parameters["max_tokens"] = min(profile.constraints.max_tokens - self._with.account.total.tokens, stated)
         return InferenceRequest(
             model=profile.llm.model,
             system_prompt=system_prompt(profile),

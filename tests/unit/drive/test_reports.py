@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from tests.support.drive import calls, driving, each, report, said
+from tests.support.drive import calls, driving, each, profile, report, said
 from tests.support.proofs import TESTS, provable
 
 from interlock.drive.models.protocol import InferenceRequest, InferenceResponse
@@ -85,6 +85,32 @@ async def test_a_report_that_is_too_large_to_wait_for_a_person_is_refused_whole(
         await drive.resume(result.position.run)
         outputs: list[dict[str, Any]] = [sent["output"] for _, sent in drive.caller.called if "output" in sent]
     assert [len(one["artifacts"][0]["text"]) for one in outputs] == [400_000]
+
+
+@pytest.mark.inv("DRIVE-14")
+@pytest.mark.parametrize(("text", "kind"), [("I will do it now.", "the same text"), (None, "an empty answer")])
+async def test_the_same_answer_without_a_call_three_times_in_a_row_ends_the_drive(text: str | None, kind: str) -> None:
+    same, other = calls(text=text), calls(text="Almost.")
+    reading = calls(("note_progress", {"notes": "x"}))
+    harness = Harness.in_memory(linear_workflow("test.abc", "a"))
+    async with driving(harness, each(same, same, other, same, reading, same, same)) as drive:
+        result = await drive.start()
+        assert len(drive.model.requests) == 7, "another text, and a turn that only calls a tool, are in between"
+    assert (result.status, result.exit_code) == ("failed", 1)
+    assert result.fault is not None
+    expected = f"The model gave {kind} 3 times and called no tool, so the step was not reported."
+    assert (result.fault.code, result.fault.message) == ("VALIDATION_ERROR", expected)
+    async with driving(harness, report) as drive:
+        assert (await drive.resume(result.position.run)).status == "complete"
+
+
+@pytest.mark.inv("DRIVE-7")
+@pytest.mark.parametrize(("stated", "sent"), [({}, [None, None]), ({"max_tokens": 90}, [90, 85])])
+async def test_the_limit_of_a_run_is_no_limit_of_an_answer(stated: dict[str, int], sent: list[int | None]) -> None:
+    limited = profile(constraints={"max_tokens": 100}, llm={"parameters": stated})
+    async with driving(Harness.in_memory(linear_workflow("test.abc", "a", "b")), report, limited) as drive:
+        assert (await drive.start()).status == "complete"
+        assert [one.parameters.get("max_tokens") for one in drive.model.requests] == sent
 
 
 @pytest.mark.inv("DRIVE-14")

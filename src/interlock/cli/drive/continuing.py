@@ -18,6 +18,8 @@ _OF_PROFILE = ("constraints.max_tokens", "budget.max_cost")
 def lines_to_continue(options: argparse.Namespace, result: DriveResult) -> list[str]:
     """Return the lines that follow the result of a drive; none if its run is over."""
     place = result.position
+    if result.is_removed:
+        return ["No run was left behind. Correct the model, then run the command again."]
     if place.is_complete or place.ended is not None:
         return []
     details: Mapping[str, Json] = {} if result.fault is None else result.fault.details

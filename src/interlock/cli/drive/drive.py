@@ -18,6 +18,7 @@ from interlock.cli.drive.picture import shown_drive
 from interlock.cli.options import add_json, checked_settings, chosen_data_dir, place_arguments
 from interlock.cli.screen import StopError, say, say_json
 from interlock.cli.session.chosen import chosen_run
+from interlock.cli.session.lifecycle.delete import delete_session
 from interlock.cli.store import answered_by_store, open_chosen_reader
 from interlock.cli.workflow.places import chosen_places
 from interlock.config.model import Config
@@ -38,7 +39,8 @@ from interlock.drive.turn import Equipment
 from interlock.kernel.canonical import Json
 from interlock.kernel.descent import own_program
 from interlock.kernel.errors import ErrorCode
-from interlock.kernel.frozen import frozen
+from interlock.kernel.frozen import frozen, replace
+from interlock.kernel.ids import SessionId
 from interlock.server.arguments.json_text import read_json
 from interlock.service.run.plans import Plans
 from interlock.service.workflows.catalog import Pinnable
@@ -98,6 +100,8 @@ def run(options: argparse.Namespace) -> int:
     result = anyio.run(partial(_drive, order, is_json=options.as_json))
     if isinstance(result, TurnError):
         raise StopError(str(result), _fix_of(result.fault), exit_code=1) from result
+    if order.start is not None and result.is_unanswered:
+        result = replace(result, is_removed=_removed(options, SessionId(result.position.session)))
     if options.as_json:
         say_json(result.to_json())
     else:
@@ -105,6 +109,19 @@ def run(options: argparse.Namespace) -> int:
         for line in lines_to_continue(options, result):
             say(line)
     return result.exit_code
+
+
+def _removed(options: argparse.Namespace, session: SessionId) -> bool:
+    """Remove the session of a run whose model never answered; False if it stays, because it holds more or cannot be."""
+    try:
+        with answered_by_store():
+            found = open_chosen_reader(options).load(session)
+        if found is None or len(found.runs) > 1 or any(node.outputs for node in found.nodes.values()):
+            return False
+        delete_session(options, session)
+    except StopError:
+        return False
+    return True
 
 
 def _fix_of(fault: Fault) -> str:
@@ -293,7 +310,8 @@ async def _drive_connected(order: _Order, *, is_json: bool) -> DriveResult:
 
 def _say(result: DriveResult) -> None:
     place, usage = result.position, result.usage
-    head = f"run {place.label} of {place.workflow_id}: {result.status.replace('_', ' ')}"
+    run = f"{place.workflow_id}" if result.is_removed else f"run {place.label} of {place.workflow_id}"
+    head = f"{run}: {result.status.replace('_', ' ')}"
     at = f", at the step {place.step.title!r}" if place.step is not None else ""
     say(head + at)
     cost = f", cost {usage.cost:.4f}" if usage.cost else ""

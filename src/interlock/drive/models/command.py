@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from tempfile import TemporaryFile
 
 from interlock.drive import child
-from interlock.drive.faults import Fault, TurnError
+from interlock.drive.faults import MODEL_UNAVAILABLE, Fault, TurnError
 from interlock.drive.models.answers import parse_answer
 from interlock.drive.models.protocol import InferenceRequest, InferenceResponse
 from interlock.kernel.budgets import ECHO_BYTES_MAX
@@ -49,7 +49,7 @@ class CommandModel:
                 code = await child.run_command(command, keep, keep_beginning)
         except OSError as error:
             message = f"The command of the model cannot be started: {error.strerror}."
-            raise TurnError(Fault(code="LLM_ERROR", message=message)) from error
+            raise TurnError(Fault(code="LLM_ERROR", message=message, details=MODEL_UNAVAILABLE)) from error
         if code != 0:
             shown = one_line(said.decode("utf-8", "replace"), ECHO_BYTES_MAX)
             message = f"The command of the model ended with {code}: {shown}"

@@ -18,7 +18,7 @@ from pydantic_ai.tools import ToolDefinition
 
 from interlock.drive.agent.profile import Llm
 from interlock.drive.conversation.messages import Message, ToolCall, carried, carried_text
-from interlock.drive.faults import Fault, TurnCode, TurnError
+from interlock.drive.faults import MODEL_UNAVAILABLE, Fault, TurnCode, TurnError
 from interlock.drive.models.protocol import FinishReason, InferenceRequest, InferenceResponse, Usage
 from interlock.kernel.budgets import ECHO_BYTES_MAX
 from interlock.kernel.canonical import Json
@@ -31,6 +31,8 @@ _FINISH: dict[str, FinishReason] = {
     "content_filter": "content_filter",
     "error": "error",
 }
+_UNAVAILABLE = (failures.ModelAuthenticationError, failures.ModelNotFoundError, failures.ModelConnectionError)
+"""The key is refused, there is no such model, or its server cannot be reached."""
 _NO_KEY = "none"
 """A key for a server on the loopback or in a network of one's own, which checks none."""
 
@@ -207,6 +209,7 @@ def _fault_of(error: Exception) -> Fault:
     return Fault(
         code=code,
         message=f"The model's provider failed{shown}: {type(error).__name__}.",
+        details=MODEL_UNAVAILABLE if isinstance(error, _UNAVAILABLE) and code == "LLM_ERROR" else {},
         recoverable=recoverable,
         retry_after_ms=round(after * 1000) if isinstance(after, int | float) else None,
     )

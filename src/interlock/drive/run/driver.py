@@ -99,7 +99,7 @@ class Driver:
         self._chain_id, self._chain_turns, self._refused_turns = equipment.effects.new_id(), 0, 0
         self._position: Position | None = None
         self._repair = Repair()
-        self._refused_report, self._same_reports = b"", 0
+        self._answered, self._same_answers = b"", 0
 
     async def start(self, options: StartOptions) -> DriveResult:
         """Begin a run and drive it.
@@ -252,9 +252,8 @@ class Driver:
         if profile.budget.max_seconds is not None and seconds >= profile.budget.max_seconds:
             message = f"The drive took {seconds:.1f} s; {profile.budget.max_seconds} s are allowed."
             raise _used_up("QUOTA_EXCEEDED", message, "budget.max_seconds")
-        if self._same_reports >= REPAIR_TURNS_MAX:
-            message = f"The model sent the same report {self._same_reports} times, and each was refused:"
-            raise TurnError(Fault(code="VALIDATION_ERROR", message=f"{message} {fixes(self._at)}"))
+        if self._same_answers >= REPAIR_TURNS_MAX:
+            raise TurnError(Fault(code="VALIDATION_ERROR", message=self._same_answer_message()))
         if self._refused_turns >= REPAIR_TURNS_MAX:
             reasons = error_messages(self._history.turns[-1])
             message = f"All calls of the model were refused in {self._refused_turns} turns in a row. Last: {reasons}"
@@ -315,8 +314,7 @@ class Driver:
         self._history = self._history.with_turn(outcome.artifact, checkpoints)
         self._previous, self._answer = outcome.closing, outcome.answer
         self._refused_turns = self._refused_turns + 1 if outcome.refused else 0
-        if outcome.reported:
-            self._count_same_report(outcome.position)
+        self._count_same_answer(outcome)
         is_same_step = not outcome.is_accepted
         if outcome.has_calls and is_same_step and not outcome.reported:
             self._chain_turns += 1
@@ -329,15 +327,30 @@ class Driver:
             self._history, self._repair = self._history.at_next_step(), Repair()
         self._report_progress(tuple(call.name for call in self._history.turns[-1].calls))
 
-    def _count_same_report(self, position: Position) -> None:
-        """Count equal reports in a row that lacked the same. Turns between them that only call tools do not matter."""
-        report = self._history.turns[-1].report
-        if report is None or not position.blockers:
-            self._refused_report, self._same_reports = b"", 0
+    def _count_same_answer(self, outcome: TurnOutcome) -> None:
+        """Count equal answers in a row that did not end the step: refused reports that lacked the same, and texts.
+
+        Turns between them that only call tools do not matter.
+        """
+        last = self._history.turns[-1]
+        if outcome.has_calls and not outcome.reported:
             return
-        sent = canonical_bytes({"sent": report.arguments, "lacks": fixes(position)})
-        self._same_reports = self._same_reports + 1 if sent == self._refused_report else 1
-        self._refused_report = sent
+        if not outcome.has_calls:
+            answered = canonical_bytes({"text": _text_of(last).strip()})
+        elif last.report is not None and outcome.position.blockers:
+            answered = canonical_bytes({"sent": last.report.arguments, "lacks": fixes(outcome.position)})
+        else:
+            self._answered, self._same_answers = b"", 0
+            return
+        self._same_answers = self._same_answers + 1 if answered == self._answered else 1
+        self._answered = answered
+
+    def _same_answer_message(self) -> str:
+        count, last = self._same_answers, self._history.turns[-1]
+        if last.calls:
+            return f"The model sent the same report {count} times, and each was refused: {fixes(self._at)}"
+        kind = "the same text" if _text_of(last).strip() else "an empty answer"
+        return f"The model gave {kind} {count} times and called no tool, so the step was not reported."
 
     def _move(self, position: Position) -> None:
         """Go to where the run is after what a step waited for arrived, or after its report was refused."""
@@ -449,6 +462,10 @@ def _pinned(history: RunHistory) -> Message | None:
     """Return the message of the pending step."""
     inputs = (one for turn in history.of_step for one in turn.inputs)
     return next((one for one in inputs if one.origin.original_format == "workflow_step"), None)
+
+
+def _text_of(turn: PastTurn) -> str:
+    return "" if turn.response is None else turn.response.text()
 
 
 def _used_up(code: TurnCode, message: str, limit: str, **counts: int) -> TurnError:

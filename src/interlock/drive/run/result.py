@@ -5,7 +5,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from interlock.drive.client import Position
-from interlock.drive.faults import BUDGET_CODES, Fault, RecoveryStrategy
+from interlock.drive.faults import BUDGET_CODES, MODEL_UNAVAILABLE, Fault, RecoveryStrategy
 from interlock.drive.models.protocol import Usage
 from interlock.kernel.canonical import Json
 from interlock.kernel.frozen import frozen
@@ -26,7 +26,10 @@ EXIT_CODES: Mapping[DriveStatus, int] = MappingProxyType(
 
 @frozen
 class DriveResult:
-    """Where the run is, what was used, and why the drive stopped. A run that is not complete can be resumed."""
+    """Where the run is, what was used, and why the drive stopped. A run that is not complete can be resumed.
+
+    `is_removed` says that the run was removed again, because the model of its first turn was not available.
+    """
 
     status: DriveStatus
     position: Position
@@ -34,6 +37,13 @@ class DriveResult:
     usage: Usage
     fault: Fault | None = None
     warnings: tuple[str, ...] = ()
+    is_removed: bool = False
+
+    @property
+    def is_unanswered(self) -> bool:
+        """Whether the drive ended because its model was not available, before any turn."""
+        found = self.fault.details if self.fault is not None else {}
+        return self.turns == 0 and dict(found) == dict(MODEL_UNAVAILABLE)
 
     @property
     def exit_code(self) -> int:
@@ -55,6 +65,8 @@ class DriveResult:
             "usage": self.usage.to_json(),
             "warnings": list(self.warnings),
         }
+        if self.is_removed:
+            value |= dict.fromkeys(("session", "run", "label", "step"))
         if place.waiting is not None and self.status in ("waiting", "person_needed"):
             value["waiting"] = dict(place.waiting)
         if self.fault is not None:

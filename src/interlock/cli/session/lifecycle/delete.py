@@ -57,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
         named = ", ".join(referring[:NAMED_MAX])
         raise StopError(f"{session} is referred to by {named}.", "Delete those first, or keep it.", exit_code=1)
     _confirm(session, runs, is_confirmed=options.is_confirmed, is_quiet=options.as_json)
-    _delete(options, session)
+    delete_session(options, session)
     if options.as_json:
         say_json({"deleted": session, "runs": len(runs)})
     else:
@@ -108,7 +108,7 @@ def _confirm(session: SessionId, runs: list[str], *, is_confirmed: bool, is_quie
         raise StopError("Nothing was deleted.", "Type the last characters of its id to delete it.", exit_code=1)
 
 
-def _delete(options: argparse.Namespace, session: SessionId) -> None:
+def delete_session(options: argparse.Namespace, session: SessionId) -> None:
     """Delete a session, in two sweeps: the first moves it to the trash, the second empties the trash.
 
     Raises:
