@@ -359,6 +359,10 @@ def test_only_one_kind_of_evidence_counts() -> None:
     assert only(validationCriteria=[RULE]).evidence.criteria is not None
 
 
+def test_an_empty_list_of_criteria_demands_nothing() -> None:
+    assert only(validationCriteria=[]) == only()
+
+
 def test_a_level_has_one_consequence_for_each_assessment() -> None:
     for_r = {**LOW, "when": {"anyEqualsLevel": "low", "forAssessment": "r"}}
     assert len(only(assessmentRefs=["r"], assessmentConsequences=[LOW, for_r]).evidence.consequences) == 2

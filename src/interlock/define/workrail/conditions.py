@@ -85,10 +85,12 @@ class ConditionLowering:
             value = list(cast("tuple[Json, ...]", value))
         return Compare(op=_COMPARISONS[operator], var=form.var, value=value)
 
-    def lower_criteria(self, forms: CriteriaForm, at: str) -> Criteria:
-        """Lower the criteria of a step. A list is joined by `and`."""
+    def lower_criteria(self, forms: CriteriaForm, at: str) -> Criteria | None:
+        """Lower the criteria of a step. A list is joined by `and`; an empty one demands nothing, as in that project."""
         if not isinstance(forms, tuple):
             return self._lower_criterion(forms, at)
+        if not forms:
+            return None
         parts = self._lower_criterions(forms, at)
         return parts[0] if len(parts) == 1 else EveryOf(kind="and", of=parts)
 

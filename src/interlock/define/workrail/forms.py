@@ -119,7 +119,7 @@ CriterionForm = Annotated[
 CriteriaForm = Annotated[
     Annotated[RuleForm, Tag("<rule>")]
     | Annotated[CompositionForm, Tag("<composition>")]
-    | Annotated[tuple[CriterionForm, ...], Field(min_length=1, max_length=50, strict=False), Tag("<list>")],
+    | Annotated[tuple[CriterionForm, ...], Field(max_length=50, strict=False), Tag("<list>")],
     Discriminator(_criteria_tag),
 ]
 
