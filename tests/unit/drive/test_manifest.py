@@ -88,6 +88,65 @@ def test_a_profile_with_a_mistake_is_refused_and_the_field_is_named(document: di
         load_profile(document)
 
 
+def with_llm(**llm: Json) -> dict[str, Any]:
+    return {**MANIFEST, "spec": {"role": "You help.", "llm": llm}}
+
+
+@pytest.mark.parametrize(
+    ("llm", "said"),
+    [
+        ({"model": "${MODEL:-small}"}, "`spec.llm.model`: It has the variable `${MODEL:-small}`, which a driver"),
+        ({"model": "${MODEL:-small}"}, "Write the value, for example `small`."),
+        ({"provider": "${PROVIDER}"}, "`spec.llm.provider`: It has the variable `${PROVIDER}`"),
+        ({"provider": "${PROVIDER}"}, "Write the value."),
+        ({"base_url": "http://${HOST:-here}/v1"}, "for example `here`"),
+        ({"temperature": "${TEMP:-0.3}"}, "Its `temperature` has the variable `${TEMP:-0.3}`"),
+    ],
+)
+def test_a_variable_where_a_driver_needs_the_value_is_refused_with_what_to_write(llm: Any, said: str) -> None:
+    with pytest.raises(TurnError) as refused:
+        load_profile(with_llm(**llm))
+    assert said in refused.value.fault.message
+
+
+def test_a_text_for_the_model_may_have_what_looks_like_a_variable() -> None:
+    document = with_llm(model="small", stop=["${END}"])
+    document["spec"]["role"] = "Explain what ${HOME} is."
+    assert load_profile(document).profile.role == "Explain what ${HOME} is."
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("temperature", value) for value in ("hot", [1], True, -3)),
+        *(("max_tokens", value) for value in (0, 1.5, True, "100")),
+        *(("top_p", value) for value in (1.1, -0.1, "1")),
+        ("frequency_penalty", "low"),
+        ("presence_penalty", {}),
+        *(("stop", value) for value in (1, ["a", 1])),
+        *(("seed", value) for value in (1.5, "1")),
+    ],
+)
+def test_a_parameter_of_the_model_with_another_type_is_refused(name: str, value: Json) -> None:
+    with pytest.raises(TurnError, match=f"Its `{name}` is no "):
+        load_profile(with_llm(model="small", **{name: value}))
+
+
+def test_the_usual_parameters_of_a_model_are_taken() -> None:
+    parameters: dict[str, Json] = {
+        "temperature": 0,
+        "max_tokens": 1,
+        "top_p": 0.5,
+        "frequency_penalty": -1,
+        "presence_penalty": 0.5,
+        "stop": "END",
+        "seed": 7,
+        "of_one_provider": "fast",
+    }
+    loaded = load_profile(with_llm(model="small", parameters={**parameters, "top_k": None}))
+    assert loaded.profile.llm.parameters == {**parameters, "top_k": None}
+
+
 def test_a_profile_without_anything_but_a_role_has_the_defaults_of_the_specification() -> None:
     profile = load_profile({"role": "x"}).profile
     assert (profile.turn_chain.continue_on_tool_use, profile.turn_chain.max_tool_turns) == (True, 10)

@@ -10,7 +10,7 @@ from typing import Literal, cast, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic.alias_generators import to_camel
 
-from interlock.drive.agent.profile import Profile, ToolEntry
+from interlock.drive.agent.profile import MODEL_PARAMETERS, Profile, ToolEntry
 from interlock.drive.faults import Fault, TurnError
 from interlock.kernel.canonical import Json
 from interlock.kernel.frozen import frozen
@@ -55,8 +55,6 @@ _KNOWN_UNUSED = frozenset(
 """Fields of manifests that a driver knows and has no use for; each stands for the fields below it."""
 _FREE = frozenset({"parameters", "input_schema", "env", "permissions", "custom_context", "fallback", "fallback_value"})
 """Fields whose members are the author's own names."""
-_PARAMETERS = ("temperature", "max_tokens", "top_p", "frequency_penalty", "presence_penalty", "stop", "seed")
-"""Parameters of a model that a manifest may state next to its name."""
 _USED_OUTSIDE: Mapping[str, FieldFate] = dict.fromkeys(
     ("api_version", "kind", "metadata.name", "metadata.version"), "used"
 )
@@ -118,7 +116,7 @@ def _fates_of(reports: Iterable[FieldReport], spec: Mapping[str, Json]) -> dict[
     prompts = spec.get("prompts")
     if isinstance(prompts, dict) and isinstance(prompts.get("system"), dict):
         fates["spec.prompts.system.template"] = fates.pop("spec.prompts.system", "used")
-    for name in _PARAMETERS:
+    for name in MODEL_PARAMETERS:
         fates[f"spec.llm.{name}"] = "used"
     return {**fates, **_USED_OUTSIDE}
 
@@ -162,7 +160,7 @@ def _settled(spec: Mapping[str, Json], *, is_manifest: bool) -> dict[str, Json]:
     if isinstance(llm, dict):
         by_name = {_snake(key): value for key, value in llm.items()}
         given = by_name.get("parameters")
-        stated: dict[str, Json] = {name: by_name.pop(name) for name in _PARAMETERS if name in by_name}
+        stated: dict[str, Json] = {name: by_name.pop(name) for name in MODEL_PARAMETERS if name in by_name}
         by_name["parameters"] = {**stated, **(given if isinstance(given, dict) else {})}
         settled["llm"] = by_name
     prompts = settled.get("prompts")

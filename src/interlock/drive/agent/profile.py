@@ -3,7 +3,9 @@
 The names are those of the turn runtime. Both spellings of a name are read, `max_turns` and `maxTurns`.
 """
 
-from typing import Annotated, Literal
+import re
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Literal, LiteralString, cast
 
 from pydantic import AfterValidator, AliasChoices, AliasGenerator, BaseModel, ConfigDict, Field, JsonValue
 from pydantic.alias_generators import to_camel
@@ -44,10 +46,61 @@ Name = Annotated[str, AfterValidator(_check_name)]
 """What names a file or a command."""
 
 
+_PLACEHOLDER = re.compile(r"\$\{[^{}:]*(?::-([^{}]*))?\}")
+"""A variable as manifests write it, `${NAME}` or `${NAME:-default}`."""
+
+
+def _check_literal(text: str) -> str:
+    found = _PLACEHOLDER.search(text)
+    if found is not None:
+        raise PydanticCustomError("placeholder", _describe_placeholder("It", found))
+    return text
+
+
+def _describe_placeholder(what: str, found: re.Match[str]) -> LiteralString:
+    example = f", for example `{found[1]}`" if found[1] else ""
+    message = f"{what} has the variable `{found[0]}`, which a driver does not read. Write the value{example}"
+    return cast("LiteralString", message)
+
+
+Literally = Annotated[str, AfterValidator(_check_literal)]
+"""A text in which a driver replaces no variable, so it may have none."""
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_texts(value: object) -> bool:
+    return isinstance(value, str) or (isinstance(value, list) and all(isinstance(one, str) for one in value))
+
+
+_PARAMETERS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
+    "temperature": (lambda value: _is_number(value) and value >= 0, "number of 0 or more"),
+    "max_tokens": (lambda value: _is_whole(value) and value >= 1, "whole number of 1 or more"),
+    "top_p": (lambda value: _is_number(value) and 0 <= value <= 1, "number from 0 to 1"),
+    "frequency_penalty": (_is_number, "number"),
+    "presence_penalty": (_is_number, "number"),
+    "stop": (_is_texts, "text or list of texts"),
+    "seed": (_is_whole, "whole number"),
+}
+"""The parameters that are the same for every kind of model, each with a check and what it has to be."""
+MODEL_PARAMETERS = tuple(_PARAMETERS)
+
+
 def _check_parameters(parameters: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    limit = parameters.get("max_tokens")
-    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
-        raise PydanticCustomError("max_tokens", "Its `max_tokens` is no whole number of 1 or more")
+    for name, value in parameters.items():
+        is_fit, wanted = _PARAMETERS.get(name, (None, ""))
+        found = _PLACEHOLDER.search(value) if isinstance(value, str) else None
+        if found is not None and name != "stop":
+            raise PydanticCustomError("placeholder", _describe_placeholder(f"Its `{name}`", found))
+        if value is not None and is_fit is not None and not is_fit(value):
+            message = f"Its `{name}` is no {wanted}"
+            raise PydanticCustomError("parameter", cast("LiteralString", message))
     return parameters
 
 
@@ -88,9 +141,9 @@ class Prompts(Part):
 class Llm(Part):
     """The model: its name, where it is served, and the parameters of each request."""
 
-    model: Name = ""
-    provider: str | None = None
-    base_url: str | None = None
+    model: Annotated[Name, AfterValidator(_check_literal)] = ""
+    provider: Literally | None = None
+    base_url: Literally | None = None
     parameters: Annotated[dict[str, JsonValue], AfterValidator(_check_parameters)] = {}
 
 
