@@ -15,6 +15,7 @@ from pydantic.fields import FieldInfo
 
 from interlock.decide.criteria import Length
 from interlock.define.diagnostics import Diagnostic, DiagnosticCode, Replacement, fault, is_spelling_of, suggest_name
+from interlock.define.source.unreadable import describe_invisible, is_invisible
 from interlock.kernel.budgets import (
     NOTES_INPUT_BYTES_MAX,
 )
@@ -169,10 +170,7 @@ def _build_diagnostic(one: ReadFault, place: _Place, document: Mapping[str, Json
     path = render_path(place.loc)
     key = str(place.loc[-1]) if place.loc else ""
     if one["type"] == "extra_forbidden":
-        around = find_value(document, place.loc[:-1])
-        present = cast("Mapping[str, object]", around).keys() if isinstance(around, Mapping) else ()
-        fix, edit = _fix_unknown_key(key, place, present)
-        return fault(path, "unknown_key", f"The key {key!r} is not known here.", fix, edit)
+        return _build_unknown_key(path, key, place, document)
     value = key if place.is_key else find_value(document, place.loc)
     if place.kinds and one["type"] == "literal_error":
         return _build_unknown_kind(place, value)
@@ -202,6 +200,17 @@ def _build_diagnostic(one: ReadFault, place: _Place, document: Mapping[str, Json
     guess = _guess_value(one, value)
     written = Replacement(found=str(value), write=guess, is_key=place.is_key) if guess else None
     return fault(path, code, f"Found {found}: {message[:1].lower()}{message[1:]}.", fix, written)
+
+
+def _build_unknown_key(path: str, key: str, place: _Place, document: Mapping[str, Json]) -> Diagnostic:
+    around = find_value(document, place.loc[:-1])
+    present = cast("Mapping[str, object]", around).keys() if isinstance(around, Mapping) else ()
+    fix, edit = _fix_unknown_key(key, place, present)
+    hidden = next(filter(is_invisible, key), None)
+    if hidden is not None:
+        message = f"The key {key!r} is not known here: it has the character {describe_invisible(hidden)}."
+        return fault(path, "unknown_key", message, "Replace the character with a space, or remove it.", edit)
+    return fault(path, "unknown_key", f"The key {key!r} is not known here.", fix, edit)
 
 
 def _fix_short(value: object, least: int) -> str:

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.define.diagnostics import Diagnostic
+from interlock.define.front import parse_workflow
 from interlock.define.source.text_form import FORMAT_BYTES_MAX, TextFormat, parse_text
 from interlock.kernel.budgets import (
     NUMBER_DIGITS_MAX,
@@ -440,3 +441,58 @@ def test_half_of_a_character_is_no_number(text: str, path: str) -> None:
 def test_a_file_over_the_limit_is_reported_without_its_size(form: TextFormat) -> None:
     found = refused(b"#" * (FORMAT_BYTES_MAX[form] + 1), form)
     assert found.message == f"The file has more than {FORMAT_BYTES_MAX[form]} bytes."
+
+
+HEAD = "id: team.a\nname: A\nsteps:\n"
+
+
+@pytest.mark.inv("PLAN-29")
+@pytest.mark.parametrize(
+    ("form", "text", "place", "named"),
+    [
+        ("yaml", "id: team.a\nname:\xa0A\nsteps: []\n", (2, 6), "U+00A0 (no-break space)"),
+        ("yaml", HEAD + "  -\u200b id: a\n    prompt: Do.\n", (4, 4), "U+200B (zero width space)"),
+        ("yaml", HEAD + "  -\u3000id: a\n    prompt: Do.\n", (4, 4), "U+3000 (ideographic space)"),
+        ("json", '{"id": "team.a",\xa0"name": "A"}', (1, 17), "U+00A0 (no-break space)"),
+        ("json", '{"id": "a",\n<<<<<<< HEAD\n"name": "A"\n=======\n"name": "B"\n>>>>>>> b\n}', (2, 1), "`<<<<<<<`"),
+        ("yaml", "id: team.a\n<<<<<<< HEAD\nname: A\n=======\nname: B\n>>>>>>> b\nsteps: []\n", (2, 1), "`<<<<<<<`"),
+        ("yaml", HEAD + "  - prompt: |\n<<<<<<< a\r\n      Do.\n>>>>>>> b\n", (5, 1), "`<<<<<<<`"),
+        ("yaml", HEAD + "  - id: a\n>>>>>>> b\n", (5, 1), "`>>>>>>>`"),
+    ],
+)
+def test_a_merge_and_what_only_looks_like_a_space_are_named_where_they_break_a_file(
+    form: TextFormat, text: str, place: tuple[int, int], named: str
+) -> None:
+    found = parse_text(text.encode(), form)
+    assert isinstance(found, Diagnostic)
+    assert named in found.message
+    assert (found.line, found.column) == place
+    assert found.fix.startswith(("Replace it with a space", "Resolve the conflict"))
+
+
+@pytest.mark.parametrize(
+    ("form", "text"),
+    [
+        ("yaml", HEAD + "  - id: a\n    prompt: Attention\xa0: this is a colon: here\n"),
+        ("json", '{"id": "team.a" "name": "A\xa0b"}'),
+    ],
+)
+def test_a_space_in_the_text_of_a_person_is_not_to_blame(form: TextFormat, text: str) -> None:
+    found = parse_text(text.encode(), form)
+    assert isinstance(found, Diagnostic)
+    assert "U+" not in found.message
+
+
+def test_a_text_about_a_merge_is_read() -> None:
+    found = parse_text((HEAD + "  - id: a\n    prompt: |\n      <<<<<<< HEAD\n      =======\n").encode(), "yaml")
+    assert not isinstance(found, Diagnostic)
+
+
+@pytest.mark.inv("PLAN-29")
+@pytest.mark.parametrize("key", ["\xa0steps", "\u200bname", "prompt\u3000"])
+def test_a_key_with_a_character_that_cannot_be_seen_is_named_with_it(key: str) -> None:
+    found = parse_workflow({"id": "team.a", key: []})
+    assert isinstance(found, tuple)
+    (one,) = (one for one in found if one.code == "unknown_key")
+    assert "it has the character U+" in one.message
+    assert one.fix == "Replace the character with a space, or remove it."

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Literal, NoReturn, TypeAlias, cast
 
 from interlock.define.diagnostics import Diagnostic, fault
+from interlock.define.source.unreadable import find_false_space, find_merge_marker
 from interlock.kernel.budgets import (
     NUMBER_DIGITS_MAX,
 )
@@ -141,9 +142,11 @@ def _find_outside_strings(text: str, pattern: str) -> Iterator[re.Match[str]]:
 def _add_position(found: Diagnostic, text: str, matches: Iterator[re.Match[str]]) -> Diagnostic:
     """Return a diagnostic with the line and column of the first match."""
     first = next(matches, None)
-    if first is None:
-        return found
-    at = first.start()
+    return found if first is None else _at(found, text, first.start())
+
+
+def _at(found: Diagnostic, text: str, at: int) -> Diagnostic:
+    """Return a diagnostic with the line and column of an offset."""
     return replace(found, line=text.count("\n", 0, at) + 1, column=at - text.rfind("\n", 0, at))
 
 
@@ -163,7 +166,11 @@ def _parse_json(text: str) -> object:
         found = fault("", "not_json", f"{error} is not JSON.", "Write a number or a string.")
         raise _UnreadableTextError(_add_position(found, text, _find_outside_strings(text, _CONSTANT))) from None
     except json.JSONDecodeError as error:
+        culprit = find_merge_marker(text) or find_false_space(text, error.pos, error.pos)
         message = f"Line {error.lineno}, column {error.colno}: {error.msg}."
+        if culprit is not None:
+            found = fault("", "not_json", culprit.message, culprit.fix)
+            raise _UnreadableTextError(_at(found, text, culprit.at)) from None
         found = fault("", "not_json", message, "Correct the JSON at this place.")
         raise _UnreadableTextError(replace(found, line=error.lineno, column=error.colno)) from None
     repeated = _find_repeated_key(value) if repeats else None

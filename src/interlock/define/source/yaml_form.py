@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple, Protocol, cast
 
 import yaml
 
+from interlock.define.source.unreadable import Culprit, find_false_space, find_merge_marker
 from interlock.kernel.budgets import (
     NUMBER_DIGITS_MAX,
 )
@@ -172,15 +173,30 @@ def _read_events(text: str, make_parser: ParserFactory) -> Iterator[yaml.Event]:
                 raise _report_excess(event, depth)
             yield event
     except yaml.YAMLError as error:
-        if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
-            raise UnreadableYamlError("not_yaml", "The text is not YAML.", "Correct the YAML.") from None
-        mark, problem = error.problem_mark, str(error.problem)
-        if problem == _TOO_DEEP:
-            # The scanner reads ahead, and has a limit of its own.
-            raise _too_deep(mark) from None
-        fix = _FIX_QUOTE if _begins_with_placeholder(text, error) else _choose_fix(text, mark, problem)
-        message = f"Line {mark.line + 1}, column {mark.column + 1}: {problem}."
-        raise UnreadableYamlError("not_yaml", message, fix, mark) from None
+        raise _report_unreadable(text, error) from None
+
+
+def _report_unreadable(text: str, error: yaml.YAMLError) -> UnreadableYamlError:
+    """Return what makes a text unreadable, with its place and the fix."""
+    if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
+        return UnreadableYamlError("not_yaml", "The text is not YAML.", "Correct the YAML.")
+    mark, problem = error.problem_mark, str(error.problem)
+    if problem == _TOO_DEEP:
+        # The scanner reads ahead, and has a limit of its own.
+        return _too_deep(mark)
+    culprit = find_merge_marker(text) or _find_false_space(text, error, mark)
+    if culprit is not None:
+        return UnreadableYamlError("not_yaml", culprit.message, culprit.fix, _mark_at(text, culprit.at))
+    fix = _FIX_QUOTE if _begins_with_placeholder(text, error) else _choose_fix(text, mark, problem)
+    return UnreadableYamlError("not_yaml", f"Line {mark.line + 1}, column {mark.column + 1}: {problem}.", fix, mark)
+
+
+def _find_false_space(text: str, error: yaml.MarkedYAMLError, mark: yaml.Mark) -> Culprit | None:
+    """Return what only looks like a space near an unreadable place: from the line before it to its own line."""
+    context: int = error.context_mark.index if error.context_mark is not None else mark.index
+    before = text.rfind("\n", 0, text.rfind("\n", 0, min(context, mark.index)))
+    end = text.find("\n", mark.index)
+    return find_false_space(text, before + 1, end if end >= 0 else len(text))
 
 
 def _begins_with_placeholder(text: str, error: yaml.MarkedYAMLError) -> bool:
@@ -241,6 +257,12 @@ def _not_yaml(message: str, fix: str, event: yaml.Event | None = None) -> Unread
 
 def _mark(event: yaml.Event) -> yaml.Mark:
     return cast("yaml.Mark", event.start_mark)
+
+
+def _mark_at(text: str, at: int) -> yaml.Mark:
+    """Return the mark of an offset."""
+    line = text.count("\n", 0, at)
+    return yaml.Mark("", at, line, at - text.rfind("\n", 0, at) - 1, None, None)
 
 
 def _line(event: yaml.Event) -> int:
