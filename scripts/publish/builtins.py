@@ -2,17 +2,15 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
-from typing import cast
+from typing import cast, get_args
 
-from pydantic.alias_generators import to_camel
-
+from interlock.cli.workflow.builtins import registry
+from interlock.define.parts import CapabilityName
 from interlock.engine.judge.shape import artifact_outline, outline_notation
 from interlock.kernel.canonical import Json
 from interlock.plan.builtins.features import FEATURES, Feature
-from interlock.plan.builtins.pack_schemas import PACK_SCHEMAS
 from interlock.plan.builtins.packs import PACKS, Pack
-from interlock.plan.builtins.references import SNIPPETS, Snippet
+from interlock.plan.builtins.references import SNIPPETS
 from interlock.plan.builtins.templates import TEMPLATES, RoutineTemplate
 
 
@@ -20,6 +18,8 @@ def builtins_page() -> str:
     """Return the reference page of everything that ships under `wr.*` except workflows."""
     parts = [
         "# Built-ins\n\nA closed set. Workflows refer to these by id, and a plan pins the ones it uses.",
+        "## Capabilities\n\nWhat a client may be able to do, and a workflow states that it needs.\n\n"
+        + "\n".join(f"- `{name}`" for name in get_args(CapabilityName)),
         "## Contract packs\n\n" + "\n\n".join(_pack(pack) for pack in PACKS.values()),
         "## Features\n\nEach adds its lines to every step that is written in `promptBlocks`.\n\n"
         + "\n\n".join(_feature(feature) for feature in FEATURES.values()),
@@ -31,24 +31,14 @@ def builtins_page() -> str:
 
 def builtins_registry() -> dict[str, Json]:
     """Return the same as data: for tools that list, complete or check references to built-ins (SRV-11)."""
+    found = registry()
     return {
-        "contractPacks": [{**_camel(pack), "schema": PACK_SCHEMAS.get(ref)} for ref, pack in PACKS.items()],
-        "features": [_camel(feature) for feature in FEATURES.values()],
-        "references": [_camel(snippet) for snippet in SNIPPETS.values()],
-        "routineTemplates": [_camel(template) for template in TEMPLATES.values()],
+        "capabilities": found["capabilities"],
+        "contractPacks": found["contracts"],
+        "features": found["features"],
+        "references": found["references"],
+        "routineTemplates": found["routines"],
     }
-
-
-def _camel(record: Pack | Feature | Snippet | RoutineTemplate) -> dict[str, Json]:
-    return cast("dict[str, Json]", _to_json(asdict(record)))
-
-
-def _to_json(value: object) -> object:
-    if isinstance(value, dict):
-        return {to_camel(str(name)): _to_json(member) for name, member in cast("dict[object, object]", value).items()}
-    if isinstance(value, list | tuple):
-        return [_to_json(item) for item in cast("list[object]", value)]
-    return value
 
 
 def _pack(pack: Pack) -> str:

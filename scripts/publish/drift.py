@@ -22,6 +22,8 @@ ERAS = ("2025-11-25", "2026-07-28")
 """The revisions of the protocol: with a handshake, and without."""
 
 _SHOWN_MAX = 10
+_SHOWN_CHARS_MAX = 200
+"""How much is shown of a line: a log of CI shows no more, and some generated files have lines of many thousands."""
 _CLIENT: dict[str, Json] = {"name": "verify", "version": "1"}
 
 
@@ -95,7 +97,23 @@ def _lines_apart(name: str, found: str, expected: str) -> Iterator[str]:
             if values[0] != values[1]:
                 found, expected = (json.dumps(value, indent=1, ensure_ascii=False) for value in values)
     changed = unified_diff(found.split("\n"), expected.split("\n"), name, "generated", lineterm="", n=0)
-    yield from (f"{name}: {line}" for line in islice(changed, 2, 2 + _SHOWN_MAX))
+    yield from (f"{name}: {line}" for line in _cut_lines([*islice(changed, 2, 2 + _SHOWN_MAX)]))
+
+
+def _cut_lines(lines: Sequence[str]) -> Iterator[str]:
+    """Yield the lines of a difference; of a long one, only the part around the first character that differs."""
+    sides = {sign: [line for line in lines if line.startswith(sign)] for sign in "-+"}
+    apart = {
+        line: next((at for at, pair in enumerate(zip(removed, added, strict=False)) if at and len({*pair}) > 1), 0)
+        for removed, added in zip(*sides.values(), strict=False)
+        for line in (removed, added)
+    }
+    for line in lines:
+        start = max(1, apart.get(line, 0) - _SHOWN_CHARS_MAX // 4)
+        end = start + _SHOWN_CHARS_MAX
+        is_long = len(line) > end or (start > 1 and len(line) > _SHOWN_CHARS_MAX)
+        cut = f"{line[0]}{'…' if start > 1 else ''}{line[start:end]}{'…' if len(line) > end else ''}"
+        yield cut if is_long else line
 
 
 def _listed_tools(command: Sequence[str], environment: Mapping[str, str], era: str) -> Json:

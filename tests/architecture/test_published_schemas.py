@@ -60,6 +60,17 @@ def test_one_changed_byte_is_named_with_its_path_in_the_checkout_and_in_the_buil
 
 
 @pytest.mark.inv("SRV-3")
+def test_of_a_long_line_only_the_part_that_differs_is_printed(tmp_path: Path) -> None:
+    words = " ".join(f"word-{number}" for number in range(2000))
+    (tmp_path / "page.md").write_text(words.replace("word-1000 ", "wort-1000 "), encoding="utf-8")
+    _, removed, added = file_drift(tmp_path, {"page.md": words})
+    assert len(removed) < 250 > len(added)
+    assert removed.startswith("page.md: -…")
+    assert "wort-1000 word-1001" in removed
+    assert "word-1000 word-1001" in added
+
+
+@pytest.mark.inv("SRV-3")
 def test_a_changed_page_a_missing_and_a_stale_file_are_found_and_generating_repairs_them(checkout: Path) -> None:
     (checkout / "tool-schemas" / "records" / "event.json").unlink()
     (checkout / "tool-schemas" / "old_tool.json").write_text("{}", encoding="utf-8")

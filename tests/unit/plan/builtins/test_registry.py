@@ -4,11 +4,12 @@ import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 import pytest
 from jsonschema import Draft202012Validator
 
+from interlock.define.parts import CapabilityName
 from interlock.engine.judge.shape import artifact_outline
 from interlock.kernel.blanks import Blank
 from interlock.kernel.budgets.workflow import (
@@ -196,12 +197,13 @@ def test_no_text_of_the_registry_looks_like_a_template_of_the_run_time() -> None
     assert not [text for text in (*routines, *features, *snippets) if "{{" in text or "}}" in text]
 
 
-@pytest.mark.inv("SRV-11")
+@pytest.mark.inv("SRV-11", "SRC-41")
 def test_the_published_registry_holds_every_built_in_with_all_that_the_compiler_uses() -> None:
     file = Path(__file__).parents[4] / "tool-schemas" / "builtins.json"
     registry = json.loads(file.read_text(encoding="utf-8"))
     ids = {name: [next(iter(one.values())) for one in parts] for name, parts in registry.items()}
     assert ids == {
+        "capabilities": list(get_args(CapabilityName)),
         "contractPacks": list(PACKS),
         "features": list(FEATURES),
         "references": list(SNIPPETS),
