@@ -215,6 +215,16 @@ def test_a_changed_moved_or_removed_source_is_shown_for_open_runs_of_this_projec
     assert drift() == ("moved", "moved")
 
 
+@pytest.mark.inv("EVD-8")
+def test_a_run_that_began_outside_of_git_is_not_compared_with_the_files_that_happen_to_be_here(
+    place: Place, harness: Harness, project: Path
+) -> None:
+    harness.start("team.ship")
+    (project / ".interlock" / "workflows" / "team.ship.json").unlink()
+    assert place.run("list", "--json").json()["runs"][0]["drift"] is None
+    assert place.run("show", "--json", "--workspace", str(project)).json()["runs"][0]["drift"] is None
+
+
 @pytest.mark.inv("EVD-9")
 def test_the_workflows_of_a_project_are_found_from_below_its_root(
     project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path

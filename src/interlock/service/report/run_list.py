@@ -65,7 +65,8 @@ def project_of(run: RunSummary) -> str:
 def is_source_visible(run: RunSummary, repo: Callable[[], Digest | None]) -> bool:
     """Say whether a change of a run's workflow is visible from a repository, and matters: the run is open.
 
-    The files of another project are not visible. `repo` is called only if it decides: it may have to ask git.
+    The files of another project are not visible. A run that began outside of git records no place, so its project is
+    not known. `repo` is called only if it decides: it may have to ask git.
     """
     if run.is_complete or run.is_ended:
         return False
