@@ -38,7 +38,8 @@ class WorkflowFile:
     """A file that may hold a workflow. `stamp` changes when the file does; `ref` is relative to its source.
 
     `left_out` is 0 for a file that is read. Of the files beyond the most that a directory may have, the first is
-    listed, and `left_out` is their number. A link that leads out of the source (`is_outside`) is not read either.
+    listed, and `left_out` is their number. A link that leads out of the source (`is_outside`) is not read either; it
+    may lead to a directory.
     """
 
     kind: SourceKind
@@ -156,11 +157,15 @@ class _Directory:
         below = sorted(_below(self._location, ()), key=itemgetter(0))
         for parts, entry in below[:SOURCE_FILES_MAX]:
             try:
-                if not entry.is_file():
+                is_directory = entry.is_dir()
+                if not is_directory and not entry.is_file():
                     continue
                 if entry.is_symlink() and not _is_inside(entry.path, self._root):
                     # No file has this stamp, so a file that takes the place of the link is read.
                     found.append(replace(self._file(parts, entry, (-1, -1, -2)), is_outside=True))
+                    continue
+                if is_directory:
+                    # What a link to a directory of the source leads to is read at its own place.
                     continue
                 stat = entry.stat()
                 stamp = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
@@ -181,14 +186,14 @@ class _Directory:
             kind=self._kind,
             # Bytes of a name that are not UTF-8 are shown as replacement characters.
             ref="/".join(parts).encode("utf-8", "replace").decode("utf-8"),
-            form=FORMS[_suffix(entry.name)],
+            form=FORMS.get(_suffix(entry.name), "json"),
             location=entry.path,
             stamp=stamp,
         )
 
 
 def _below(directory: str, parts: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], os.DirEntry[str]]]:
-    """Yield what has the name of a workflow file below a directory, with the names that lead there.
+    """Yield what has the name of a workflow file below a directory, and links to directories, with the names to there.
 
     Each call of a tool lists the sources, so it asks the system once for a directory and not for each file. A directory
     that cannot be read is empty. Hidden files and directories hold what systems, editors and other programs store.
@@ -201,12 +206,14 @@ def _below(directory: str, parts: tuple[str, ...]) -> Iterator[tuple[tuple[str, 
     for entry in entries:
         if (entry.name.startswith(".") and entry.name != PROJECT_DIR.parts[0]) or entry.name == _FOREIGN:
             continue
-        if entry.name.endswith(_SUFFIXES) and _suffix(entry.name) in FORMS:
-            yield (*parts, entry.name), entry
+        is_named = entry.name.endswith(_SUFFIXES) and _suffix(entry.name) in FORMS
         try:
             is_directory = entry.is_dir(follow_symlinks=False)
+            is_link = not is_directory and entry.is_symlink() and entry.is_dir()
         except OSError:
-            continue
+            is_directory = is_link = False
+        if is_named or is_link:
+            yield (*parts, entry.name), entry
         if is_directory:
             yield from _below(entry.path, (*parts, entry.name))
 

@@ -202,10 +202,10 @@ def test_a_directory_with_more_files_than_are_read_says_how_many_are_left_out(
     assert refused["diagnostic"]["message"] == message
     answer = list_workflows(catalog_of(project), ListCommand(workspace=project.root, query="team"))
     assert message in answer.text
-    assert project.run("validate") == 0
-    said = capsys.readouterr()
-    assert said.out.startswith("40 files: 40 fine")
-    assert "and 2 are not" in said.err
+    assert project.run("validate") == 1
+    said = capsys.readouterr().out
+    assert f"w40.json:1:1: error too_many (document): {message}" in said
+    assert "41 files: 40 fine, 0 with warnings, 1 refused" in said
     assert main(["doctor"]) == 1
     assert message in " ".join(capsys.readouterr().out.split())
     (OWN / "w41.json").unlink()

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from tests.unit.cli.conftest import Project
 
+from interlock.cli.main import main
 from interlock.config.settings import BUNDLED
 from interlock.testing.harness import linear_workflow
 
@@ -46,6 +47,29 @@ def test_a_loop_of_links_is_a_fault_of_its_files_alone(project: Project, capsys:
         (Path("all") / name).symlink_to(target)
     assert project.run("validate", "all") == 1
     assert lines(capsys)[-1].startswith("3 files: 1 fine, 0 with warnings, 2 refused (")
+
+
+@pytest.mark.inv("SRC-11")
+def test_a_link_that_leads_out_of_a_directory_is_refused_with_the_reason(
+    project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    elsewhere, own = project.root / "elsewhere", project.root / "own"
+    own.mkdir()
+    elsewhere.mkdir()
+    (elsewhere / "shared.json").write_text(json.dumps(linear_workflow("team.shared", "a", description="What.")))
+    (own / "linked.json").symlink_to(elsewhere / "shared.json")
+    reason = "It is a link that leads out of its source, so it is not read."
+    for group in ("workflow", "contract"):
+        assert main([group, "validate", "own"]) == 1
+        said = capsys.readouterr().out
+        assert f"linked.json:1:1: error wrong_value (document): {reason}" in said
+        assert said.endswith("1 file: 0 fine, 0 with warnings, 1 refused (1 error, 0 warnings)\n")
+    assert project.run("validate", "own", "elsewhere", "--json") == 1
+    files = json.loads(capsys.readouterr().out)["files"]
+    assert [(Path(one["file"]).name, len(one["diagnostics"])) for one in files] == [
+        ("shared.json", 0),
+        ("linked.json", 1),
+    ]
 
 
 def test_a_warning_does_not_refuse(project: Project, capsys: pytest.CaptureFixture[str]) -> None:

@@ -373,13 +373,19 @@ def test_a_link_that_leads_out_of_its_source_is_reported_and_not_followed(
     (tmp_path / "user" / "out.json").symlink_to(tmp_path / "secret.json")
     (tmp_path / "user" / "in.json").symlink_to(tmp_path / "user" / "inside.json")
     (tmp_path / "user" / "nowhere.json").symlink_to(tmp_path / "nowhere")
+    write(tmp_path / "elsewhere" / "deep.json", linear_workflow("team.deep", "a"))
+    (tmp_path / "user" / "out_dir").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "user" / "in_dir").symlink_to(tmp_path / "user")
     assert [(file.ref, file.is_outside) for file in sources.files(None)] == [
         ("in.json", False),
         ("inside.json", False),
         ("out.json", True),
+        ("out_dir", True),
     ]
     found = {one.source.ref: one.faults[0].message for one in Catalog(sources).view(None).refused}
-    assert found["out.json"] == "The file is a link that leads out of its source, so it is not read."
+    assert [found[name] for name in ("out.json", "out_dir")] == [
+        "It is a link that leads out of its source, so it is not read."
+    ] * 2
     (tmp_path / "user" / "out.json").unlink()
     write(tmp_path / "user" / "out.json", linear_workflow("team.out", "a"))
     assert "team.out" in Catalog(sources).view(None).entries

@@ -1,18 +1,17 @@
 """`interlock contract validate`: check files of blocks, flows and contracts, and report every fault with its line."""
 
 import argparse
-import os
 from collections.abc import Iterable
 from pathlib import Path
 
 from interlock.cli.options import add_json
 from interlock.cli.screen import StopError, fault_lines, say, say_json
 from interlock.cli.workflow.places import (
+    GivenFiles,
     WorkflowLocations,
     add_place_options,
-    checked_file,
     chosen_places,
-    files_below,
+    given_files,
     given_path,
     shown,
 )
@@ -46,7 +45,9 @@ def run(options: argparse.Namespace) -> int:
     paths: list[str] = options.paths
     places = chosen_places(options)
     roots = [given_path(path) for path in paths] or [places.workspace / OPERATIONS_DIR]
-    totals, checked = Totals(), _check(places, _find_files(roots))
+    given = _find_files(roots)
+    unread = (_Checked(file=shown(path), definition=None, diagnostics=(why,)) for path, why in given.unread)
+    totals, checked = Totals(), [*_check(places, given.paths), *unread]
     for one in checked:
         totals.count(one.diagnostics)
     if options.as_json:
@@ -76,22 +77,13 @@ class _Checked:
         return {"file": self.file, **named, "diagnostics": [found.to_json() for found in self.diagnostics]}
 
 
-def _find_files(roots: Iterable[Path]) -> list[Path]:
-    """Return the files that the paths name, each once."""
-    found: dict[str, Path] = {}
-    for root in roots:
-        if root.is_dir():
-            inside = files_below(root)
-        elif root.is_file():
-            inside = [checked_file(root)]
-        else:
-            raise StopError(f"There is no file or directory {shown(root)}.", "Name one that exists.", exit_code=2)
-        for path in inside:
-            found.setdefault(os.path.realpath(path), path)
-    if not found:
+def _find_files(roots: Iterable[Path]) -> GivenFiles:
+    """Return the files that the paths name."""
+    found = given_files(roots)
+    if not found.paths and not found.unread:
         fix = "Name a directory with *.json, *.yaml or *.yml."
         raise StopError("There is no file of a block, a flow or a contract.", fix, exit_code=2)
-    return list(found.values())
+    return found
 
 
 def _check(places: WorkflowLocations, files: Iterable[Path]) -> list[_Checked]:

@@ -2,7 +2,6 @@
 
 import argparse
 import os
-import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,20 +12,19 @@ from interlock.cli.screen import FaultyFileError, StopError, printable_line
 from interlock.config.data_dir import PlaceArguments
 from interlock.config.model import FaultyConfig
 from interlock.config.settings import BUNDLED, read_settings
-from interlock.define.diagnostics import Diagnostics, fault
+from interlock.define.diagnostics import Diagnostic, Diagnostics, fault
 from interlock.define.document import WorkflowDocument
 from interlock.define.operations.definitions import kind_of
 from interlock.kernel.budgets.workflow import (
     DOCUMENT_BYTES_MAX,
-    SOURCE_FILES_MAX,
 )
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import ErrorCode
-from interlock.kernel.frozen import replace
+from interlock.kernel.frozen import frozen, replace
 from interlock.kernel.ids import SourceKind
 from interlock.plan.compile.routines import Routine, RoutineLibrary, builtin_routines, routine_of
 from interlock.service.workflows.authoring import WorkflowAuthor
-from interlock.service.workflows.catalog import Catalog, CatalogView, Entry, Pinnable, bindings_of
+from interlock.service.workflows.catalog import Catalog, CatalogView, Entry, Pinnable, bindings_of, unread_fault
 from interlock.service.workflows.reading import (
     FLOW_ID_PATH,
     ReadDefinition,
@@ -228,15 +226,34 @@ def shown(path: Path) -> str:
     return printable_line(str(normal.relative_to(here) if normal.is_relative_to(here) else normal))
 
 
-def files_below(root: Path) -> list[Path]:
-    """Return the files below a directory that a source would read; print to stderr if it has more."""
-    files = LocalWorkflowFiles(core_dirs=(), user_dir=root).files(None)
-    for file in (one for one in files if one.left_out):
-        words = f"{shown(root)}: only the first {SOURCE_FILES_MAX} files are checked, and {file.left_out} are not;"
-        print(f"{words} a source reads no more than these.", file=sys.stderr)
-    return [
-        one.path for one in files if not (one.left_out or one.is_outside) and one.path.parts[-2:] != BINDINGS_FILE.parts
-    ]
+@frozen
+class GivenFiles:
+    """The files that paths name, each once; `unread` are those below a directory that no source reads, with why."""
+
+    paths: tuple[Path, ...]
+    unread: tuple[tuple[Path, Diagnostic], ...]
+
+
+def given_files(roots: Iterable[Path]) -> GivenFiles:
+    """Return the files that paths name, in the order of the paths: of a directory, those that a source would read.
+
+    Raises:
+        StopError: There is no such path, or a file does not have the name of a workflow file.
+    """
+    found: dict[str, Path] = {}
+    unread: dict[Path, Diagnostic] = {}
+    for root in roots:
+        if root.is_dir():
+            for file in LocalWorkflowFiles(core_dirs=(), user_dir=root).files(None):
+                if file.left_out or file.is_outside:
+                    unread[file.path] = unread_fault(file)
+                elif file.path.parts[-2:] != BINDINGS_FILE.parts:
+                    found.setdefault(os.path.realpath(file.path), file.path)
+        elif root.is_file():
+            found.setdefault(os.path.realpath(root), checked_file(root))
+        else:
+            raise StopError(f"There is no file or directory {shown(root)}.", "Name one that exists.", exit_code=2)
+    return GivenFiles(paths=tuple(found.values()), unread=tuple(unread.items()))
 
 
 def given_path(text: str) -> Path:

@@ -1,24 +1,24 @@
 """`interlock workflow validate`: report every fault of every file with its place and its fix. Writes nothing."""
 
 import argparse
-import os
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import field
+from itertools import chain
 from pathlib import Path
 
 from interlock.cli.options import add_json
 from interlock.cli.screen import StopError, counted, fault_lines, say, say_json
 from interlock.cli.workflow.places import (
+    GivenFiles,
     WorkflowLocations,
     add_place_options,
-    checked_file,
     chosen_places,
-    files_below,
+    given_files,
     given_path,
     shown,
 )
-from interlock.define.diagnostics import Diagnostics, fault, has_errors
+from interlock.define.diagnostics import Diagnostic, Diagnostics, fault, has_errors
 from interlock.kernel.canonical import Json
 from interlock.kernel.frozen import frozen, mutable
 from interlock.service.workflows.catalog import Entry, Pinnable
@@ -121,11 +121,13 @@ def run(options: argparse.Namespace) -> int:
     """
     places, as_json = chosen_places(options), bool(options.as_json)
     paths: list[str] = options.paths
-    files = _files(places, paths)
+    given = _files(places, paths)
+    files = given.paths
     has_directory = not paths or any(Path(path).is_dir() for path in paths)
     progress = _Progress(total=len(files), is_shown=has_directory and len(files) > 1 and sys.stderr.isatty())
     totals, results = Totals(), list[dict[str, Json]]()
-    for checked in _checked(places.naming(files), files, progress):
+    unread = (_report_unread(path, why) for path, why in given.unread)
+    for checked in chain(_checked(places.naming(files), files, progress), unread):
         totals.count(checked.diagnostics)
         if as_json:
             results.append(checked.to_json())
@@ -140,22 +142,14 @@ def run(options: argparse.Namespace) -> int:
     return 1 if totals.errors else 0
 
 
-def _files(places: WorkflowLocations, paths: Sequence[str]) -> list[Path]:
-    """Return the files that the paths name, each once, in the order of the paths."""
-    found: dict[str, Path] = {}
-    for root in map(given_path, paths) if paths else [_own_directory(places)]:
-        if root.is_dir():
-            for path in files_below(root):
-                found.setdefault(os.path.realpath(path), path)
-        elif root.is_file():
-            found.setdefault(os.path.realpath(root), checked_file(root))
-        else:
-            raise StopError(f"There is no file or directory {shown(root)}.", "Name one that exists.", exit_code=2)
-    if not found:
+def _files(places: WorkflowLocations, paths: Sequence[str]) -> GivenFiles:
+    """Return the files that the paths name, or those of the project."""
+    found = given_files(map(given_path, paths) if paths else [_own_directory(places)])
+    if not found.paths and not found.unread:
         where = ", ".join(map(shown, map(Path, paths))) or shown(places.workspace / PROJECT_DIR)
         message = f"There is no workflow file in {where}."
         raise StopError(message, "Name a directory with *.json, *.yaml or *.yml, or write a new one.", exit_code=2)
-    return list(found.values())
+    return found
 
 
 def _own_directory(places: WorkflowLocations) -> Path:
@@ -165,6 +159,11 @@ def _own_directory(places: WorkflowLocations) -> Path:
         fix = "Name files or directories, or create a file with `interlock workflow new team.example`."
         raise StopError(f"The project has no directory {shown(own)}.", fix, exit_code=2)
     return own
+
+
+def _report_unread(path: Path, why: Diagnostic) -> Checked:
+    """Return the result of a file that no source reads, as a list of the source has it."""
+    return Checked(file=shown(path), workflow_id=None, workflow_hash=None, diagnostics=(why,))
 
 
 def _checked(places: WorkflowLocations, files: Sequence[Path], progress: _Progress) -> Iterator[Checked]:

@@ -474,8 +474,8 @@ def bindings_of(bindings: Mapping[str, Json], workflow_id: str) -> dict[str, str
 def unread_fault(file: WorkflowFile) -> Diagnostic:
     """Return the fault of a link out of its source, or of the first file beyond the most of a directory."""
     if file.is_outside:
-        message = "The file is a link that leads out of its source, so it is not read."
-        return fault("", "wrong_value", message, "Put a copy of the file in the place of the link.")
+        message = "It is a link that leads out of its source, so it is not read."
+        return fault("", "wrong_value", message, "Put a copy of what it leads to in the place of the link.")
     files = "This file is" if file.left_out == 1 else f"The files from this one on, {file.left_out} in all, are"
     message = f"{files} not read: a directory of a source has at most {SOURCE_FILES_MAX} files."
     return fault("", "too_many", message, "Move the files that are no workflows to another directory.")
