@@ -3,16 +3,20 @@
 import json
 import os
 from dataclasses import asdict
+from pathlib import Path
 from typing import cast
 
 from interlock.channels.channel import ChannelConfig
 from interlock.channels.check_config import CheckConfig
 from interlock.config.data_dir import Origin
+from interlock.config.model import Config
 from interlock.config.settings import Settings
 from interlock.engine.outside import SourceKey
 from interlock.kernel.canonical import Json, digest_of
 from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import Digest
+from interlock.store.opening import running_servers
+from interlock.store.ports.servers import AppliedConfig, RunningServer
 
 _PRESET = "preferences.preset"
 _PRESET_SETS = frozenset({"preferences.autonomy", "preferences.risk_policy"})
@@ -60,6 +64,54 @@ def applied_config_hash(settings: Settings) -> Digest:
     The preset is not included, because the values that it sets are.
     """
     return digest_of({one.key: one.value for one in applied_keys(settings) if one.key != _PRESET})
+
+
+def applied_config(settings: Settings) -> AppliedConfig:
+    """Return what a server with these settings says of its configuration."""
+    return AppliedConfig(values=applied_config_hash(settings), file=config_file_hash(settings.config))
+
+
+def config_file_hash(config: Config) -> Digest:
+    """Return the digest of the values that a configuration alone gives, without arguments and environment."""
+    return applied_config_hash(Settings(data_dir=Path(), workspace=None, user_workflows=config.user_dir, config=config))
+
+
+@frozen
+class ServerState:
+    """A running server, and whether the file has other values than when it started; None if that is not known."""
+
+    server: RunningServer
+    has_older_values: bool | None
+
+    def to_json(self) -> dict[str, Json]:
+        """Return it as `config show --json` prints it."""
+        applied = self.server.applied
+        return {
+            "pid": self.server.pid,
+            "client": self.server.client,
+            "appliedConfigHash": applied.values if applied is not None else None,
+            "restartRequired": self.has_older_values,
+        }
+
+    def words(self) -> str:
+        """Return what to do about it."""
+        if self.has_older_values is None:
+            return "not known"
+        return "has older values: restart it" if self.has_older_values else "has the values of the file"
+
+
+def server_states(data_dir: Path, config: Config | None) -> tuple[ServerState, ...] | None:
+    """Return each server that runs on a data directory with its state; None if the platform does not say which run.
+
+    `config` is the configuration as the file is now, None if it has faults.
+    """
+    servers, now = running_servers(data_dir), config_file_hash(config) if config is not None else None
+    if servers is None:
+        return None
+    return tuple(
+        ServerState(server=one, has_older_values=one.applied.file != now if one.applied is not None and now else None)
+        for one in servers
+    )
 
 
 def _origin(settings: Settings, key: str) -> Origin:

@@ -2,7 +2,7 @@
 
 import os
 
-from interlock.config.applied import applied_config_hash
+from interlock.config.applied import applied_config, applied_config_hash
 from interlock.config.checks import LocalChecks
 from interlock.config.settings import Settings, workflow_sources
 from interlock.engine.outside import SentEvent
@@ -32,7 +32,7 @@ def local_ports(settings: Settings, *, server_input: int | None = None) -> Ports
     if server_input is None:
         store = open_store(settings.data_dir)
     else:
-        store, is_client_of_agent = open_server_store(settings.data_dir, server_input)
+        store, is_client_of_agent = open_server_store(settings.data_dir, server_input, applied_config(settings))
     trace = StderrTrace() if settings.is_traced else NoTrace()
     git = GitObserver()
     read = replace(

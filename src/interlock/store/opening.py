@@ -12,6 +12,7 @@ from interlock.kernel.ids import SessionId
 from interlock.store.local.store import LocalStore
 from interlock.store.local.upkeep import make_root
 from interlock.store.ports.errors import StoreFailureError
+from interlock.store.ports.servers import AppliedConfig, RunningServer
 from interlock.store.ports.store import Store
 
 if TYPE_CHECKING:
@@ -26,13 +27,16 @@ def open_store(data_dir: Path) -> Store:
     return LocalStore(data_dir)
 
 
-def open_server_store(data_dir: Path, server_input: int) -> tuple[Store, Callable[[], bool | None]]:
+def open_server_store(
+    data_dir: Path, server_input: int, applied: AppliedConfig
+) -> tuple[Store, Callable[[], bool | None]]:
     """Return the store of a server and whether an agent started its client, and announce the process (WORLD-9).
 
-    `server_input` is the descriptor of its standard input. An answer None means that it cannot be known.
+    `server_input` is the descriptor of its standard input; `applied` is what others read of its configuration. An
+    answer None means that it cannot be known.
     """
     store = LocalStore(data_dir, server_input=server_input)
-    store.announce()
+    store.announce(applied)
     return store, store.is_client_of_agent
 
 
@@ -62,6 +66,17 @@ def is_of_agent(data_dir: Path) -> bool | None:
     from interlock.store.local.files import OsFiles  # noqa: PLC0415 — only commands that report facts need it
 
     return live.is_of_agent(OsFiles(data_dir))
+
+
+def running_servers(data_dir: Path) -> tuple[RunningServer, ...] | None:
+    """Return the servers that work on a data directory now; None if that cannot be known."""
+    from interlock.store.local import live  # noqa: PLC0415 — see above
+    from interlock.store.local.files import OsFiles  # noqa: PLC0415 — see above
+
+    try:
+        return live.running_servers(OsFiles(data_dir))
+    except OSError:
+        return None
 
 
 def open_check_files(data_dir: Path) -> "LocalCheckFiles":

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from interlock.cli.options import add_store_options, checked_settings, place_arguments
 from interlock.cli.screen import StopError, printable_line, say, say_json, say_table
-from interlock.config.applied import AppliedKey, applied_config_hash, applied_keys
+from interlock.config.applied import AppliedKey, applied_config_hash, applied_keys, server_states
 from interlock.config.form import restart_marks
 from interlock.config.model import FaultyConfig
 from interlock.config.places import CONFIG_FILE
@@ -39,8 +39,10 @@ def run(options: argparse.Namespace) -> int:
             exit_code=1,
         )
     file, keys, digest = settings.data_dir / CONFIG_FILE, applied_keys(settings), applied_config_hash(settings)
+    servers = server_states(settings.data_dir, settings.config)
     if options.as_json:
-        say_json(_to_json(file, keys, digest))
+        running: Json = [one.to_json() for one in servers] if servers is not None else None
+        say_json({**_to_json(file, keys, digest), "servers": running})
         return 0
     found = "" if file.is_file() else " (this file does not exist)"
     say(f"{printable_line(str(file))}{found}")
@@ -49,6 +51,10 @@ def run(options: argparse.Namespace) -> int:
     rows = [(one.key, _format_value(one.value), one.origin, _format_change(is_restart=marks[one.key])) for one in keys]
     say_table(heads, rows, ids=("key",))
     say(f"appliedConfigHash {digest}")
+    for one in servers or ():
+        client = f" of client {one.server.client}" if one.server.client is not None else ""
+        applied = f", applied {one.server.applied.values}" if one.server.applied is not None else ""
+        say(f"Running server {one.server.pid}{client}: {one.words()}{applied}")
     say("Values apply when a server starts; those of retention apply when `interlock gc` runs.")
     return 0
 

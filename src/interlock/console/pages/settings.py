@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from starlette.requests import Request
 from starlette.responses import Response
 
-from interlock.config.applied import applied_config_hash, applied_keys
+from interlock.config.applied import applied_config_hash, applied_keys, server_states
 from interlock.config.form import restart_marks
 from interlock.config.places import CONFIG_FILE
 from interlock.config.settings import Settings
@@ -53,6 +53,7 @@ class SettingsPage:
             "rows": setting_rows(applied, applied if isinstance(desired, str) else desired),
             "applied_hash": applied_config_hash(applied),
             "desired_hash": None if isinstance(desired, str) else applied_config_hash(desired),
+            "servers": server_states(applied.data_dir, None if isinstance(desired, str) else desired.config),
             "keys": self.maintenance.keys(),
             "clients": self.maintenance.clients(),
             "collection": self.maintenance.collection() if is_collecting else None,

@@ -2,7 +2,8 @@
 
 A server and a driver leave one file when they start. A file whose process is gone, or has another start time, says
 nothing, and the next server deletes it. Other files stay. A file that cannot be read, or does not name a client, leaves
-it unknown who started a process. These files have no other use. Processes are read as Linux shows them, and on no other
+it unknown who started a process. A server also says there which configuration it applied, for `config show` and the
+console. These files have no other use. Processes are read as Linux shows them, and on no other
 platform.
 
 A *client* is the process that an agent works in: the one at the other end of a server's standard input, or a driver.
@@ -19,16 +20,19 @@ from pathlib import Path
 from typing import NamedTuple
 
 from interlock.kernel.budgets import PROCESS_ENVIRONMENT_BYTES_MAX, PROCESS_STATUS_BYTES_MAX
-from interlock.kernel.canonical import parse_object
+from interlock.kernel.canonical import Json, parse_object
 from interlock.kernel.descent import DESCENDANT
+from interlock.kernel.ids import Digest
 from interlock.store.local import layout
 from interlock.store.local.failures import error_name
 from interlock.store.local.files import FileOps
 from interlock.store.local.small_files import read_small
+from interlock.store.ports.servers import AppliedConfig, RunningServer
 from interlock.store.regular_file import read_regular
 
 _NAME = re.compile(r"[0-9]+\.json")
 _FIELDS = ("pid", "start", "client", "clientStart")
+_APPLIED = ("appliedConfigHash", "configFileHash")
 _PARENT, _START = 1, 19
 """Places in the status of a process after the name of its program, which is in brackets and may contain anything."""
 
@@ -41,10 +45,11 @@ class Process(NamedTuple):
 
 
 class _Live(NamedTuple):
-    """A live server or driver, and its client: None if it is not known."""
+    """A live server or driver, its client, and what a server applied: None if it is not known."""
 
     server: Process
     client: Process | None
+    applied: AppliedConfig | None = None
 
 
 class Announced(NamedTuple):
@@ -53,8 +58,8 @@ class Announced(NamedTuple):
     client: Process | None
 
 
-def announce(files: FileOps, *, stdin: int | None = None) -> Announced | None:
-    """Leave the file of this process, with its client; return None if that failed.
+def announce(files: FileOps, *, stdin: int | None = None, applied: AppliedConfig | None = None) -> Announced | None:
+    """Leave the file of this process, with its client and what it applied; return None if that failed.
 
     `stdin` is the standard input of a server, by its descriptor. A driver has none: it is its own client. It never
     raises: the work of the process does not depend on it.
@@ -69,8 +74,10 @@ def announce(files: FileOps, *, stdin: int | None = None) -> Announced | None:
             with suppress(OSError):
                 if _read(files, name) is None:
                     files.unlink(f"{layout.LIVE}/{name}")
-        data = json.dumps(dict(zip(_FIELDS, (*here, *(client or (None, None))), strict=True)))
-        files.write(f"{layout.LIVE}/{here.pid}.json", data.encode("ascii"))
+        said: dict[str, Json] = dict(zip(_FIELDS, (*here, *(client or (None, None))), strict=True))
+        if applied is not None:
+            said |= dict(zip(_APPLIED, (applied.values, applied.file), strict=True))
+        files.write(f"{layout.LIVE}/{here.pid}.json", json.dumps(said).encode("ascii"))
     except OSError:
         return None
     return Announced(client=client)
@@ -99,6 +106,26 @@ def is_client_of_agent(files: FileOps, announced: Announced) -> bool | None:
         return None
     is_marked = _is_marked(client)
     return _descends(files, client) if is_marked is False else is_marked
+
+
+def running_servers(files: FileOps) -> tuple[RunningServer, ...] | None:
+    """Return the servers that run now, by pid; None if this platform does not say which processes run.
+
+    A driver is none of them. A file that cannot be read is passed over: `unread` yields it.
+
+    Raises:
+        OSError: The directory cannot be read.
+    """
+    if _process(os.getpid()) is None:
+        return None
+    found = list[RunningServer]()
+    for name in _names(files):
+        with suppress(OSError):
+            live = _read(files, name)
+            if live is not None and live.client != live.server:
+                client = live.client.pid if live.client is not None else None
+                found.append(RunningServer(pid=live.server.pid, client=client, applied=live.applied))
+    return tuple(sorted(found, key=lambda server: server.pid))
 
 
 def unread(files: FileOps) -> Iterator[tuple[str, str]]:
@@ -195,7 +222,11 @@ def _read(files: FileOps, name: str) -> _Live | None:
     found = (said.get(key) for key in _FIELDS)
     pid, start, client_pid, client_start = (one if isinstance(one, int) else -1 for one in found)
     server, client = Process(pid=pid, start=start), Process(pid=client_pid, start=client_start)
-    return _Live(server=server, client=client if client.pid > 0 else None) if _process(pid) == server else None
+    if _process(pid) != server:
+        return None
+    values, file = (one if isinstance(one, str) else None for one in map(said.get, _APPLIED))
+    applied = AppliedConfig(values=Digest(values), file=Digest(file)) if values and file else None
+    return _Live(server=server, client=client if client.pid > 0 else None, applied=applied)
 
 
 def _ancestors(process: Process) -> Iterator[Process]:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from interlock.store.local.definitions import DefinitionFiles
     from interlock.store.local.live import Announced
     from interlock.store.local.session.session_log import SessionLog
+    from interlock.store.ports.servers import AppliedConfig
     from interlock.views.session import Session
 
 
@@ -54,6 +55,7 @@ class LocalStore:
     ) -> None:
         self._root = root
         self._server_input = server_input
+        self._applied: AppliedConfig | None = None
         self._announced: Announced | None = None
         self._has_root = False
         self._files = files or OsFiles(root)
@@ -154,17 +156,18 @@ class LocalStore:
         """See `SessionReader.artifact`."""
         return self._content.read(layout.artifact(digest), digest, "artifact")
 
-    def announce(self) -> None:
+    def announce(self, applied: "AppliedConfig | None" = None) -> None:
         """Say in the data directory that this server works on it. If that fails, the next write tries it again."""
+        self._applied = applied or self._applied
         if self._server_input is None or self._announced is not None:
             return
         from interlock.store.local.live import announce  # noqa: PLC0415 — once in a server
 
-        self._announced = announce(self._files, stdin=self._server_input)
+        self._announced = announce(self._files, stdin=self._server_input, applied=self._applied)
         if self._announced is None and not self._has_root:
             with suppress(StoreFailureError):
                 self._ensure_root()
-                self._announced = announce(self._files, stdin=self._server_input)
+                self._announced = announce(self._files, stdin=self._server_input, applied=self._applied)
 
     def is_client_of_agent(self) -> bool | None:
         """Say whether an agent started the client of this server; None if that cannot be known (WORLD-9)."""
