@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.e2e.test_stdio_transport import ENVELOPE, ERAS, PATIENCE_S, Json, Served, call, in_era, serving
+from tests.e2e.test_stdio_transport import ENVELOPE, ERAS, HELLO, PATIENCE_S, Json, Served, call, in_era, serving
 from tests.support.forkserver import forking_python
 from tests.support.server import ABC, workspace_in
 from tests.support.shares import IS_WHOLE
@@ -194,3 +194,21 @@ def test_a_signal_that_comes_while_the_server_is_being_imported_leaves_no_traceb
         check=False,
     )
     assert (outcome.returncode, outcome.stdout, outcome.stderr) == (-signal.SIGINT, b"", b"")
+
+
+@pytest.mark.inv("SRV-21")
+def test_a_request_before_the_handshake_and_a_faulty_handshake_say_what_to_send(root: Path) -> None:
+    early: Json = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+    with product(root) as server:
+        for request, found in (
+            (early, "`tools/list` came before `initialize`"),
+            (in_era("legacy", call(2, "list_workflows")), "`tools/call` came before `initialize`"),
+            ({**early, "method": "initialize", "params": {"capabilities": {}}}, "lacks protocolVersion, clientInfo"),
+        ):
+            error = ask(server, request)["error"]
+            assert error["code"] == -32602
+            assert found in error["message"]
+            assert "First send `initialize`" in error["message"]
+        assert ask(server, {**early, "method": "initialize", "params": HELLO})["result"]["serverInfo"]
+        server.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
+        assert ask(server, early)["result"]["tools"]

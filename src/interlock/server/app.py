@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from mcp import types
 from mcp.server.caching import CacheableMethod, CacheHint
-from mcp.server.context import ServerRequestContext
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.subscriptions import ListenHandler
+from mcp.shared.exceptions import MCPError
+from pydantic import ValidationError
 
 from interlock.kernel.budgets import CACHE_HINT_MS
 from interlock.server.apps.extension import EXTENSION, shows_pages, tools_with_page
@@ -43,6 +45,15 @@ _CONSTANT: tuple[CacheableMethod, ...] = (
 )
 
 _HINTS: dict[CacheableMethod, CacheHint] = {**dict.fromkeys(_CONSTANT, _CACHED), "tools/list": _CACHED_FOR_CLIENT}
+
+
+_INVALID = "Invalid request parameters"
+"""What the SDK says of a request before the handshake."""
+_HANDSHAKE_PARAMETERS = ("protocolVersion", "capabilities", "clientInfo")
+_HANDSHAKE = (
+    'First send `initialize` with the params {"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":'
+    '{"name":"NAME","version":"VERSION"}} and then the notification `notifications/initialized`.'
+)
 
 
 @cache
@@ -82,7 +93,29 @@ def build_server(ports: Ports, workspace: Path | None, tools: Sequence[types.Too
         on_completion=_deferred(lambda: completions().complete),
     )
     server.extensions = {EXTENSION: {}}
+    server.middleware.append(_explain_handshake)
     return server
+
+
+async def _explain_handshake(context: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+    """Say what is missing in a request before the handshake, and in a faulty handshake (SRV-21).
+
+    Of both, the SDK says only that parameters are invalid. A request of the later era needs no handshake, and the SDK
+    names what is missing in it.
+    """
+    try:
+        return await call_next(context)
+    except MCPError as error:
+        if (error.code, error.message) != (types.INVALID_PARAMS, _INVALID):
+            raise
+        message = f"`{context.method}` came before `initialize`, so nothing is known of the client. {_HANDSHAKE}"
+        raise MCPError(types.INVALID_PARAMS, message) from None
+    except ValidationError:
+        if context.method != "initialize":
+            raise
+        absent = [name for name in _HANDSHAKE_PARAMETERS if name not in (context.params or {})]
+        found = f"`initialize` lacks {', '.join(absent)}" if absent else "A parameter of `initialize` has a wrong form"
+        raise MCPError(types.INVALID_PARAMS, f"{found}. {_HANDSHAKE}") from None
 
 
 def close_subscriptions(server: Server[Any]) -> None:
