@@ -257,7 +257,7 @@ def test_a_reviewer_of_a_repaired_task_reads_what_failed_what_passed_and_what_wa
     )
     assert "after step 2, `Check it`: `verdict` equals 'failed': holds" in section(report, "Path")
     assert "after step 2, `Check it`: next is step " in section(report, "Path")
-    assert "- **Result, as the agent reports it:** step " in report.split("## Verdicts")[0]
+    assert "\nResult, as the agent reports it, step " in report.split("## Verdicts")[0]
     assert "No answer of a person to Interlock is recorded" in section(report, "What this rests on")
     assert "- **Began on:** branch `fix/login`, commit `a1a1a1" in report
     assert "- **Last seen on:** the same commit: changes that were not committed are not part of this record" in report

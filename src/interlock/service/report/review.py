@@ -7,7 +7,7 @@ from interlock.kernel.budgets import RECORD_NOTES_BYTES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import NodeId
-from interlock.kernel.text import duration_words, one_line
+from interlock.kernel.text import duration_words, truncated
 from interlock.record.events import Actor
 from interlock.record.payloads import ObservationKey
 from interlock.record.world import APPROVAL, CHECK, RECEIPT, UNCOUNTED
@@ -79,6 +79,7 @@ def review_page(report: SessionReport, options: ReviewOptions) -> Page:
 def _run(report: SessionReport, run: RunReport, options: ReviewOptions) -> Iterator[Block]:
     yield Heading(level=1, line=(UntrustedText(run.summary.workflow_name), f": run {run.summary.label}"))
     yield Properties(tuple(_overview(run)))
+    yield from _result(run)
     yield Heading(level=2, line=("Verdicts",))
     yield from _verdicts(run)
     yield from _ratings(run)
@@ -173,7 +174,6 @@ def _overview(run: RunReport) -> Iterator[tuple[str, Line]]:
         yield "Last seen on", (_SAME_POSITION,)
     if not last:
         yield "Code", (_NO_POSITION,)
-    yield from _result(run)
 
 
 def _open_gaps(run: RunReport) -> str:
@@ -202,12 +202,13 @@ def _position(observed: Mapping[ObservationKey, str]) -> Line:
     return (*on, "commit ", UntrustedText(commit or "unknown"))
 
 
-def _result(run: RunReport) -> Iterator[tuple[str, Line]]:
-    """Yield the beginning of the last notes: what came out, as the agent says."""
+def _result(run: RunReport) -> Iterator[Block]:
+    """Yield the beginning of the last notes, with their lines and lists: what came out, as the agent says."""
     last = next((step for step in reversed(run.steps) if step.is_done and step.notes is not None), None)
     if last is not None and last.notes is not None:
         name = "Result, as the agent reports it" if run.summary.is_complete else "Last report"
-        yield name, (*step_name(last.place), ": ", Prose(one_line(last.notes, RECORD_NOTES_BYTES_MAX)))
+        yield Paragraph((f"{name}, ", *step_name(last.place), ":"))
+        yield Notes(truncated(last.notes, RECORD_NOTES_BYTES_MAX, "…"))
 
 
 def _time(run: RunReport) -> Line:
