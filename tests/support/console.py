@@ -52,7 +52,7 @@ def console_of(
     access = Access(port=PORT, clock=clock or SystemClock(), first_link=LINK)
     user = harness.data_dir / "workflows" if harness.data_dir is not None else None
     settings = Settings(data_dir=harness.data_dir or NOWHERE, workspace=harness.workspace, user_workflows=user)
-    decisions = Decisions(ports=harness.ports, settings=settings, is_person=lambda: is_person)
+    decisions = Decisions(ports=harness.ports, settings=settings, is_of_agent=lambda: not is_person)
     places = WorkflowLocations(
         workspace=harness.workspace or NOWHERE, user_dir=user or NOWHERE / "workflows", core_source=None
     )

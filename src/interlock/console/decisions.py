@@ -41,17 +41,17 @@ class AskedQuestion:
 class Decisions:
     """The use cases with which people decide.
 
-    `is_person` says whether this process was started in a terminal of a person. It is asked for each answer, because
-    the process that started this one may begin to serve an agent later.
+    `is_of_agent` says whether an agent started this process; None if that is not known. It is asked for each answer,
+    because the process that started this one may begin to serve an agent later.
     """
 
     ports: Ports
     settings: Settings
-    is_person: Callable[[], bool]
+    is_of_agent: Callable[[], bool | None]
 
     def level(self, *, is_by_person: bool) -> Arrival:
         """Return how well an answer counts. `is_by_person`: a person admitted the browser that sent it."""
-        return arrival_of("console", is_by_person=is_by_person, is_of_agent=not self.is_person())
+        return arrival_of("console", is_by_person=is_by_person, is_of_agent=self.is_of_agent())
 
     def inbox(self, found: Listing) -> list[InboxItem]:
         """Return what waits for a person, oldest first, and the sessions of which that is not known.

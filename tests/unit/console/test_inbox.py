@@ -120,7 +120,7 @@ def asked_in(harness: Harness, question: str) -> str:
 
 def decisions_of(harness: Harness) -> Decisions:
     settings = Settings(data_dir=Path("/nonexistent"), workspace=None, user_workflows=None)
-    return Decisions(ports=harness.ports, settings=settings, is_person=lambda: True)
+    return Decisions(ports=harness.ports, settings=settings, is_of_agent=lambda: False)
 
 
 @pytest.mark.inv("CON-8", "APPR-2")

@@ -16,11 +16,14 @@ def is_person(options: argparse.Namespace) -> bool:
     return word_of_command(options)[0].assurance == "observed"
 
 
+def started_by_agent(options: argparse.Namespace) -> bool | None:
+    """Say whether an agent started this command; None if that is not known, as it is not without a terminal."""
+    return is_of_agent(chosen_data_dir(options)) if sys.stdin.isatty() else None
+
+
 def word_of_command(options: argparse.Namespace) -> tuple[Arrival, Actor]:
     """Return how well the word of this command counts, and its actor."""
-    has_terminal = sys.stdin.isatty()
-    started_by_agent = is_of_agent(chosen_data_dir(options)) if has_terminal else None
-    how = arrival_of("command", is_by_person=has_terminal, is_of_agent=started_by_agent)
+    how = arrival_of("command", is_by_person=sys.stdin.isatty(), is_of_agent=started_by_agent(options))
     return how, actor_of(how, "command line")
 
 

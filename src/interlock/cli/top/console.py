@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from interlock.cli.commands import add_places
 from interlock.cli.options import place_arguments
-from interlock.cli.outside.person import is_person
+from interlock.cli.outside.person import is_person, started_by_agent
 from interlock.cli.outside.writing import command_settings
 from interlock.cli.screen import StopError, say
 from interlock.cli.session.chosen import chosen_run
@@ -168,7 +168,7 @@ def _open_decisions(options: argparse.Namespace) -> "Decisions":
     from interlock.console.decisions import Decisions  # noqa: PLC0415 — as above
 
     settings = command_settings(options)
-    return Decisions(ports=local_ports(settings), settings=settings, is_person=partial(is_person, options))
+    return Decisions(ports=local_ports(settings), settings=settings, is_of_agent=partial(started_by_agent, options))
 
 
 def _open_maintenance(options: argparse.Namespace, settings: Settings) -> "Maintenance":
