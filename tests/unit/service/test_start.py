@@ -2,6 +2,7 @@
 
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -138,6 +139,10 @@ def test_a_workspace_that_is_no_directory_is_named(
     answer = harness.call(tool, {**arguments, "workspacePath": workspace})
     words = answer["reason"] if tool == "list_workflows" else answer["message"]
     assert f"The workspace {workspace!r} {found}" in words
+    # The path of the server's own workspace is not the caller's.
+    own = replace(harness, workspace=tmp_path / place).call(tool, arguments)
+    assert f"The workspace of this server {found}" in own.text
+    assert str(tmp_path) not in own.text + str(own.structure)
     there = harness.call(tool, {**arguments, "workspacePath": str(tmp_path)})
     assert "The workspace" not in there.text
 

@@ -33,7 +33,7 @@ def run(options: argparse.Namespace) -> int:
     _, pinned = workflow_of(places, workflow_id)
     # The service shortens a plan that is too long for an answer; a terminal shows all of it.
     asked = "summary" if detail == "plan" else detail
-    command = InspectCommand(workflow_id=workflow_id, workspace=places.workspace, detail=asked)
+    command = InspectCommand(workflow_id=workflow_id, workspace=places.workspace, is_workspace_sent=True, detail=asked)
     answer = inspect_workflow(places.catalog, command)
     whole = plan_text(places.catalog, workflow_id, places.workspace)
     if isinstance(answer, Refusal) or isinstance(whole, Refusal):

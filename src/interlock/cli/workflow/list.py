@@ -28,7 +28,7 @@ def run(options: argparse.Namespace) -> int:
     """Print the workflows that match, and every file that cannot be started; return the exit code."""
     places = chosen_places(options)
     view = places.catalog.view(places.workspace)
-    wanted = ListCommand(workspace=places.workspace, query=options.query, tag=options.tag)
+    wanted = ListCommand(workspace=places.workspace, is_workspace_sent=True, query=options.query, tag=options.tag)
     startable, _ = matching_entries([entry for _, entry in sorted(view.entries.items())], wanted)
     refused = view.refused
     if options.as_json:

@@ -26,8 +26,12 @@ class InspectArguments(Arguments):
 
     def call(self, caller: Caller) -> Call:
         """See `Arguments.call`."""
-        workspace = workspace_of(self.workspace_path, caller)
-        command = InspectCommand(workflow_id=self.workflow_id, workspace=workspace, detail=self.detail or "summary")
+        command = InspectCommand(
+            workflow_id=self.workflow_id,
+            workspace=workspace_of(self.workspace_path, caller),
+            is_workspace_sent=self.workspace_path is not None,
+            detail=self.detail or "summary",
+        )
         return Call(run=lambda ports: inspect_workflow(ports.catalog, command))
 
 

@@ -25,7 +25,12 @@ class ListArguments(Arguments):
 
     def call(self, caller: Caller) -> Call:
         """See `Arguments.call`."""
-        command = ListCommand(workspace=workspace_of(self.workspace_path, caller), query=self.query, tag=self.tag)
+        command = ListCommand(
+            workspace=workspace_of(self.workspace_path, caller),
+            is_workspace_sent=self.workspace_path is not None,
+            query=self.query,
+            tag=self.tag,
+        )
         return Call(run=lambda ports: list_workflows(ports.catalog, command))
 
 

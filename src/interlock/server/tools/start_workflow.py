@@ -73,6 +73,7 @@ class StartArguments(Arguments):
         command = StartCommand(
             workflow_id=self.workflow_id,
             workspace=workspace_of(self.workspace_path, caller),
+            is_workspace_sent=self.workspace_path is not None,
             request=Request(
                 context=dict(self.context or {}) | goal,
                 preferences=preference_delta(self.preferences),

@@ -30,6 +30,7 @@ class InspectCommand:
 
     workflow_id: str
     workspace: Path | None
+    is_workspace_sent: bool = False
     detail: Detail = "summary"
 
 
@@ -71,7 +72,8 @@ def inspect_workflow(catalog: Catalog, command: InspectCommand) -> Answer | Refu
 
     Warnings are for its author, not for an agent that runs it: `interlock workflow validate` reports them (SRC-7).
     """
-    found = find_startable(catalog.view(command.workspace), command.workflow_id, command.workspace)
+    view, is_sent = catalog.view(command.workspace), command.is_workspace_sent
+    found = find_startable(view, command.workflow_id, command.workspace, is_workspace_sent=is_sent)
     if isinstance(found, Refusal):
         return found
     entry, pinned = found

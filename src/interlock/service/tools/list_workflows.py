@@ -18,9 +18,13 @@ from interlock.service.workflows.catalog import Catalog, CatalogView, Entry, Ref
 
 @frozen
 class ListCommand:
-    """A parsed call; a workflow matches if it contains all words of `query` and has the tag `tag`."""
+    """A parsed call; a workflow matches if it contains all words of `query` and has the tag `tag`.
+
+    `is_workspace_sent`: the caller named the workspace.
+    """
 
     workspace: Path | None
+    is_workspace_sent: bool = False
     query: str | None = None
     tag: str | None = None
 
@@ -73,7 +77,12 @@ def list_workflows(catalog: Catalog, command: ListCommand, *, entries_max: int =
     every = [entry for _, entry in sorted(view.entries.items())]
     matching, closeness = matching_entries(every, command)
     reason = _NO_MATCH if every and not matching else _APPROXIMATE.get(closeness) if closeness is not None else None
-    reason = " ".join(filter(None, (describe_missing_workspace(command.workspace), reason))) or None
+    reason = (
+        " ".join(
+            filter(None, (describe_missing_workspace(command.workspace, is_sent=command.is_workspace_sent), reason))
+        )
+        or None
+    )
     matching = matching or every
     shown, more = matching[:entries_max], max(0, len(matching) - entries_max)
     refused, unshown = view.refused[:entries_max], max(0, len(view.refused) - entries_max)

@@ -63,10 +63,14 @@ from interlock.views.session import Run, Session
 
 @frozen
 class StartCommand:
-    """A parsed call. `request` holds the initial context with the goal, and the preferences."""
+    """A parsed call. `request` holds the initial context with the goal, and the preferences.
+
+    `is_workspace_sent`: the caller named the workspace.
+    """
 
     workflow_id: str
     workspace: Path | None
+    is_workspace_sent: bool = False
     request: Request = field(default_factory=Request)
     session: SessionId | None = None
     actor: Actor | None = None
@@ -105,7 +109,7 @@ def start_workflow(ports: Ports, command: StartCommand) -> Answer | Refusal | Hu
         UnansweredError: The run may be recorded.
     """
     view = ports.catalog.view(command.workspace)
-    found = find_startable(view, command.workflow_id, command.workspace)
+    found = find_startable(view, command.workflow_id, command.workspace, is_workspace_sent=command.is_workspace_sent)
     if isinstance(found, Refusal):
         return found
     entry, pinned = found
@@ -286,7 +290,9 @@ def _render_begun(ports: Ports, prepared: _Prepared, session: Session, run: Run)
         )
 
 
-def find_startable(view: CatalogView, workflow_id: str, workspace: Path | None) -> tuple[Entry, Pinnable] | Refusal:
+def find_startable(
+    view: CatalogView, workflow_id: str, workspace: Path | None, *, is_workspace_sent: bool = False
+) -> tuple[Entry, Pinnable] | Refusal:
     """Find and compile the workflow with an id; else refuse, with its faults or with the most similar id."""
     entry = view.startable(workflow_id)
     if entry is not None:
@@ -298,7 +304,7 @@ def find_startable(view: CatalogView, workflow_id: str, workspace: Path | None) 
     if refused is not None:
         return _invalid(refused, workflow_id)
     guess = view.nearest(workflow_id)
-    missing = describe_missing_workspace(workspace)
+    missing = describe_missing_workspace(workspace, is_sent=is_workspace_sent)
     hint = f"Did you mean `{guess}`? Otherwise call" if guess else "Call"
     return Refusal(
         code=ErrorCode.WORKFLOW_NOT_FOUND,

@@ -495,8 +495,11 @@ def _refuse_second(loser: Entry, winner: Entry) -> RefusedFile:
     return RefusedFile(source=loser.source, workflow_id=loser.workflow_id, diagnostics=loser.source.placed((taken,)))
 
 
-def describe_missing_workspace(workspace: Path | None) -> str | None:
-    """Return in a sentence why a workspace has no files of a project: nothing is there, or a file; else None."""
+def describe_missing_workspace(workspace: Path | None, *, is_sent: bool) -> str | None:
+    """Return in a sentence why a workspace has no files of a project: nothing is there, or a file; else None.
+
+    Only the path of a workspace that the caller sent is named: that of the server is for its user alone.
+    """
     if workspace is None:
         return None
     try:
@@ -510,5 +513,5 @@ def describe_missing_workspace(workspace: Path | None) -> str | None:
         if is_directory:
             return None
         found = "is not a directory"
-    shown = one_line(repr(str(workspace)), ECHO_BYTES_MAX * 2)
+    shown = one_line(repr(str(workspace)), ECHO_BYTES_MAX * 2) if is_sent else "of this server"
     return f"The workspace {shown} {found}, so no workflow of a project was read."
