@@ -212,7 +212,7 @@ def test_the_path_of_a_workspace_with_the_value_leaves_no_digest() -> None:
     def anchors(_: Path | None) -> GitAnchors:
         return GitAnchors(workspace=root)
 
-    read = replace(harness.ports.read, anchors=anchors, tree=lambda _: NO_TREE)
+    read = replace(harness.ports.read, anchors=anchors, tree=lambda _path: NO_TREE)
     harness = replace(harness, ports=replace(harness.ports, read=read))
     start = begun(harness)
     harness.advance(start, "The plan.")
