@@ -160,7 +160,7 @@ def test_only_the_seam_the_lock_and_the_workflow_sources_touch_files() -> None:
         and (node.attr if isinstance(node, ast.Attribute) else node.id)
         in {"open", "mkdir", "write_bytes", "write_text", "read_bytes", "read_text"}
     }
-    # The lock opens its own file, which it makes, and reads nothing of it.
+    # The lock opens its own file, which it makes.
     assert opening == {"store/regular_file.py", "store/local/files.py", "store/local/locks.py"}
 
 

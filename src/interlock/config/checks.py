@@ -17,7 +17,7 @@ from interlock.channels.check_place import (
     place_fault,
     protected_state,
 )
-from interlock.kernel.budgets import CHECKS_FILE_BYTES_MAX
+from interlock.kernel.budgets import CHECK_ENDED_PROCESSES_MAX, CHECKS_FILE_BYTES_MAX
 from interlock.kernel.canonical import digest_of_bytes
 from interlock.kernel.descent import own_program
 from interlock.kernel.frozen import frozen, replace
@@ -29,8 +29,6 @@ from interlock.store.regular_file import read_regular
 
 TAKEN = 75
 """The exit code of a process that was to run a check which another one runs, or has just run."""
-_ENDED_RUNNERS_MAX = 64
-"""How many processes that ended are kept, for calls that ask how they ended."""
 PROJECT_CHECKS = ".interlock/checks.toml"
 """The file of a project with its own checks, below its directory."""
 
@@ -115,7 +113,7 @@ class LocalChecks:
     def _drop_ended(self, key: tuple[NodeId, int]) -> bool:
         """Forget processes that ended long ago; return whether the one of a key still runs."""
         ended = [one for one, runner in list(self._runners.items()) if runner.poll() is not None]
-        for one in ended[:-_ENDED_RUNNERS_MAX]:
+        for one in ended[:-CHECK_ENDED_PROCESSES_MAX]:
             self._runners.pop(one, None)
         return key in self._runners and key not in ended
 

@@ -275,7 +275,7 @@ def test_a_protected_file_that_changes_before_or_during_a_check_makes_no_passed_
 
 REPLACED = "mv t/test.sh kept; echo exit 0 > t/test.sh; sh t/test.sh; r=$?; mv kept t/test.sh; exit $r"
 REWRITTEN = "cp t/test.sh kept; echo exit 0 > t/test.sh; sh t/test.sh; r=$?; cat kept > t/test.sh; exit $r"
-BESIDE = "cp -p t/test.sh kept; mv t/link kept2; ln -s ../kept t/link; rm t/link; mv kept2 t/link; exit 0"
+LINKED = "cp -p t/test.sh kept; mv t/link kept2; ln -s ../kept t/link; rm t/link; mv kept2 t/link; exit 0"
 TARGET = "mv target kept; cp kept target; mv kept target; exit 0"
 READ = "cat t/* > t/cache; mkdir t/more; rm t/cache; exit 0"
 
@@ -283,7 +283,7 @@ READ = "cat t/* > t/cache; mkdir t/more; rm t/cache; exit 0"
 @pytest.mark.inv("CHECK-8")
 @pytest.mark.parametrize(
     ("script", "ended"),
-    [(REPLACED, "changed"), (REWRITTEN, "changed"), (BESIDE, "changed"), (TARGET, "changed"), (READ, "exit")],
+    [(REPLACED, "changed"), (REWRITTEN, "changed"), (LINKED, "changed"), (TARGET, "changed"), (READ, "exit")],
     ids=["replaced", "rewritten", "link replaced", "target of a link replaced", "read"],
 )
 def test_a_protected_file_that_was_changed_and_put_back_while_the_check_ran_makes_no_passed_result(

@@ -348,6 +348,10 @@ CHECK_OPEN_S = 25
 """How long the call of a step that waits for a check stays open: clients end a call after 30 seconds or more."""
 CHECK_POLL_S = 0.5
 """How often such a call looks for the result."""
+CHECK_RUN_BYTES_MAX = 20
+"""What is read of the lock file of a check: the number of its run."""
+CHECK_ENDED_PROCESSES_MAX = 64
+"""The processes of checks that have ended and of which a server knows how: the calls that ask come within seconds."""
 APPROVAL_NOTE_BYTES_MAX = 4 * KIB
 """The note of a person who decides a question: one field of an event."""
 CHECKS_FILE_BYTES_MAX = 64 * KIB

@@ -1,10 +1,10 @@
 """What checks need on the disk: one lock for each step that waits for one, and the list of allowed files (CHECK-3)."""
 
-import os
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from interlock.kernel.budgets import CHECK_RUN_BYTES_MAX
 from interlock.kernel.budgets.files import SMALL_FILE_BYTES_MAX
 from interlock.kernel.canonical import Json, canonical_bytes, parse_object
 from interlock.kernel.ids import Digest, NodeId
@@ -13,14 +13,11 @@ from interlock.store.local import layout
 from interlock.store.local.content import write_durably
 from interlock.store.local.failures import error_name, store_failure
 from interlock.store.local.files import FileOps, OsFiles
-from interlock.store.local.locks import OsLocks, is_locked, lock_now, released
+from interlock.store.local.locks import OsLocks, is_locked, lock_now, read_locked, released, rewrite_locked
 from interlock.store.local.small_files import read_small
 from interlock.store.local.upkeep import replacing, upkeep_lock
 from interlock.store.ports.errors import FailureKind, StoreFailureError
 from interlock.store.ports.maintenance import Obstacle
-
-_NUMBER_BYTES_MAX = 20
-"""What is read of a lock file: more digits than the number of a run has."""
 
 
 class CheckLock:
@@ -32,7 +29,7 @@ class CheckLock:
 
     def __init__(self, descriptor: int) -> None:
         self.descriptor = descriptor
-        self.unfinished = _run_number(os.read(descriptor, _NUMBER_BYTES_MAX))
+        self.unfinished = _run_number(read_locked(descriptor, CHECK_RUN_BYTES_MAX))
 
     def mark(self, run: int) -> None:
         """Write down that a run begins, in place of an earlier one.
@@ -41,9 +38,7 @@ class CheckLock:
             StoreFailureError: The disk failed.
         """
         try:
-            os.lseek(self.descriptor, 0, os.SEEK_SET)
-            os.ftruncate(self.descriptor, 0)
-            os.write(self.descriptor, f"{run}\n".encode())
+            rewrite_locked(self.descriptor, f"{run}\n".encode())
         except OSError as error:
             raise store_failure(error) from error
         self.unfinished = None

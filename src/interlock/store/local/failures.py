@@ -1,7 +1,6 @@
 """Converts errors of the operating system into the failures that callers see."""
 
 import errno
-import os
 from collections.abc import Generator
 from contextlib import contextmanager
 
@@ -52,7 +51,7 @@ def memory_as_failure() -> Generator[None]:
     try:
         yield
     except MemoryError as error:
-        raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM)) from error
+        raise OSError(errno.ENOMEM, "Cannot allocate memory") from error
 
 
 def error_name(error: OSError) -> str:

@@ -119,6 +119,22 @@ def released(handle: int) -> AbstractContextManager[None]:
     return _released(handle)
 
 
+def read_locked(handle: int, bytes_max: int) -> bytes:
+    """Return the beginning of a held lock file: what an earlier holder wrote into it."""
+    return os.read(handle, bytes_max)
+
+
+def rewrite_locked(handle: int, data: bytes) -> None:
+    """Replace the content of a held lock file by a few bytes. They are not synced.
+
+    Raises:
+        OSError: They cannot be written.
+    """
+    os.lseek(handle, 0, os.SEEK_SET)
+    os.ftruncate(handle, 0)
+    os.write(handle, data)
+
+
 class _WaitedError(Exception):
     """A lock was not available in time."""
 
