@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -60,6 +61,15 @@ def play(arguments: list[str], env: dict[str, str], python: str = sys.executable
     return subprocess.run([python, *arguments], env=env, capture_output=True, text=True, timeout=60, check=False)
 
 
+def printed_commands(out: str) -> list[list[str]]:
+    """Return the commands that a demo printed, each on a line of its own."""
+    return [shlex.split(line) for line in re.findall(r"^ {6}(\S*interlock .*)$", out, re.MULTILINE)]
+
+
+def run_printed(words: list[str], env: dict[str, str]) -> str:
+    return subprocess.run(words, env=env, capture_output=True, text=True, timeout=60, check=True).stdout
+
+
 def assert_nothing_is_left(tmp_path: Path, out: str) -> None:
     assert list((tmp_path / "temp").iterdir()) == []
     assert not (tmp_path / "user").exists()
@@ -70,7 +80,8 @@ def assert_nothing_is_left(tmp_path: Path, out: str) -> None:
 
 @pytest.mark.inv("CRASH-8", "ANS-3")
 def test_the_demo_checks_every_act_draws_the_run_and_leaves_nothing(tmp_path: Path) -> None:
-    done = play(DEMO, environment(tmp_path))
+    surroundings = environment(tmp_path)
+    done = play(DEMO, surroundings)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stderr == ""
     assert [done.stdout.count(f"\n{act}\n") for act in ACTS] == [1] * len(ACTS)
@@ -78,7 +89,9 @@ def test_the_demo_checks_every_act_draws_the_run_and_leaves_nothing(tmp_path: Pa
     claims = done.stdout.count("  ✓ ")
     assert claims >= 20
     assert f"{claims} claims checked, all of them hold" in done.stdout
-    assert "Next: `interlock doctor --client claude-code`" in done.stdout
+    register, keep = printed_commands(done.stdout)
+    assert keep[1:] == ["demo", "--keep"]
+    assert "claude mcp add" in run_printed(register, surroundings)
     assert len(set(re.findall(r"[Pp]rocess (\d+)", done.stdout))) == 2
     assert "\x1b" not in done.stdout
     assert not re.search(r"(ack|st)_\w{8}", done.stdout), "a token is printed as its kind and its end"
@@ -86,13 +99,14 @@ def test_the_demo_checks_every_act_draws_the_run_and_leaves_nothing(tmp_path: Pa
 
 
 def test_the_data_directory_can_be_kept_and_is_whole_also_where_the_signs_cannot_be_written(tmp_path: Path) -> None:
-    done = play([*DEMO, "--keep"], environment(tmp_path, PYTHONIOENCODING="ascii"))
+    surroundings = environment(tmp_path, PYTHONIOENCODING="ascii", COLUMNS="60")
+    done = play([*DEMO, "--keep"], surroundings)
     assert done.returncode == 0, done.stdout + done.stderr
-    kept = re.search(r"The data directory is kept: (\S+)", done.stdout)
-    assert kept is not None
-    assert f"`interlock --data-dir {kept[1]} session report`" in done.stdout
-    [directory] = (Path(kept[1]) / "sessions").iterdir()
-    assert LocalStore(Path(kept[1])).load(SessionId(directory.name)) is not None
+    read = printed_commands(done.stdout)[-1]
+    assert "Review the change to the login form" in run_printed(read, surroundings)
+    kept = Path(read[read.index("--data-dir") + 1])
+    [directory] = (kept / "sessions").iterdir()
+    assert LocalStore(kept).load(SessionId(directory.name)) is not None
 
 
 def test_what_does_not_hold_is_named_and_fails_the_demo(tmp_path: Path) -> None:

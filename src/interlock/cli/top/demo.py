@@ -103,9 +103,9 @@ def run(options: argparse.Namespace) -> int:
         screen.failed(fault)
     if options.keep:
         screen.note(f"The data directory is kept: {stage.data_dir}")
-        screen.note(f"Read the run: `interlock --data-dir {stage.data_dir} session report`.")
+        screen.command("Read the run", "--data-dir", str(stage.data_dir), "session", "report")
     elif not faults and exit_code == 0:
-        screen.note("`interlock demo --keep` keeps this run, to be read with `interlock session report`.")
+        screen.command("Keep the run of a demo, and print how to read it", "demo", "--keep")
     return 1 if faults else exit_code
 
 
@@ -262,7 +262,7 @@ async def _play(stage: _Stage) -> None:
     _draw_run(stage, killed, _verify(stage, killed), branch)
     claims, seconds = len(stage.screen.claims), time.monotonic() - began
     stage.screen.note(f"{claims} claims checked, all of them hold. It took {seconds:.1f} s.")
-    stage.screen.note("Next: `interlock doctor --client claude-code` prints how to register the server in a client.")
+    stage.screen.command("Next, print how to register the server in a client", "doctor", "--client", "claude-code")
 
 
 async def _work_until_killed(stage: _Stage) -> _Killed:

@@ -42,8 +42,7 @@ class DriveResult:
     @property
     def is_unanswered(self) -> bool:
         """Whether the drive ended because its model was not available, before any turn."""
-        found = self.fault.details if self.fault is not None else {}
-        return self.turns == 0 and dict(found) == dict(MODEL_UNAVAILABLE)
+        return self.turns == 0 and self.fault is not None and self.fault.details == MODEL_UNAVAILABLE
 
     @property
     def exit_code(self) -> int:
