@@ -166,8 +166,8 @@ def test_only_the_seam_the_lock_and_the_workflow_sources_touch_files() -> None:
 
 @pytest.mark.inv("LIM-5")
 def test_what_others_may_have_put_in_a_place_is_read_by_one_function() -> None:
-    """Besides, only files of the package and the system's list of mounts are read, devices opened, and the file of a
-    channel written.
+    """Besides, only files of the package and the system's list of mounts are read, devices opened, and the files of
+    a channel and of a drive's events written.
     """
     reads = re.compile(r"\.read_(?:text|bytes)\(|\bopen\([^)]*\"r|\bos\.open\(|\bopen\(\)")
     apart = {SRC / "testing", SRC / "cli" / "top" / "demo.py"}
@@ -181,6 +181,7 @@ def test_what_others_may_have_put_in_a_place_is_read_by_one_function() -> None:
         "cli/frame/running.py",
         "cli/upkeep/place.py",
         "console/rendering/static_files.py",
+        "drive/telemetry/cloud_events.py",
         "drive/tools/workspace.py",
         "server/app.py",
         "server/apps/extension.py",

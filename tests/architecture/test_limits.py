@@ -43,6 +43,7 @@ NO_LIMIT = {
     ),
     "drive/conversation/messages.py": {"_PART_DEPTH_MAX": "half of the depth of an artifact, which holds such a value"},
     "drive/record.py": {"RECORD_VERSION": FORMAT},
+    "drive/telemetry/cloud_events.py": {"_FILE_MODE": CODE},
     "drive/telemetry/metrics.py": {"_MS": UNIT},
     "drive/telemetry/spans.py": {"_NANOSECONDS": UNIT},
     "cli/render/out_file.py": {"PRIVATE": CODE, "SHARED": CODE},

@@ -1,16 +1,12 @@
 """The output of `interlock demo`: acts, messages sent and received, and claims that were checked."""
 
 import json
-import shlex
-import shutil
 import sys
 from dataclasses import field
-from pathlib import Path
 
 from rich.console import Console
 from rich.text import Text
 
-from interlock.cli.upkeep.clients import own_program
 from interlock.kernel.budgets import DEMO_LINE_BYTES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import InterlockError
@@ -60,14 +56,10 @@ class DemoScreen:
         """Print a remark."""
         self._line(mark, "yellow", words)
 
-    def command(self, purpose: str, *arguments: str) -> None:
-        """Print what a command of Interlock is for, and the command on a line of its own, as long as it is."""
+    def command(self, purpose: str, command: str) -> None:
+        """Print what a command is for, and the command on a line of its own, as long as it is."""
         self.note(f"{purpose}:")
-        program = own_program()
-        # A command that the terminal finds by its name needs no path.
-        found = shutil.which("interlock")
-        words = ["interlock"] if found is not None and [str(Path(found).absolute())] == program else program
-        self.console.print(Text(f"      {shlex.join([*words, *arguments])}"), soft_wrap=True)
+        self.console.print(Text(f"      {command}"), soft_wrap=True)
 
     def claim(self, words: str, *, holds: bool) -> None:
         """Print a claim that was checked.

@@ -6,6 +6,7 @@ first false claim ends the demo with exit code 1.
 
 import argparse
 import os
+import shlex
 import shutil
 import signal
 import sys
@@ -23,6 +24,7 @@ from mcp import Client, MCPError, StdioServerParameters, types
 from interlock.cli.frame.edge import INTERRUPTED
 from interlock.cli.render.demo_screen import ClaimError, DemoScreen, open_console
 from interlock.cli.render.run_tree import LEGEND, draw_run
+from interlock.cli.upkeep.clients import own_program
 from interlock.kernel.blanks import fill_in
 from interlock.kernel.budgets import DEMO_SECONDS_MAX
 from interlock.kernel.canonical import Json, digest_of_bytes
@@ -103,10 +105,17 @@ def run(options: argparse.Namespace) -> int:
         screen.failed(fault)
     if options.keep:
         screen.note(f"The data directory is kept: {stage.data_dir}")
-        screen.command("Read the run", "--data-dir", str(stage.data_dir), "session", "report")
+        screen.command("Read the run", _command("--data-dir", str(stage.data_dir), "session", "report"))
     elif not faults and exit_code == 0:
-        screen.command("Keep the run of a demo, and print how to read it", "demo", "--keep")
+        screen.command("Keep the run of a demo, and print how to read it", _command("demo", "--keep"))
     return 1 if faults else exit_code
+
+
+def _command(*arguments: str) -> str:
+    """Return a command of this Interlock, which needs no path if the terminal finds it by its name."""
+    found, program = shutil.which("interlock"), own_program()
+    is_named = found is not None and [str(Path(found).absolute())] == program
+    return shlex.join(["interlock" if is_named else program[0], *program[1:], *arguments])
 
 
 def _flatten(error: BaseException) -> list[BaseException]:
@@ -262,7 +271,8 @@ async def _play(stage: _Stage) -> None:
     _draw_run(stage, killed, _verify(stage, killed), branch)
     claims, seconds = len(stage.screen.claims), time.monotonic() - began
     stage.screen.note(f"{claims} claims checked, all of them hold. It took {seconds:.1f} s.")
-    stage.screen.command("Next, print how to register the server in a client", "doctor", "--client", "claude-code")
+    register = _command("doctor", "--client", "claude-code")
+    stage.screen.command("Next, print how to register the server in a client", register)
 
 
 async def _work_until_killed(stage: _Stage) -> _Killed:
