@@ -166,7 +166,7 @@ def test_every_member_that_is_missing_is_reported_at_once() -> None:
 
 
 def test_a_faulty_file_whose_nodes_are_no_objects_is_refused_as_well() -> None:
-    nodes = ["a", {"task": {}, "owner": []}, {"task": {}}]
+    nodes: list[Any] = ["a", {"task": {}, "owner": []}, {"task": {}}]
     assert ("wrong_type", "plan.nodes[0]") in placed(small(plan={"v": 1, "nodes": nodes}))
 
 

@@ -262,7 +262,7 @@ def _mark(event: yaml.Event) -> yaml.Mark:
 def _mark_at(text: str, at: int) -> yaml.Mark:
     """Return the mark of an offset."""
     line = text.count("\n", 0, at)
-    return yaml.Mark("", at, line, at - text.rfind("\n", 0, at) - 1, None, None)
+    return yaml.Mark("", at, line, at - text.rfind("\n", 0, at) - 1, None, 0)
 
 
 def _line(event: yaml.Event) -> int:

@@ -76,7 +76,8 @@ def _is_whole(value: object) -> bool:
 
 
 def _is_texts(value: object) -> bool:
-    return isinstance(value, str) or (isinstance(value, list) and all(isinstance(one, str) for one in value))
+    texts = cast("list[object]", value) if isinstance(value, list) else [value]
+    return all(isinstance(one, str) for one in texts)
 
 
 _PARAMETERS: Mapping[str, tuple[Callable[[Any], bool], str]] = {

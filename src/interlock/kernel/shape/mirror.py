@@ -88,7 +88,7 @@ def _tag(tag: object) -> Any:  # noqa: ANN401 — a field, as pydantic is given 
 
 def _field(one: msgspec.structs.FieldInfo) -> Any:  # noqa: ANN401 — pydantic's
     given: dict[str, Any] = {"alias": one.encode_name}
-    written = one.default_factory() if isinstance(one.default_factory, Written) else None
+    written = cast("object", one.default_factory()) if isinstance(one.default_factory, Written) else None
     if written is not None and not isinstance(written, Shape):
         # A schema shows such a default. It cannot show a shape.
         given["default"] = written

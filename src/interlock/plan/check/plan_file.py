@@ -4,7 +4,6 @@ A plan file is checked completely when it is read. It needs no compiler, so what
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, cast
 
 from interlock.define.diagnostics import Diagnostic, Diagnostics, fault, has_errors, limited
 from interlock.define.faults import diagnose_faults
@@ -38,7 +37,7 @@ def plan_document(workflow: CompiledWorkflow) -> dict[str, Json]:
 
 def plan_file_schema() -> dict[str, Json]:
     """Return the JSON Schema of plan files: that of a compiled workflow, and the hash."""
-    schema = cast("dict[str, Any]", mirror_of(CompiledWorkflow).model_json_schema(by_alias=True))
+    schema = mirror_of(CompiledWorkflow).model_json_schema(by_alias=True)
     about: Json = {"description": "The digest of all other members. It may be left out.", "type": "string"}
     return {**schema, "title": "PlanFile", "properties": {**schema["properties"], HASH_KEY: about}}
 
