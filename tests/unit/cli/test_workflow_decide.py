@@ -260,11 +260,11 @@ def test_what_is_sent_once_in_a_run_is_sent_and_shown_with_its_kind_and_fields(
     sent = {
         "kind": "team.audit",
         "fields": {"x": {"value": 9}, "level": {"from": "level"}},
-        "mirror": {"audited": "x", "told": "level"},
+        "mirror": {"audited": "x", "noted": "level"},
         "once": "run",
     }
     never = {"kind": "team.other", "fields": {}, "when": {"var": "level", "gt": 5}}
-    inputs = [declared(one, "number") for one in ("audited", "level", "told")]
+    inputs = [declared(one, "number") for one in ("audited", "level", "noted")]
     flow = document(step("a", emit=[sent, never]), step("b"), inputs=inputs)
     words = ("--at", "a", "--context", a_file(project, {"level": 2}))
     code, as_json, _ = run(project, capsys, flow, *words, "--json")
@@ -273,4 +273,4 @@ def test_what_is_sent_once_in_a_run_is_sent_and_shown_with_its_kind_and_fields(
     assert outcomes == {"action:emit.0": {"kind": "attempted"}, "action:emit.1": {"kind": "skipped"}}
     _, out, _ = run(project, capsys, flow, *words)
     (row,) = (line for line in out.splitlines() if line.startswith("a   action:emit.0 "))
-    assert row.endswith('send team.audit {"level": 2, "x": 9}; audited = 9; told = 2')
+    assert row.endswith('send team.audit {"level": 2, "x": 9}; audited = 9; noted = 2')

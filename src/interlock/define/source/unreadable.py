@@ -31,7 +31,7 @@ def find_merge_marker(text: str) -> Culprit | None:
 
 
 def find_false_space(text: str, first: int, last: int) -> Culprit | None:
-    """Return the first character between two offsets that stands where a space is needed, and only looks like one."""
+    """Return the first character between two offsets that looks like a space, at a place where a space is needed."""
     for at in range(first, min(last + 1, len(text))):
         if is_invisible(text[at]) and not _IN_A_VALUE.fullmatch(text, text.rfind("\n", 0, at) + 1, at):
             message = f"{_place(text, at)}: {describe_invisible(text[at])}, which is no space for a parser."

@@ -192,7 +192,7 @@ def _report_unreadable(text: str, error: yaml.YAMLError) -> UnreadableYamlError:
 
 
 def _find_false_space(text: str, error: yaml.MarkedYAMLError, mark: yaml.Mark) -> Culprit | None:
-    """Return what only looks like a space near an unreadable place: from the line before it to its own line."""
+    """Return the false space near an unreadable place, from the line before it to the end of its own line."""
     context: int = error.context_mark.index if error.context_mark is not None else mark.index
     before = text.rfind("\n", 0, text.rfind("\n", 0, min(context, mark.index)))
     end = text.find("\n", mark.index)
