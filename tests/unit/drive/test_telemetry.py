@@ -270,7 +270,7 @@ async def test_a_collector_that_refuses_or_never_answers_is_a_warning_for_each_k
                 result = await drive.start()
     assert (result.status, result.turns) == ("complete", 2)
     warned = [one.getMessage() for one in caplog.records if one.levelno >= logging.WARNING]
-    assert warned == [f"Telemetry is lost, and the drive goes on: {endpoint} did not take it."] * 2
+    assert warned == [f"Telemetry is lost, and the drive continues: {endpoint} did not take it."] * 2
 
 
 @dataclass(slots=True)

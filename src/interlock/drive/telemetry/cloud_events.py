@@ -22,7 +22,7 @@ Sink = Callable[[bytes], None]
 
 
 class EventFile:
-    """A file of events, one a line. Each is written at once and whole, or it is lost: nothing is flushed later.
+    """A file of events, one a line. Each is written at once and whole, or it is lost. No buffer is flushed later.
 
     A file that cannot be opened or written is tried again with the next event. A pipe that nobody reads blocks nothing.
     """

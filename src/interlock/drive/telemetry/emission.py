@@ -81,4 +81,4 @@ class Telemetry:
         if emitter not in self._failed:
             self._failed.append(emitter)
             cause = f"{type(error).__name__}: {error}"
-            _log.warning("Telemetry is lost, and the drive goes on: %s failed: %s", type(emitter).__name__, cause)
+            _log.warning("Telemetry is lost, and the drive continues: %s failed: %s", type(emitter).__name__, cause)

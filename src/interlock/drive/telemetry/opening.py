@@ -83,7 +83,7 @@ def _one_warning(exporter: str, endpoint: str) -> Generator[None]:
         if is_warned or record.levelno < logging.ERROR:
             return False
         is_warned = True
-        record.msg, record.args = "Telemetry is lost, and the drive goes on: %s did not take it.", (endpoint,)
+        record.msg, record.args = "Telemetry is lost, and the drive continues: %s did not take it.", (endpoint,)
         record.exc_info = None
         return True
 
