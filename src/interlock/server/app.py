@@ -97,23 +97,23 @@ def build_server(ports: Ports, workspace: Path | None, tools: Sequence[types.Too
     return server
 
 
-async def _explain_handshake(context: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+async def _explain_handshake(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
     """Say what is missing in a request before the handshake, and in a faulty handshake (SRV-21).
 
     Of both, the SDK says only that parameters are invalid. A request of the later era needs no handshake, and the SDK
     names what is missing in it.
     """
     try:
-        return await call_next(context)
+        return await call_next(ctx)
     except MCPError as error:
         if (error.code, error.message) != (types.INVALID_PARAMS, _INVALID):
             raise
-        message = f"`{context.method}` came before `initialize`, so nothing is known of the client. {_HANDSHAKE}"
+        message = f"`{ctx.method}` came before `initialize`, so nothing is known of the client. {_HANDSHAKE}"
         raise MCPError(types.INVALID_PARAMS, message) from None
     except ValidationError:
-        if context.method != "initialize":
+        if ctx.method != "initialize":
             raise
-        absent = [name for name in _HANDSHAKE_PARAMETERS if name not in (context.params or {})]
+        absent = [name for name in _HANDSHAKE_PARAMETERS if name not in (ctx.params or {})]
         found = f"`initialize` lacks {', '.join(absent)}" if absent else "A parameter of `initialize` has a wrong form"
         raise MCPError(types.INVALID_PARAMS, f"{found}. {_HANDSHAKE}") from None
 

@@ -29,7 +29,7 @@ def run(options: argparse.Namespace) -> int:
     """Print every contract; return the exit code."""
     store = open_chosen_store(options)
     with answered_by_store():
-        archive, lost = read_published(store), lost_definitions(store)
+        archive, lost = read_published(store), lost_definitions(store, store)
         sessions, unreadable = _executions(store)
     published, damaged = archive.sound.values(), [*archive.damaged.values(), *lost.values()]
     known = {(one.id, one.version): one for one in (*published, *project_definitions(options))}

@@ -104,7 +104,7 @@ class _Selection:
 
 
 def _unusable_definitions(reader: StoreReader) -> tuple[DamagedDefinition, ...]:
-    return (*reader.damaged_definitions().values(), *lost_definitions(reader).values())
+    return (*reader.damaged_definitions().values(), *lost_definitions(reader, reader).values())
 
 
 def _select_sessions(options: argparse.Namespace) -> _Selection:

@@ -19,7 +19,6 @@ from interlock.record.errors import MalformedRecordError
 from interlock.store.ports.definitions import DamagedDefinition, DefinitionArchive, DefinitionKey, DefinitionReader
 from interlock.store.ports.errors import ContentDamagedError, DefinitionDamagedError, SessionUnhealthyError
 from interlock.store.ports.reader import SessionReader
-from interlock.store.ports.store import StoreReader
 from interlock.views.session import Session
 
 
@@ -82,7 +81,7 @@ def read_published(archive: DefinitionReader) -> Published:
     return Published(sound=sound, damaged=damaged)
 
 
-def lost_definitions(store: StoreReader) -> Mapping[DefinitionKey, DamagedDefinition]:
+def lost_definitions(reader: SessionReader, archive: DefinitionReader) -> Mapping[DefinitionKey, DamagedDefinition]:
     """Return the definitions that a session here was started with and whose published files are gone.
 
     A start publishes before it records. Imported sessions and redacted copies were started elsewhere. A session that
@@ -91,14 +90,14 @@ def lost_definitions(store: StoreReader) -> Mapping[DefinitionKey, DamagedDefini
     Raises:
         StoreFailureError: The disk failed.
     """
-    known = {*store.published(), *store.damaged_definitions()}
+    known = {*archive.published(), *archive.damaged_definitions()}
     lost: dict[DefinitionKey, DamagedDefinition] = {}
-    for name in store.sessions():
+    for name in reader.sessions():
         with suppress(SessionUnhealthyError, ContentDamagedError, MalformedRecordError):
-            session = store.load(name)
+            session = reader.load(name)
             if session is None or not session.contracts or session.is_imported or session.redacted_from is not None:
                 continue
-            for one in read_bound(store, session):
+            for one in read_bound(reader, session):
                 found = f"its file is missing, and {name} was started with it"
                 if (one.id, one.version) not in known:
                     lost.setdefault(
