@@ -200,11 +200,12 @@ def test_a_signal_that_comes_while_the_server_is_being_imported_leaves_no_traceb
 def test_a_request_before_the_handshake_and_a_faulty_handshake_say_what_to_send(root: Path) -> None:
     early: Json = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
     with product(root) as server:
-        for request, found in (
+        cases: tuple[tuple[Json, str], ...] = (
             (early, "`tools/list` came before `initialize`"),
             (in_era("legacy", call(2, "list_workflows")), "`tools/call` came before `initialize`"),
             ({**early, "method": "initialize", "params": {"capabilities": {}}}, "lacks protocolVersion, clientInfo"),
-        ):
+        )
+        for request, found in cases:
             error = ask(server, request)["error"]
             assert error["code"] == -32602
             assert found in error["message"]

@@ -14,8 +14,13 @@ from interlock.cli.main import main
 from interlock.config.places import CONFIG_FILE
 from interlock.testing.harness import Harness
 
-CALLS = (
-    {"id": 0, "method": "initialize", "params": {"protocolVersion": "2025-06-18", "capabilities": {}}},
+HELLO: dict[str, object] = {
+    "protocolVersion": "2025-06-18",
+    "capabilities": {},
+    "clientInfo": {"name": "test", "version": "1"},
+}
+CALLS: tuple[dict[str, object], ...] = (
+    {"id": 0, "method": "initialize", "params": HELLO},
     {"method": "notifications/initialized"},
     {"id": 1, "method": "tools/call", "params": {"name": "list_workflows", "arguments": {}}},
 )
@@ -29,10 +34,8 @@ def started(data_dir: Path, *arguments: str) -> subprocess.Popen[bytes]:
         stdout=subprocess.PIPE,
     )
     assert server.stdin is not None
-    who = {"clientInfo": {"name": "test", "version": "1"}}
     for call in CALLS:
-        params = {"params": {**call["params"], **who}} if call.get("id") == 0 else {}  # pyright: ignore[reportGeneralTypeIssues]
-        server.stdin.write(json.dumps({"jsonrpc": "2.0", **call, **params}).encode() + b"\n")
+        server.stdin.write(json.dumps({"jsonrpc": "2.0", **call}).encode() + b"\n")
     server.stdin.flush()
     return server
 

@@ -32,6 +32,11 @@ from interlock.store.ports.workspace import NO_TREE, GitAnchors, WorkTree
 from interlock.testing.harness import Harness, ToolResult
 
 
+def no_tree(_: Path) -> WorkTree:
+    """Return what is known of a directory in no repository."""
+    return NO_TREE
+
+
 def at_the_fix(harness: Harness, **arguments: object) -> tuple[ToolResult, ToolResult]:
     start = begun(harness, **arguments)  # pyright: ignore[reportArgumentType] — arguments of the call
     return start, harness.advance(start, "The plan.")
@@ -116,7 +121,7 @@ def without_git(workspace: str, harness: Harness) -> Harness:
     def anchors(_: Path | None) -> GitAnchors:
         return GitAnchors(workspace=workspace)
 
-    read = replace(harness.ports.read, anchors=anchors, tree=lambda _: NO_TREE)
+    read = replace(harness.ports.read, anchors=anchors, tree=no_tree)
     return replace(harness, ports=replace(harness.ports, read=read))
 
 

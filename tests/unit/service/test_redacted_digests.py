@@ -22,13 +22,18 @@ from interlock.kernel.ids import ack_attempt, checkpoint_attempt, derived_id
 from interlock.record.events import EventReceivedEvent
 from interlock.service.outside.signatures import SigningKey
 from interlock.service.transfer.redact import Redacted, redact_session
-from interlock.store.ports.workspace import NO_TREE, GitAnchors
+from interlock.store.ports.workspace import NO_TREE, GitAnchors, WorkTree
 from interlock.testing.harness import Harness, ToolResult, linear_workflow
 from interlock.views.resume import short_branch
 from interlock.views.summary import path_digest
 
 SECRET = "hunter2x"
 LONG = f"{SECRET} {' '.join(f'word{number}' for number in range(900))}"
+
+
+def no_tree(_: Path) -> WorkTree:
+    """Return what is known of a directory in no repository."""
+    return NO_TREE
 
 
 def copy_of(harness: Harness, start: ToolResult) -> tuple[Redacted, str]:
@@ -212,7 +217,7 @@ def test_the_path_of_a_workspace_with_the_value_leaves_no_digest() -> None:
     def anchors(_: Path | None) -> GitAnchors:
         return GitAnchors(workspace=root)
 
-    read = replace(harness.ports.read, anchors=anchors, tree=lambda _path: NO_TREE)
+    read = replace(harness.ports.read, anchors=anchors, tree=no_tree)
     harness = replace(harness, ports=replace(harness.ports, read=read))
     start = begun(harness)
     harness.advance(start, "The plan.")

@@ -64,7 +64,7 @@ def check_sessions_deeply(data_dir: Path, command: CollectCommand) -> Iterator[F
     found = len(snapshot.sessions)
     yield fine("sessions", f"{found} {'is' if found == 1 else 'are'} healthy: every record was read.")
     yield from _check_content(snapshot, collector)
-    yield from _report_lost_definitions(store, store)
+    yield from _report_lost_definitions(store)
     yield from _report_locks(collector)
     trashed = [one.item for one in snapshot.trashed]
     yield from _report_debris([*(item for item in snapshot.items if item.kind not in CONTENT), *trashed])
