@@ -41,7 +41,7 @@ def imported(path: Path) -> set[str]:
             {"ports.definitions", "ports.errors", "ports.keys", "ports.maintenance", "ports.reader", "ports.workspace"}
             | {"ports.writer", "retention", "workflow_files"},
         ),
-        ("config", {"git", "opening", "regular_file", "workflow_files", "worktree"}),
+        ("config", {"git", "opening", "ports.servers", "regular_file", "workflow_files", "worktree"}),
         ("server", {"ports.errors", "ports.keys"}),
         ("console", {"ports.errors", "ports.reader", "ports.store"}),
         (
