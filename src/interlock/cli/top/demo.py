@@ -24,7 +24,7 @@ from mcp import Client, MCPError, StdioServerParameters, types
 from interlock.cli.frame.edge import INTERRUPTED
 from interlock.cli.render.demo_screen import ClaimError, DemoScreen, open_console
 from interlock.cli.render.run_tree import LEGEND, draw_run
-from interlock.cli.upkeep.clients import own_program
+from interlock.cli.upkeep.clients import installed_command
 from interlock.kernel.blanks import fill_in
 from interlock.kernel.budgets import DEMO_SECONDS_MAX
 from interlock.kernel.canonical import Json, digest_of_bytes
@@ -113,7 +113,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _command(*arguments: str) -> str:
     """Return a command of this Interlock, which needs no path if the terminal finds it by its name."""
-    found, program = shutil.which("interlock"), own_program()
+    found, program = shutil.which("interlock"), installed_command()
     is_named = found is not None and [str(Path(found).absolute())] == program
     return shlex.join(["interlock" if is_named else program[0], *program[1:], *arguments])
 

@@ -114,7 +114,7 @@ def serving_command(environment: Mapping[str, str], arguments: PlaceArguments) -
         SettingsError: An argument names a path that is not a directory.
     """
     settings = settings_from(environment, arguments, Config())
-    command = [*own_program(), "serve"]
+    command = [*installed_command(), "serve"]
     if data_dir_origin(environment, arguments) != "default" or environment.get("XDG_DATA_HOME"):
         command += ["--data-dir", str(settings.data_dir)]
     if arguments.workspace:
@@ -162,7 +162,7 @@ def _entry(command: list[str]) -> dict[str, Json]:
     return {"command": program, "args": list[Json](arguments)}
 
 
-def own_program() -> list[str]:
+def installed_command() -> list[str]:
     """Return the command that starts this Interlock from anywhere."""
     sibling = Path(sys.executable).with_name("interlock")
     found = str(sibling) if sibling.is_file() else shutil.which("interlock")
