@@ -24,6 +24,7 @@ from interlock.server.tools import TOOLS, Tool, page_tools
 from interlock.views.lifecycle.events import LifecycleEvent
 from publish.builtins import builtins_page, builtins_registry
 from publish.configuration import config_page
+from publish.decisions import INDEX, decisions_index
 from publish.diagnostics import diagnostics_page
 from publish.front import front_file
 from publish.language import language_page
@@ -70,6 +71,7 @@ def published_files() -> dict[str, str]:
     files[WHEEL_TOOLS] = json.dumps([tool.to_json() for tool in TOOLS], ensure_ascii=False) + "\n"
     files[FRONT] = front_file()
     files[LISTINGS] = listings_file()
+    files[INDEX] = _HEAD + decisions_index()
     tables: dict[str, Callable[[], str]] = {
         "tools": _tools,
         "errors": _errors,

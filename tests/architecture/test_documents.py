@@ -76,13 +76,6 @@ def test_no_unfinished_note_lands(word: str) -> None:
     assert [name for name, text in tracked_texts().items() if name.startswith("src/") and word in text] == []
 
 
-def test_every_decision_record_is_listed() -> None:
-    index = (ROOT / "docs" / "decisions" / "README.md").read_text(encoding="utf-8")
-    records = sorted(path.name for path in (ROOT / "docs" / "decisions").glob("[0-9]*.md"))
-    assert records
-    assert [name for name in records if name not in index] == []
-
-
 def test_make_help_lists_every_target_with_one_line() -> None:
     phony = re.search(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
     assert phony is not None
