@@ -18,7 +18,7 @@ FRESH = published_files()
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
     root = tmp_path / "checkout"
-    for name in ("src", "scripts", "tool-schemas", "docs/reference", "docs/workflows"):
+    for name in ("src", "scripts", "tool-schemas", "docs/reference", "docs/workflows", "docs/decisions"):
         shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, root)
