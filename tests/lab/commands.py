@@ -11,7 +11,7 @@ import shutil
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -25,6 +25,7 @@ from tests.support.q3_launch import all_definitions
 
 from interlock.cli.main import main
 from interlock.define.operations.files import to_file_json
+from interlock.store.local import locks
 from interlock.store.local.files import OsFiles
 from interlock.testing.harness import Harness, linear_workflow
 
@@ -114,7 +115,9 @@ class Operations:
     def run(self, name: str, operation: Callable[..., Any], files: OsFiles, arguments: Any, options: Any) -> Any:
         number, fault = len(self.made), self.fault
         if self.meanwhile is not None and self.meanwhile[0] == number:
-            self.meanwhile[1]()
+            # Only this process lets another one work: not that one again, which is its copy.
+            (_, act), self.meanwhile = self.meanwhile, None
+            act()
         paths = [one for one in arguments if isinstance(one, str)]
         self.made.append(f"{name} {paths[-1] if paths else ''}")
         is_hit = fault is not None and (
@@ -378,6 +381,68 @@ def without_fault(stage: Stage, name: str) -> tuple[Said, Counter[str], list[str
     with pytest.MonkeyPatch.context() as patched, operations(patched) as made:
         said = run_command(root, stage.commands[name])
     return said, state_of(root).since(before), made.made
+
+
+def beside(root: Path, words: tuple[str, ...]) -> Callable[[], Said]:
+    """Return a function that runs a command in another process, to its end. It waits for no lock."""
+
+    def run() -> Said:
+        reading, writing = os.pipe()
+        child = os.fork()
+        if child == 0:
+            _run_and_exit(root, words, writing)
+        os.close(writing)
+        with os.fdopen(reading, encoding="utf-8") as stream:
+            said = Said(**json.loads(stream.read()))
+        os.waitpid(child, 0)
+        return said
+
+    return run
+
+
+def _wait_for_nothing(_wait_ms_max: int, _since_s: float | None) -> tuple[float, float]:
+    return 0.0, 0.0
+
+
+def _run_and_exit(root: Path, words: tuple[str, ...], writing: int) -> None:
+    """Run a command in a child process, and write what it said. No handler of the parent runs there."""
+    try:
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(locks, "wait_window", _wait_for_nothing)
+            said = run_command(root, words)
+    except BaseException as error:  # noqa: BLE001 — the parent reports it
+        said = Said(code=-1, out="", err=f"Traceback: {type(error).__name__}: {error}")
+    with os.fdopen(writing, "w", encoding="utf-8") as stream:
+        json.dump(asdict(said), stream)
+    os._exit(0)
+
+
+def broken_by_rival(stage: Stage, names: tuple[str, str], number: int, once: Counter[str] | None) -> str | None:
+    """Run a command, and before an operation of it a rival in another process; return what the disk contradicts.
+
+    `once` is what both change together, where that is known.
+    """
+    name, rival = names
+    root = stage.copied(name)
+    before, others = state_of(root), list[Said]()
+    run_rival = beside(root, stage.commands[rival])
+    with (
+        pytest.MonkeyPatch.context() as patched,
+        operations(patched, meanwhile=(number, lambda: others.append(run_rival()))),
+    ):
+        own = run_command(root, stage.commands[name])
+    changed = state_of(root).since(before)
+    texts = [" ".join(said.text.split()) for said in (own, *others)]
+    where = f"operation {number}: {[said.code for said in (own, *others)]} {texts}: {dict(changed)}"
+    if once is not None and changed != once:
+        return f"not recorded once: {where}"
+    if any("Traceback" in text or "INTERNAL_ERROR" in text for text in texts):
+        return f"it broke: {where}"
+    if others and all(said.says_nothing and not said.says_perhaps for said in (own, *others)) and changed:
+        return f"both say that nothing was recorded: {where}"
+    if not changed and any(said.code == 0 for said in (own, *others)):
+        return f"one says that it succeeded, and nothing is there: {where}"
+    return None
 
 
 def faults_of(made: list[str]) -> Iterator[Fault]:

@@ -8,7 +8,18 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from tests.lab.commands import Fault, Stage, deleted, faults_of, operations, run_command, staged, trial, without_fault
+from tests.lab.commands import (
+    Fault,
+    Stage,
+    broken_by_rival,
+    deleted,
+    faults_of,
+    operations,
+    run_command,
+    staged,
+    trial,
+    without_fault,
+)
 
 COMMANDS = (
     *("approve", "reject", "event send", "witness", "cancel", "fail", "intent deliver", "intent abandon", "delete"),
@@ -77,6 +88,34 @@ def test_without_its_receipt_a_command_keeps_its_result_and_nothing_says_to_run_
         False,
         True,
     ]
+
+
+RIVALS = {"approve": "reject", "intent deliver": "intent abandon", "keep": "delete", "cancel": "approve", "gc": "keep"}
+"""What another process does meanwhile; of each other command, it does the same."""
+ONCE = frozenset(
+    {"approve", "reject", "cancel", "fail", "event send", "intent deliver", "intent abandon", "contract assess"}
+)
+"""What is recorded once, whoever comes first."""
+
+
+@pytest.mark.inv("FAIL-1", "FAIL-6")
+@pytest.mark.parametrize("name", ["approve", "event send", "intent deliver"])
+def test_what_two_processes_say_of_one_command_is_what_the_disk_holds(stage: Stage, name: str) -> None:
+    _, whole, made = without_fault(stage, name)
+    numbers = sorted({0, len(made) // 3, len(made) // 2})
+    assert [one for number in numbers if (one := broken_by_rival(stage, (name, name), number, whole))] == []
+
+
+@pytest.mark.soak
+@pytest.mark.inv("FAIL-1", "FAIL-6")
+@pytest.mark.parametrize("name", COMMANDS)
+def test_what_two_processes_say_is_what_the_disk_holds_whenever_the_other_one_comes(stage: Stage, name: str) -> None:
+    _, whole, made = without_fault(stage, name)
+    found = list[str | None]()
+    for rival in sorted({name, RIVALS.get(name, name)}):
+        once = whole if rival == name and name in ONCE else None
+        found += [broken_by_rival(stage, (name, rival), number, once) for number in range(len(made))]
+    assert [one for one in found if one is not None] == []
 
 
 def breaks_when_deleted(stage: Stage, name: str, number: int) -> str | None:
