@@ -70,8 +70,8 @@ def test_a_session_says_how_long_it_is_kept(place: Place, harness: Harness) -> N
     assert "  Deletion        never deleted by age: it is marked to be kept" in place.run("show").out.splitlines()
     (place.root / "config" / "keep.json").write_text("{")
     assert "not known: the marks of kept sessions cannot be read" in place.run("show").out
-    place.run("unkeep", session)
-    (place.root / "config" / "keep.json").unlink()
+    for name in ("keep.json", "keep.settled"):
+        (place.root / "config" / name).unlink()
     (place.root / "config.toml").write_text("[retention]\ndays = 0\n")
     assert "never deleted by age: `retention.days` is 0" in place.run("show").out
     (place.root / "config.toml").write_text("[retention]\ndays = -1\n")

@@ -9,7 +9,8 @@ from interlock.cli.session.chosen import say_damaged, say_unreadable
 from interlock.cli.store import answered_by_store, open_chosen_store
 from interlock.define.operations.contracts import Contract
 from interlock.kernel.canonical import Json
-from interlock.service.contracts.definitions import lost_definitions, read_published
+from interlock.service.contracts.definitions import read_published
+from interlock.service.contracts.lost import lost_definitions
 from interlock.service.run.summaries import Unreadable, unreadable_by
 from interlock.store.ports.definitions import DefinitionKey
 from interlock.store.ports.errors import UNUSABLE_SESSION

@@ -14,7 +14,7 @@ from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import SessionId
 from interlock.record.bundle import SalvageBanner
 from interlock.service.audit.verify import Mismatch, redacted_note, unfinished_note, verify_with_words
-from interlock.service.contracts.definitions import lost_definitions
+from interlock.service.contracts.lost import lost_definitions
 from interlock.service.run.plans import Plans
 from interlock.service.transfer.import_ import import_session
 from interlock.store.opening import open_memory_store

@@ -10,7 +10,7 @@ from interlock.cli.render.progress import shown_progress
 from interlock.cli.screen import in_units
 from interlock.cli.upkeep.finding import Finding, attention, fine, note
 from interlock.kernel.budgets import NAMED_MAX
-from interlock.service.contracts.definitions import lost_definitions
+from interlock.service.contracts.lost import lost_definitions
 from interlock.service.retention.collect import CollectCommand, GcBlocker, find_gc_blockers, hold_back
 from interlock.service.retention.lifetime import read_kept
 from interlock.service.run.advice import ACCESS

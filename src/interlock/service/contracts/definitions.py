@@ -1,7 +1,6 @@
 """The definitions of a contract run: found in a project or among the published, and read back from its session."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 
 from interlock.define.diagnostics import Diagnostic, Diagnostics, fault, has_errors
 from interlock.define.operations.contracts import Contract
@@ -17,7 +16,7 @@ from interlock.plan.compile.compiler import Compiled
 from interlock.plan.flows.lowering import compile_flow
 from interlock.record.errors import MalformedRecordError
 from interlock.store.ports.definitions import DamagedDefinition, DefinitionArchive, DefinitionKey, DefinitionReader
-from interlock.store.ports.errors import ContentDamagedError, DefinitionDamagedError, SessionUnhealthyError
+from interlock.store.ports.errors import DefinitionDamagedError
 from interlock.store.ports.reader import SessionReader
 from interlock.views.session import Session
 
@@ -79,31 +78,6 @@ def read_published(archive: DefinitionReader) -> Published:
         except MalformedRecordError as error:
             damaged[key] = DamagedDefinition(name=f"{key[0]}, version {key[1]}", found=error.found)
     return Published(sound=sound, damaged=damaged)
-
-
-def lost_definitions(reader: SessionReader, archive: DefinitionReader) -> Mapping[DefinitionKey, DamagedDefinition]:
-    """Return the definitions that a session here was started with and whose published files are gone.
-
-    A start publishes before it records. Imported sessions and redacted copies were started elsewhere. A session that
-    cannot be read is passed over: it is reported as damaged itself.
-
-    Raises:
-        StoreFailureError: The disk failed.
-    """
-    known = {*archive.published(), *archive.damaged_definitions()}
-    lost: dict[DefinitionKey, DamagedDefinition] = {}
-    for name in reader.sessions():
-        with suppress(SessionUnhealthyError, ContentDamagedError, MalformedRecordError):
-            session = reader.load(name)
-            if session is None or not session.contracts or session.is_imported or session.redacted_from is not None:
-                continue
-            for one in read_bound(reader, session):
-                found = f"its file is missing, and {name} was started with it"
-                if (one.id, one.version) not in known:
-                    lost.setdefault(
-                        (one.id, one.version), DamagedDefinition(name=f"{one.id}, version {one.version}", found=found)
-                    )
-    return lost
 
 
 def to_bytes(definition: Definition) -> bytes:
