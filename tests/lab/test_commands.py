@@ -92,9 +92,7 @@ def test_without_its_receipt_a_command_keeps_its_result_and_nothing_says_to_run_
 
 RIVALS = {"approve": "reject", "intent deliver": "intent abandon", "keep": "delete", "cancel": "approve", "gc": "keep"}
 """What another process does meanwhile; of each other command, it does the same."""
-ONCE = frozenset(
-    {"approve", "reject", "cancel", "fail", "event send", "intent deliver", "intent abandon", "contract assess"}
-)
+ONCE = frozenset({"approve", "cancel", "fail", "event send", "intent deliver", "intent abandon"})
 """What is recorded once, whoever comes first."""
 
 
