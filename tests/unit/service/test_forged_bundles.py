@@ -21,7 +21,7 @@ from interlock.kernel.ids import NodeId, checkpoint_attempt, node_of_attempt
 from interlock.record.content import REDACTED
 from interlock.record.world import APPROVAL, RECEIPT, RECORDED_FIELDS, TREE
 from interlock.record.world import CHECK as CHECK_KIND
-from interlock.service.audit.verify import not_compared, redacted_note
+from interlock.service.audit.verify import not_compared, verify_with_words
 from interlock.service.contracts.status import read_json
 from interlock.service.outside.signatures import SigningKey
 from interlock.service.transfer import bundle_check
@@ -266,7 +266,7 @@ def test_only_its_own_mark_makes_a_session_a_redacted_copy(monkeypatch: pytest.M
             event["data"]["requestDigest"] = Request(notes=FORGED).digest()
     session = imported(harness, with_append(value, *forged_redaction(value["session"]["events"]))).restored.session
     reader = harness.ports.read.reader
-    assert redacted_note(reader, session) is None
+    assert verify_with_words(reader, harness.ports.read.plans, session).redacted is None
     assert not_compared(reader, session, reader.appends(session)) == frozenset()
     assert {one.code for one in unsound(harness.store)} == {"hash_mismatch", "chain_broken"}
 

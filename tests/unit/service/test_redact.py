@@ -13,7 +13,7 @@ from interlock.kernel.ids import SessionId
 from interlock.record.append_plan import EventDraft
 from interlock.record.payloads import ObservationRecorded, ObservationValue
 from interlock.service.audit.proof import prove_session
-from interlock.service.audit.verify import not_compared, redacted_note, verify_session
+from interlock.service.audit.verify import not_compared, verify_session, verify_with_words
 from interlock.service.transfer.redact import Redacted, redact_session
 from interlock.testing.harness import Harness, linear_workflow
 
@@ -131,5 +131,5 @@ def test_only_what_is_said_of_the_session_makes_it_a_redacted_copy(harness: Harn
     observed = ObservationRecorded(key="redacted_from", value=value, confidence="high")
     appended(harness, first, EventDraft(data=observed, run=harness.reference_of(first).run))
     reader, session = harness.store, harness.session_of(first)
-    assert redacted_note(reader, session) is None
+    assert verify_with_words(reader, harness.ports.read.plans, session).redacted is None
     assert not_compared(reader, session, reader.appends(session)) == frozenset()

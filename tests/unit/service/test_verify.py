@@ -18,7 +18,6 @@ from interlock.kernel.ids import NodeId, ack_attempt, fork_attempt, node_of_atte
 from interlock.service.audit.proof import prove_session
 from interlock.service.audit.verify import (
     Mismatch,
-    redacted_note,
     unfinished_note,
     verify_session,
     verify_with_words,
@@ -526,7 +525,7 @@ def test_a_session_is_verified_with_one_read_of_its_log(root: Path) -> None:
     store = LocalStore(root, files=files)
     (session,) = store.sessions()
     found = verify_with_words(store, Plans(store), session)
-    assert (found.mismatches, unfinished_note(store, session), redacted_note(store, session)) == ((), None, None)
+    assert (found.mismatches, unfinished_note(store, session), found.redacted) == ((), None, None)
     segments = {path: count for path, count in files.reads.items() if "/events/" in path}
     assert found.examined is not None
     assert len(segments) == found.examined.appends

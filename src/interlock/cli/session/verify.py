@@ -13,7 +13,7 @@ from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import SessionId
 from interlock.record.bundle import SalvageBanner
-from interlock.service.audit.verify import Mismatch, redacted_note, unfinished_note, verify_with_words
+from interlock.service.audit.verify import Mismatch, unfinished_note, verify_with_words
 from interlock.service.contracts.lost import lost_definitions
 from interlock.service.run.plans import Plans
 from interlock.service.transfer.import_ import import_session
@@ -52,9 +52,9 @@ def run(options: argparse.Namespace) -> int:
         plans = Plans(reader)
         verified = {name: verify_with_words(reader, plans, name, is_forced=is_forced) for name in names}
         notes = {name: note for name in names if (note := unfinished_note(reader, name)) is not None}
-        copies = {name: note for name in names if (note := redacted_note(reader, name)) is not None}
         damaged = _unusable_definitions(reader) if chosen.is_all else ()
     found = {name: one.mismatches for name, one in verified.items()}
+    copies = {name: one.redacted for name, one in verified.items() if one.redacted is not None}
     examined = {name: one.examined.to_json() for name, one in verified.items() if one.examined is not None}
     words = {name: one.words for name, one in verified.items() if one.words}
     count = sum(map(len, found.values()))

@@ -6,7 +6,6 @@ from interlock.service.audit.verify import (
     Examined,
     Mismatch,
     OtherWords,
-    redacted_note,
     unfinished_note,
     verify_with_words,
 )
@@ -56,7 +55,7 @@ def prove_session(store: SessionReader, plans: Plans, session: SessionId) -> Pro
         examined=verified.examined,
         conformance=_conformance(store, plans, session),
         note=unfinished_note(store, session),
-        redacted=redacted_note(store, session),
+        redacted=verified.redacted,
     )
 
 

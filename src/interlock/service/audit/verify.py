@@ -6,7 +6,7 @@ were given has no second record: it is compared where a decision read it.
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -87,11 +87,15 @@ class OtherWords(Published):
 
 @dataclass(frozen=True, kw_only=True)
 class Verified:
-    """What differs in a session, in log order, and how much was examined: None if the log cannot be read."""
+    """What differs in a session, in log order, and how much was examined: None if the log cannot be read.
+
+    `redacted` is a sentence about a redacted copy, None for any other session.
+    """
 
     mismatches: tuple[Mismatch, ...]
     words: tuple[OtherWords, ...] = ()
     examined: "Examined | None" = None
+    redacted: str | None = None
 
 
 class Examined(Published):
@@ -128,17 +132,21 @@ def verify_with_words(
     check = _Check(reader=reader, plans=plans, session=session_id, is_forced=is_forced)
     try:
         appends = reader.appends(session_id)
-        found, examined = tuple(check.run(appends)), _examine(reader, session_id, appends)
+        found, skipped = tuple(check.run(appends)), not_compared(reader, session_id, appends)
     except BrokenHistoryError as error:
         return Verified(mismatches=(check.mismatch("chain_broken", None, "events", str(error), _ASK),))
     except SessionUnhealthyError as error:
         return Verified(mismatches=(check.unhealthy(error),))
-    return Verified(mismatches=found, words=tuple(check.words), examined=examined)
+    return Verified(
+        mismatches=found,
+        words=tuple(check.words),
+        examined=_examine(appends, skipped),
+        redacted=_describe_redaction(appends, skipped),
+    )
 
 
-def _examine(reader: SessionReader, session: SessionId, appends: Sequence[Appended]) -> Examined:
+def _examine(appends: Sequence[Appended], skipped: Collection[int]) -> Examined:
     events = [event for append in appends for event in append.events]
-    skipped = not_compared(reader, session, appends)
     compared = (event for number, append in enumerate(appends) if number not in skipped for event in append.events)
     found = collect_references(events)
     return Examined(
@@ -165,22 +173,13 @@ def unfinished_note(reader: SessionReader, session: SessionId) -> str | None:
     return _UNFINISHED[found] if found is not None else None
 
 
-def redacted_note(reader: SessionReader, session: SessionId) -> str | None:
-    """Return a sentence about a redacted copy, or None for any other session.
-
-    Raises:
-        StoreFailureError: The disk failed.
-    """
-    try:
-        loaded = reader.load(session)
-    except SessionUnhealthyError:
+def _describe_redaction(appends: Sequence[Appended], skipped: Collection[int]) -> str | None:
+    origin = appends[-1].after.redacted_from if appends else None
+    if origin is None:
         return None
-    if loaded is None or loaded.redacted_from is None:
-        return None
-    skipped = len(not_compared(reader, session, reader.appends(session)))
     return (
-        f"This is a redacted copy of {loaded.redacted_from}. Appends that contain `{REDACTED}` are not derived again,"
-        f" and those that read it may differ: {skipped} in all. Each signature is checked."
+        f"This is a redacted copy of {origin}. Appends that contain `{REDACTED}` are not derived again,"
+        f" and those that read it may differ: {len(skipped)} in all. Each signature is checked."
     )
 
 
