@@ -47,7 +47,7 @@ from interlock.server.tools import tool_named
 from interlock.server.tools.contract import Arguments, Call, Caller, Outcome, Tool
 from interlock.service.failures import EXPECTED_ERRORS, refusal_of
 from interlock.service.outside.demand import is_below
-from interlock.service.ports import IdleChecks, Ports
+from interlock.service.ports import Ports
 from interlock.service.tools.rehydrate import look_up_report
 from interlock.service.trust.word import arrival_of
 
@@ -186,8 +186,8 @@ class Calls:
         The time limit for the lock starts here, before the queue: if another process holds the session, all queued
         calls are answered together with the first (LOCK-6).
         """
-        ports = self._ports.for_call(time.monotonic(), activity.read)
-        run = partial(run_call, ports if begins_check else replace(ports, checks=IdleChecks(checks=ports.checks)), call)
+        ports = self._ports.for_call(time.monotonic(), activity.read, begins_checks=begins_check)
+        run = partial(run_call, ports, call)
         async with _Turn(self._queues, call.session) if call.session is not None else nullcontext():
             outcome = await self._workers.run(run, activity.cancel)
         is_change = call.session is not None or call.begins_run

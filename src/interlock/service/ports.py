@@ -189,37 +189,6 @@ class NoChecks:
         return None
 
 
-@frozen
-class IdleChecks:
-    """Begins no check: for a call that only looks whether a result is there, or no process that makes one."""
-
-    checks: Checks
-
-    def pin(self, name: str, workspace: Path | None) -> PinnedCheck | CheckFault:
-        """See `Checks`."""
-        return self.checks.pin(name, workspace)
-
-    def find(self, waiting: WaitingCheck) -> PlacedCheck | CheckFault:
-        """See `Checks`."""
-        return self.checks.find(waiting)
-
-    def begin(self, waiting: WaitingCheck) -> CheckFault | None:  # noqa: ARG002 — it begins none
-        """See `Checks`."""
-        return None
-
-    def hold(self, node: NodeId) -> AbstractContextManager[HeldCheck | None]:
-        """See `Checks`."""
-        return self.checks.hold(node)
-
-    def is_unfinished(self, waiting: WaitingCheck) -> bool:
-        """See `Checks`."""
-        return self.checks.is_unfinished(waiting)
-
-    def exit_of(self, waiting: WaitingCheck) -> int | None:
-        """See `Checks`."""
-        return self.checks.exit_of(waiting)
-
-
 def undefined_check(name: str) -> CheckFault:
     """Return the fault of a check that nobody has defined."""
     return CheckFault(
@@ -351,6 +320,7 @@ class Ports(AppendPorts):
     """The ports of all use cases: those that write, the configuration, and the starts whose answers were lost.
 
     `is_client_of_agent` says whether an agent started the client of this server; None if it cannot be known (WORLD-9).
+    Without `begins_checks`, a call takes the result of a check if there is one, and begins no process that makes one.
     """
 
     key_ring: KeyRingWriter
@@ -362,6 +332,7 @@ class Ports(AppendPorts):
     keeps_repo_root: bool = False
     outbox: Outbox = field(default_factory=NoOutbox)
     checks: Checks = field(default_factory=NoChecks)
+    begins_checks: bool = True
     sources: Mapping[str, SourceKey] = field(default_factory=dict[str, SourceKey])
     config_hash: Digest | None = None
     proofs: ProofMode = "enforce"
@@ -373,6 +344,7 @@ class Ports(AppendPorts):
         """The keys whose signatures count for a step that demands one (WORLD-10)."""
         return frozenset((one.name, one.public_key) for one in self.sources.values())
 
-    def for_call(self, since_s: float, progress: Progress) -> "Ports":
+    def for_call(self, since_s: float, progress: Progress, *, begins_checks: bool = True) -> "Ports":
         """Return the ports for one call; see `ReadPorts`. Caches are shared with the other calls."""
-        return replace(self, read=replace(self.read, since_s=since_s, progress=progress))
+        read = replace(self.read, since_s=since_s, progress=progress)
+        return replace(self, read=read, begins_checks=begins_checks)

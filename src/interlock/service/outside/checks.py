@@ -84,7 +84,7 @@ def begin_check(
 
     Returns the outcome of the call, or a refusal if the check must not run.
     """
-    if not run_context.workflow.checks or not isinstance(outcome, Answer):
+    if not ports.begins_checks or not run_context.workflow.checks or not isinstance(outcome, Answer):
         return outcome
     session = ports.read.load(run_context.session.session)
     if session is None:
