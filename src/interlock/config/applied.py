@@ -16,7 +16,7 @@ from interlock.kernel.canonical import Json, digest_of
 from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import Digest
 from interlock.store.opening import running_servers
-from interlock.store.ports.servers import AppliedConfig, RunningServer
+from interlock.store.ports.servers import RunningServer
 
 _PRESET = "preferences.preset"
 _PRESET_SETS = frozenset({"preferences.autonomy", "preferences.risk_policy"})
@@ -64,11 +64,6 @@ def applied_config_hash(settings: Settings) -> Digest:
     The preset is not included, because the values that it sets are.
     """
     return digest_of({one.key: one.value for one in applied_keys(settings) if one.key != _PRESET})
-
-
-def applied_config(settings: Settings) -> AppliedConfig:
-    """Return what a server with these settings says of its configuration."""
-    return AppliedConfig(values=applied_config_hash(settings), file=config_file_hash(settings.config))
 
 
 def config_file_hash(config: Config) -> Digest:

@@ -2,7 +2,7 @@
 
 import os
 
-from interlock.config.applied import applied_config, applied_config_hash
+from interlock.config.applied import applied_config_hash, config_file_hash
 from interlock.config.checks import LocalChecks
 from interlock.config.settings import Settings, workflow_sources
 from interlock.engine.outside import SentEvent
@@ -18,6 +18,7 @@ from interlock.service.tools.send_event import send_event
 from interlock.service.workflows.catalog import Catalog
 from interlock.store.git import GitObserver
 from interlock.store.opening import open_server_store, open_store, open_untried
+from interlock.store.ports.servers import AppliedConfig
 from interlock.store.worktree import read_tree
 
 
@@ -28,11 +29,12 @@ def local_ports(settings: Settings, *, server_input: int | None = None) -> Ports
     its standard input.
     """
     is_server = server_input is not None
-    is_client_of_agent = unknown_client
+    is_client_of_agent, config_hash = unknown_client, applied_config_hash(settings)
     if server_input is None:
         store = open_store(settings.data_dir)
     else:
-        store, is_client_of_agent = open_server_store(settings.data_dir, server_input, applied_config(settings))
+        applied = AppliedConfig(values=config_hash, file=config_file_hash(settings.config))
+        store, is_client_of_agent = open_server_store(settings.data_dir, server_input, applied)
     trace = StderrTrace() if settings.is_traced else NoTrace()
     git = GitObserver()
     read = replace(
@@ -77,7 +79,7 @@ def local_ports(settings: Settings, *, server_input: int | None = None) -> Ports
         gates_apps=settings.config.gates_apps,
         artifact_bytes_max=settings.config.artifact_bytes_max,
         keeps_repo_root=settings.config.keeps_repo_root,
-        config_hash=applied_config_hash(settings),
+        config_hash=config_hash,
         outbox=Dispatcher(sender=sender, untried=open_untried(settings.data_dir)),
         sources={one.name: one for one in settings.config.sources},
         proofs=settings.config.proofs,

@@ -77,12 +77,8 @@ def list_workflows(catalog: Catalog, command: ListCommand, *, entries_max: int =
     every = [entry for _, entry in sorted(view.entries.items())]
     matching, closeness = matching_entries(every, command)
     reason = _NO_MATCH if every and not matching else _APPROXIMATE.get(closeness) if closeness is not None else None
-    reason = (
-        " ".join(
-            filter(None, (describe_missing_workspace(command.workspace, is_sent=command.is_workspace_sent), reason))
-        )
-        or None
-    )
+    missing = describe_missing_workspace(command.workspace, is_sent=command.is_workspace_sent)
+    reason = " ".join(filter(None, (missing, reason))) or None
     matching = matching or every
     shown, more = matching[:entries_max], max(0, len(matching) - entries_max)
     refused, unshown = view.refused[:entries_max], max(0, len(view.refused) - entries_max)

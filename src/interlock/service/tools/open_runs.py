@@ -28,9 +28,8 @@ def find_open_run(ports: Ports, ring: KeyRing, wanted: tuple[str, str | None], r
         return []
     repo = path_digest(repo_root)
     try:
-        for session, version in sorted(
-            ports.read.reader.log_versions(newest=OPEN_RUN_SESSIONS_MAX).items(), reverse=True
-        ):
+        newest = ports.read.reader.log_versions(newest=OPEN_RUN_SESSIONS_MAX)
+        for session, version in sorted(newest.items(), reverse=True):
             summary = _summary(ports, session, version)
             for run in reversed(summary.runs if summary is not None else ()):
                 is_same = (run.workflow_id, run.goal, run.repo) == (workflow_id, goal, repo)

@@ -15,14 +15,14 @@ import threading
 from collections.abc import Mapping
 from typing import cast
 
-from interlock.kernel.canonical import Json, canonical_bytes, digest_of, digest_of_bytes, parse_object
+from interlock.kernel.canonical import Json, canonical_bytes, digest_of, parse_object
 from interlock.kernel.frozen import frozen
 from interlock.kernel.ids import SigningKey
 from interlock.store.local import layout
 from interlock.store.local.content import write_durably
 from interlock.store.local.failures import store_failure
 from interlock.store.local.files import FileOps, FileStat
-from interlock.store.local.small_files import read_small
+from interlock.store.local.small_files import read_small, settled_mark
 from interlock.store.local.upkeep import replacing
 from interlock.store.ports.errors import KeyRingDamagedError
 from interlock.store.ports.keys import KeyRing, KeyRingStatus
@@ -156,7 +156,7 @@ class KeyRingFile:
         self._files.sync_dir(layout.KEYS, full=True)
         self._files.sync_dir("", full=True)
         try:
-            write_durably(self._files, layout.KEYRING_MARK, _mark_of(data))
+            write_durably(self._files, layout.KEYRING_MARK, settled_mark(data))
             self._files.sync_dir(layout.KEYS, full=True)
         except OSError:
             # The ring is durable, so the mark is true; it is enough that it can be read.
@@ -166,14 +166,10 @@ class KeyRingFile:
 
     def _is_marked(self, data: bytes) -> bool:
         try:
-            return read_small(self._files, layout.KEYRING_MARK) == _mark_of(data)
+            return read_small(self._files, layout.KEYRING_MARK) == settled_mark(data)
         except OSError:
             # An unreadable mark counts as missing.
             return False
-
-
-def _mark_of(data: bytes) -> bytes:
-    return f"{digest_of_bytes(data)}\n".encode("ascii")
 
 
 def _fresh_key() -> SigningKey:

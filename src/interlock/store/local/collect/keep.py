@@ -6,7 +6,6 @@ lost file is damage, and not a data directory in which no session is pinned.
 
 from collections.abc import Callable, Collection
 
-from interlock.kernel.canonical import digest_of_bytes
 from interlock.kernel.ids import SessionId
 from interlock.record.errors import MalformedRecordError, UnknownVersionError
 from interlock.record.keep import build_keep_marks, parse_keep_marks
@@ -16,7 +15,7 @@ from interlock.store.local.failures import error_name, store_failure
 from interlock.store.local.files import FileOps, UnreadableError
 from interlock.store.local.locks import Locks
 from interlock.store.local.session.reading import DamageError
-from interlock.store.local.small_files import read_small
+from interlock.store.local.small_files import read_small, settled_mark
 from interlock.store.local.upkeep import replacing, upkeep_lock
 from interlock.store.ports.errors import PinsDamagedError, SessionsMissingError
 from interlock.store.regular_file import NotRegularFileError
@@ -80,17 +79,18 @@ class PinFile:
             before = self.kept()
             with replacing(self._files, layout.KEEP):
                 after = change(before)
-                write_durably(self._files, layout.KEEP, _bytes_of(after))
+                data = _bytes_of(after)
+                write_durably(self._files, layout.KEEP, data)
                 self._files.sync_dir(layout.CONFIG, full=True)
                 self._files.sync_dir("", full=True)
-                write_durably(self._files, layout.KEEP_MARK, _mark_of(after))
+                write_durably(self._files, layout.KEEP_MARK, settled_mark(data))
                 self._files.sync_dir(layout.CONFIG, full=True)
         return after
 
     def _has_mark(self) -> bool:
         """Say whether pins were durable, by their mark: one that cannot be read counts, and one of no pin does not."""
         try:
-            return read_small(self._files, layout.KEEP_MARK) != _mark_of(frozenset())
+            return read_small(self._files, layout.KEEP_MARK) != settled_mark(_bytes_of(frozenset()))
         except FileNotFoundError:
             return False
         except (NotRegularFileError, UnreadableError):
@@ -118,10 +118,6 @@ class PinFile:
 
 def _bytes_of(pins: _Pins) -> bytes:
     return build_keep_marks(pins).to_bytes() + b"\n"
-
-
-def _mark_of(pins: _Pins) -> bytes:
-    return f"{digest_of_bytes(_bytes_of(pins))}\n".encode("ascii")
 
 
 _AGAIN = "pin the sessions again with `interlock session keep`"
